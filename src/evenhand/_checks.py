@@ -1,0 +1,122 @@
+"""Checks of arguments: each says what, the value, what is allowed, and the way out."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sized
+
+import numpy as np
+
+from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
+
+
+def positive(name: str, value: float, hint: str = "") -> float:
+    """Return ``value`` as a float if it is finite and > 0."""
+    number = _number(name, value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(_say(f"{name} must be finite and > 0, got {name}={value!r}.", hint))
+    return number
+
+
+def non_negative(name: str, value: float, hint: str = "") -> float:
+    """Return ``value`` as a float if it is finite and >= 0."""
+    number = _number(name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(_say(f"{name} must be finite and >= 0, got {name}={value!r}.", hint))
+    return number
+
+
+def open_unit(name: str, value: float, hint: str = "") -> float:
+    """Return ``value`` as a float if it lies in the open interval (0, 1)."""
+    number = _number(name, value)
+    if not 0 < number < 1:
+        raise ValueError(
+            _say(f"{name} must lie strictly between 0 and 1, got {name}={value!r}.", hint)
+        )
+    return number
+
+
+def closed_unit(name: str, value: float, hint: str = "") -> float:
+    """Return ``value`` as a float if it lies in [0, 1]."""
+    number = _number(name, value)
+    if not 0 <= number <= 1:
+        raise ValueError(_say(f"{name} must lie in [0, 1], got {name}={value!r}.", hint))
+    return number
+
+
+def at_least(name: str, value: int, smallest: int, hint: str = "") -> int:
+    """Return ``value`` as an int if it is a whole number >= ``smallest``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(
+            _say(f"{name} must be a whole number, got {value!r} ({type(value).__name__}).", hint)
+        )
+    if value < smallest:
+        raise ValueError(_say(f"{name} must be at least {smallest}, got {name}={value!r}.", hint))
+    return int(value)
+
+
+def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``allowed``; the message lists them all."""
+    names = list(allowed)
+    if value not in names:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, names))}, got {value!r}."
+            f"{did_you_mean(value, names)}"
+        )
+    return value
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Return `` Did you mean 'x'?`` for the nearest known name, or an empty string."""
+    folded = {str(k).casefold(): str(k) for k in known}
+    near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
+    return f" Did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def same_length(**named: Sized) -> int:
+    """Return the length that all arguments share."""
+    lengths = {name: len(value) for name, value in named.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"These need one row each for the same records, but {said}.")
+    return next(iter(lengths.values()))
+
+
+def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
+    """Return whole numbers in [0, n) as a 1-D int64 array."""
+    array: Array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"{name} must hold whole numbers, got dtype {array.dtype}.")
+    out: IntArray = array.astype(np.int64)
+    if out.size and (out.min() < 0 or (n is not None and out.max() >= n)):
+        upper = "" if n is None else f" and below {n}"
+        raise ValueError(
+            f"{name} must be at least 0{upper}, got values from {out.min()} to {out.max()}."
+        )
+    return out
+
+
+def matrix(name: str, values: ArrayLike) -> FloatArray:
+    """Return a finite 2-D float64 array."""
+    out = np.asarray(values, dtype=np.float64)
+    if out.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional, got shape {out.shape}.")
+    if not np.isfinite(out).all():
+        row, column = np.argwhere(~np.isfinite(out))[0]
+        raise ValueError(
+            f"{name} must be finite, got {out[row, column]} in row {row}, column {column}."
+        )
+    return out
+
+
+def _number(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
+    return float(value)
+
+
+def _say(sentence: str, hint: str) -> str:
+    return f"{sentence} {hint}" if hint else sentence

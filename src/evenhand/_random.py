@@ -1,0 +1,25 @@
+"""One door from a user's ``random_state`` to a Generator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand.typing import RandomState
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Turn ``random_state`` (int, Generator, RandomState or None) into a Generator.
+
+    It seeds splits and models. Privacy noise never comes from here: see ``evenhand.privacy.noise``.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        # Older scikit-learn code passes these; the legacy stream seeds a new one.
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
+    if random_state is not None and not isinstance(random_state, int | np.integer):
+        raise TypeError(
+            f"random_state must be an int, a numpy Generator or None, "
+            f"got {type(random_state).__name__}."
+        )
+    return np.random.default_rng(random_state)

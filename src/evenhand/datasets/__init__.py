@@ -1,0 +1,1 @@
+"""Tables: loaders, splits, and encoders that read public rows only."""

@@ -1,0 +1,1 @@
+"""Whether an answer may be given, and how far apart groups are treated."""

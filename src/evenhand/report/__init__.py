@@ -1,0 +1,1 @@
+"""Pages: what was claimed, spent, answered and measured, for a reader."""

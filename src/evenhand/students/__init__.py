@@ -1,0 +1,1 @@
+"""From answers to a model that may leave the house."""

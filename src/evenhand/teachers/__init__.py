@@ -1,0 +1,1 @@
+"""From private records to votes."""

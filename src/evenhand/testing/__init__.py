@@ -1,0 +1,1 @@
+"""Contract tests and tiny data, published for authors of plug-ins."""

@@ -1,0 +1,1 @@
+"""From votes to answers: counts in, labels or refusals out."""

@@ -1,0 +1,84 @@
+"""The table of layers, read from the imports themselves."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import evenhand
+
+ROOT = Path(evenhand.__file__).parent
+SHARED = {"_checks", "_random", "_version", "typing"}
+
+BELOW: dict[str, set[str]] = {
+    "privacy": set(),
+    "fairness": set(),
+    "datasets": {"fairness"},
+    "voting": {"privacy", "fairness"},
+    "learners": {"privacy"},
+    "teachers": {"learners", "voting"},
+    "students": {"learners", "voting", "fairness"},
+    "estimators": {
+        "privacy",
+        "fairness",
+        "datasets",
+        "voting",
+        "learners",
+        "teachers",
+        "students",
+    },
+    "report": {"privacy", "fairness", "datasets", "voting", "estimators"},
+}
+
+OUTSIDE: dict[str, set[str]] = {
+    "privacy": {"numpy", "scipy", "opendp", "dp_accounting", "sqlalchemy"},
+    "fairness": {"numpy", "scipy", "fairlearn", "pandas"},
+    "voting": {"numpy"},
+}
+
+TORCH_MODULES = {"learners/mlp.py"}
+
+
+def imports(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: write absolute imports"
+            if node.module == "evenhand":
+                yield from (f"evenhand.{name.name}" for name in node.names)
+            elif node.module:
+                yield node.module
+
+
+def parts(file: Path) -> set[str]:
+    return {name.split(".")[1] for name in imports(file) if name.startswith("evenhand.")}
+
+
+@pytest.mark.parametrize("part", sorted(BELOW))
+def test_a_part_imports_only_what_stands_below_it(part: str) -> None:
+    for file in (ROOT / part).rglob("*.py"):
+        above = parts(file) - BELOW[part] - SHARED - {part}
+        assert not above, f"{file.relative_to(ROOT)} imports {above}, which stands above {part}"
+
+
+@pytest.mark.parametrize("part", sorted(OUTSIDE))
+def test_a_part_imports_only_its_own_libraries(part: str) -> None:
+    import sys
+
+    for file in (ROOT / part).rglob("*.py"):
+        roots = {name.split(".")[0] for name in imports(file)} - {"evenhand"}
+        strange = roots - OUTSIDE[part] - set(sys.stdlib_module_names)
+        assert not strange, f"{file.relative_to(ROOT)} imports {strange}"
+
+
+def test_torch_is_imported_only_where_it_is_needed() -> None:
+    for file in ROOT.rglob("*.py"):
+        if "torch" in {name.split(".")[0] for name in imports(file)}:
+            assert str(file.relative_to(ROOT)) in TORCH_MODULES
+
+
+def test_every_folder_stands_in_the_table() -> None:
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert folders - {"testing"} == set(BELOW)
