@@ -1,0 +1,69 @@
+"""Time ours beside the plain version in one run: checked first, alternated, every repeat kept."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("results.jsonl")
+
+
+def seconds(job: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
+
+
+def run(
+    name: str,
+    *,
+    ours: Callable[[], object],
+    plain: Callable[[], object],
+    check: Callable[[], None],
+    sizes: Mapping[str, object],
+    repeats: int = 5,
+    seed: int = 0,
+    target: str = "",
+) -> dict[str, object]:
+    """Check the answer, time both versions in turn, print one JSON line; ``--save`` keeps it."""
+    parser = argparse.ArgumentParser(description=name)
+    parser.add_argument("--save", action="store_true", help="append the line to results.jsonl")
+    arguments = parser.parse_args()
+    check()
+    both = [(seconds(ours), seconds(plain)) for _ in range(repeats)]
+    ours_s, plain_s = ([round(pair[i], 6) for pair in both] for i in (0, 1))
+    line: dict[str, object] = {
+        "name": name,
+        "commit": _commit(),
+        "seed": seed,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "sizes": dict(sizes),
+        "ours_s": ours_s,
+        "plain_s": plain_s,
+        "ratio": round(statistics.median(plain_s) / statistics.median(ours_s), 2),
+        "target": target,
+    }
+    print(json.dumps(line))
+    if arguments.save:
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    return line
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
