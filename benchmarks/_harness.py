@@ -44,7 +44,7 @@ def run(
         "name": name,
         "commit": _commit(),
         "seed": seed,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.python_version()}",
         "sizes": dict(sizes),
         "ours_s": ours_s,
         "plain_s": plain_s,
