@@ -1,0 +1,229 @@
+"""Where the randomness of a release comes from: exact and discrete, fast and floating, or a seed."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from functools import cache
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from evenhand._checks import at_least, positive
+from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
+from evenhand.typing import Array, FloatArray, IntArray
+
+LARGEST_SCALE: Final = 2.0**50
+"""Above it a draw could reach the end of int64, where OpenDP clamps: 2**62 is 4096 scales away."""
+
+SEED_BITS: Final = 256
+
+
+class Noise(Protocol):
+    """A source of noise, and what one count costs under it.
+
+    Only ``evenhand.privacy`` draws from one, after the ledger has charged the cost.
+    """
+
+    @property
+    def name(self) -> str:
+        """Words for the guarantee."""
+
+    @property
+    def protects(self) -> bool:
+        """False when somebody could repeat the noise, and so remove it."""
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> Array:
+        """Independent Gaussian noise of standard deviation ``sigma``."""
+
+    def laplace(self, scale: float, shape: tuple[int, ...]) -> Array:
+        """Independent Laplace noise of the given scale."""
+
+    def gaussian_mu(self, sigma: float) -> float:
+        """Gaussian DP parameter of one count that moves by 1 under this Gaussian noise."""
+
+    def laplace_mu(self, scale: float) -> float:
+        """Gaussian DP parameter of one count that moves by 1 under this Laplace noise."""
+
+
+class DiscreteNoise:
+    """Exact noise on the integers, from OpenDP and the operating system's randomness.
+
+    The samplers use integer arithmetic only (Canonne, Kamath and Steinke 2020), so what is
+    drawn has the distribution that is charged for; floating-point noise only comes near it.
+    It has no state, and copies of it are independent.
+
+    Examples
+    --------
+    >>> drawn = DiscreteNoise().gaussian(40.0, (2, 3))
+    >>> drawn.shape, drawn.dtype
+    ((2, 3), dtype('int64'))
+    """
+
+    name: Final = "exact discrete noise (OpenDP)"
+    protects: Final = True
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> IntArray:
+        """Discrete Gaussian noise: the chance of k is proportional to exp(-k**2 / (2 sigma**2))."""
+        return _drawn(_opendp_gaussian(_within("sigma", sigma)), shape)
+
+    def laplace(self, scale: float, shape: tuple[int, ...]) -> IntArray:
+        """Discrete Laplace noise: the chance of k is proportional to exp(-|k| / scale)."""
+        return _drawn(_opendp_laplace(_within("scale", scale)), shape)
+
+    def gaussian_mu(self, sigma: float) -> float:
+        """Gaussian DP parameter of one count that moves by 1."""
+        return _discrete_gaussian_mu(_within("sigma", sigma))
+
+    def laplace_mu(self, scale: float) -> float:
+        """Gaussian DP parameter of one count that moves by 1."""
+        return _discrete_laplace_mu(_within("scale", scale))
+
+    def __repr__(self) -> str:
+        return "DiscreteNoise()"
+
+
+class FloatNoise:
+    """Fast noise: a NumPy generator seeded with 256 bits from the operating system.
+
+    The cost is that of real-valued noise. Doubles are not real numbers (Mironov 2012), so the
+    guarantee names this noise. A copy, a pickle and a forked process get a new seed of their own:
+    two releases with the same noise would cancel it.
+
+    Examples
+    --------
+    >>> FloatNoise().gaussian_mu(40.0)
+    0.025
+    """
+
+    name: Final = "floating-point noise"
+    protects: Final = True
+
+    def __init__(self) -> None:
+        self._seed_anew()
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> FloatArray:
+        """Gaussian noise, in doubles."""
+        return self._generator().normal(0.0, positive("sigma", sigma), _shape(shape))
+
+    def laplace(self, scale: float, shape: tuple[int, ...]) -> FloatArray:
+        """Laplace noise, in doubles."""
+        return self._generator().laplace(0.0, positive("scale", scale), _shape(shape))
+
+    def gaussian_mu(self, sigma: float) -> float:
+        """``1 / sigma``."""
+        return 1.0 / positive("sigma", sigma)
+
+    def laplace_mu(self, scale: float) -> float:
+        """Gaussian DP parameter of the Laplace mechanism with sensitivity 1."""
+        return _laplace_mu(positive("scale", scale))
+
+    def __reduce__(self) -> tuple[type[FloatNoise], tuple[()]]:
+        return FloatNoise, ()
+
+    def __repr__(self) -> str:
+        return "FloatNoise()"
+
+    def _generator(self) -> np.random.Generator:
+        if os.getpid() != self._pid:  # a fork would go on with the parent's stream
+            self._seed_anew()
+        return self._rng
+
+    def _seed_anew(self) -> None:
+        self._pid = os.getpid()
+        self._rng = np.random.default_rng(secrets.randbits(SEED_BITS))
+
+
+class SeededNoise:
+    """Repeatable noise, for tests and demonstrations. It protects nobody.
+
+    Parameters
+    ----------
+    seed : int
+        Whoever knows it can subtract the noise, so a guarantee made with it does not hold.
+
+    Examples
+    --------
+    >>> SeededNoise(7).gaussian(1.0, (2,)).round(3)
+    array([0.001, 0.299])
+    """
+
+    name: Final = "repeatable noise from a seed (test mode)"
+    protects: Final = False
+
+    def __init__(self, seed: int) -> None:
+        self.seed = at_least("seed", seed, 0)
+        self._rng = np.random.default_rng(self.seed)
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> FloatArray:
+        """Gaussian noise, in doubles."""
+        return self._rng.normal(0.0, positive("sigma", sigma), _shape(shape))
+
+    def laplace(self, scale: float, shape: tuple[int, ...]) -> FloatArray:
+        """Laplace noise, in doubles."""
+        return self._rng.laplace(0.0, positive("scale", scale), _shape(shape))
+
+    def gaussian_mu(self, sigma: float) -> float:
+        """``1 / sigma``: what the same noise would cost without the seed."""
+        return 1.0 / positive("sigma", sigma)
+
+    def laplace_mu(self, scale: float) -> float:
+        """What the same noise would cost without the seed."""
+        return _laplace_mu(positive("scale", scale))
+
+    def __repr__(self) -> str:
+        return f"SeededNoise({self.seed})"
+
+
+# The parameters are found numerically; a ledger asks for the same few again and again.
+_discrete_gaussian_mu = cache(discrete_gaussian_mu)
+_discrete_laplace_mu = cache(discrete_laplace_mu)
+_laplace_mu = cache(laplace_mu)
+
+
+@cache
+def _opendp_gaussian(sigma: float) -> Any:
+    """Make OpenDP's measurement: integer vector in, the same plus noise out."""
+    dp = _opendp()
+    return dp.m.make_gaussian(
+        dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float), sigma
+    )
+
+
+@cache
+def _opendp_laplace(scale: float) -> Any:
+    """Make OpenDP's measurement: integer vector in, the same plus noise out."""
+    dp = _opendp()
+    return dp.m.make_laplace(
+        dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T=float), scale
+    )
+
+
+@cache
+def _opendp() -> Any:
+    """Load OpenDP when it is first needed; its samplers carry the flag 'contrib'."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp
+
+
+def _drawn(measurement: Any, shape: tuple[int, ...]) -> IntArray:
+    shape = _shape(shape)
+    zeros = [0] * math.prod(shape)
+    return np.asarray(measurement(zeros), dtype=np.int64).reshape(shape)
+
+
+def _within(name: str, scale: float) -> float:
+    scale = positive(name, scale, "Zero noise would release the counts as they are.")
+    if scale > LARGEST_SCALE:
+        raise ValueError(
+            f"{name} must be at most 2**50 for discrete noise, got {name}={scale!r}: int64 would "
+            f"clamp it. Use FloatNoise(), or count in larger units."
+        )
+    return scale
+
+
+def _shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(at_least("every side of shape", side, 0) for side in shape)
