@@ -1,5 +1,6 @@
 """What a release of private data costs."""
 
+from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import (
     delta_from_mu,
     epsilon_from_mu,
@@ -7,11 +8,32 @@ from evenhand.privacy.gaussian import (
     n_affordable,
     sigma_for,
 )
+from evenhand.privacy.ledger import BudgetExceeded, Grant, Ledger
+from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
+from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
+from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.renyi import ORDERS, RenyiCurve
 
 __all__ = [
     "ORDERS",
+    "Budget",
+    "BudgetExceeded",
+    "ConfidentGNMax",
+    "DiscreteNoise",
+    "Entry",
+    "FloatNoise",
+    "GNMax",
+    "Grant",
+    "LNMax",
+    "Ledger",
+    "MemoryStore",
+    "Noise",
+    "NoisyThreshold",
+    "OtherAccount",
     "RenyiCurve",
+    "SeededNoise",
+    "Store",
+    "StoreUnavailable",
     "delta_from_mu",
     "epsilon_from_mu",
     "mu_from_epsilon",

@@ -1,4 +1,4 @@
-"""The limit that a release must stay within: one (epsilon, delta), and the Gaussian DP it affords."""
+"""The limit on all releases together: (epsilon, delta), and the Gaussian DP that it affords."""
 
 from __future__ import annotations
 

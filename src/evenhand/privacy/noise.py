@@ -1,4 +1,4 @@
-"""Where the randomness of a release comes from: exact and discrete, fast and floating, or a seed."""
+"""Where the randomness of a release comes from: exact integers, fast floats, or a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evenhand._checks import at_least, positive
-from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.typing import Array, FloatArray, IntArray
 
 LARGEST_SCALE: Final = 2.0**50
@@ -169,7 +168,7 @@ class SeededNoise:
         return 1.0 / positive("sigma", sigma)
 
     def laplace_mu(self, scale: float) -> float:
-        """What the same noise would cost without the seed."""
+        """Return what the same noise would cost without the seed."""
         return _laplace_mu(positive("scale", scale))
 
     def __repr__(self) -> str:
@@ -177,9 +176,25 @@ class SeededNoise:
 
 
 # The parameters are found numerically; a ledger asks for the same few again and again.
-_discrete_gaussian_mu = cache(discrete_gaussian_mu)
-_discrete_laplace_mu = cache(discrete_laplace_mu)
-_laplace_mu = cache(laplace_mu)
+@cache
+def _discrete_gaussian_mu(sigma: float) -> float:
+    from evenhand.privacy.integer_noise import discrete_gaussian_mu
+
+    return discrete_gaussian_mu(sigma)
+
+
+@cache
+def _discrete_laplace_mu(scale: float) -> float:
+    from evenhand.privacy.integer_noise import discrete_laplace_mu
+
+    return discrete_laplace_mu(scale)
+
+
+@cache
+def _laplace_mu(scale: float) -> float:
+    from evenhand.privacy.integer_noise import laplace_mu
+
+    return laplace_mu(scale)
 
 
 @cache

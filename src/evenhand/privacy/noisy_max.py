@@ -88,7 +88,7 @@ class LNMax:
     Examples
     --------
     >>> round(LNMax(scale=20.0).cost(100).epsilon(delta=1e-5), 3)
-    7.082
+    3.127
     """
 
     scale: float
@@ -101,7 +101,7 @@ class LNMax:
         return 2.0 * noise.laplace_mu(self.scale) ** 2
 
     def cost(self, n_queries: int) -> RenyiCurve:
-        """Rényi cost of ``n_queries`` queries: two Laplace mechanisms each (Mironov 2017, Prop. 6)."""
+        """Rényi cost: two Laplace mechanisms per query (Mironov 2017, Proposition 6)."""
         a = ORDERS
         one_count = np.logaddexp(
             np.log(a / (2 * a - 1)) + (a - 1) / self.scale,
@@ -221,7 +221,7 @@ class ConfidentGNMax:
     >>> cautious.answer
     GNMax(sigma=40.0)
     >>> round(cautious.cost(n_checks=1000, n_answers=500).epsilon(delta=1e-5), 3)
-    3.736
+    3.761
     """
 
     threshold: float
@@ -280,7 +280,7 @@ def _largest(votes: IntArray, admissible: ArrayLike) -> IntArray:
 
 
 def _votes(counts: ArrayLike) -> IntArray:
-    """Counts as whole numbers, for which the sensitivity and the discrete noise are stated."""
+    """Check that counts are whole: sensitivity and discrete noise are stated for such."""
     votes: Array = np.asarray(counts)
     if votes.ndim != 2 or votes.shape[1] < 1:
         raise ValueError(f"counts must have shape (n, n_classes), got {votes.shape}.")

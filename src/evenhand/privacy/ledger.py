@@ -1,0 +1,362 @@
+"""The only door to noise: a ledger charges a mechanism's cost, and then draws."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Mapping
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from evenhand._checks import at_least, did_you_mean, one_of, open_unit
+from evenhand.privacy.budget import Budget
+from evenhand.privacy.gaussian import SLACK, epsilon_from_mu
+from evenhand.privacy.ledger_store import (
+    Account,
+    Charge,
+    Entry,
+    Fact,
+    MemoryStore,
+    OverLimit,
+    Store,
+    mu_squared_of,
+    units_down,
+    units_up,
+)
+from evenhand.privacy.noise import DiscreteNoise, Noise
+from evenhand.privacy.renyi import NEIGHBORS
+from evenhand.typing import Array, ArrayLike
+
+SCHEMA_VERSION = 1
+_OWN_FACTS = ("epsilon", "delta", "unit", "neighbors", "test_mode", "schema_version")
+
+
+class Mechanism(Hashable, Protocol):
+    """What the ledger can charge for and draw: an immutable value."""
+
+    def mu_squared(self, noise: Noise) -> float:
+        """Cost of one use, whatever the data are."""
+
+    def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:
+        """Noise for ``n`` uses."""
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Decider(Mechanism, Protocol[T_co]):
+    """A mechanism whose result is a function of the counts and the noise."""
+
+    def decide(self, counts: ArrayLike, drawn: Array) -> T_co:
+        """Return the result: post-processing of the noisy counts."""
+
+
+class BudgetExceeded(Exception):
+    """A release does not fit the budget. Nothing was charged and nothing was drawn."""
+
+
+class Ledger:
+    """An account of what was spent on what, and the only way to noise.
+
+    Parameters
+    ----------
+    budget : Budget
+        Limit on everything that is charged.
+    noise : Noise, optional
+        Source of randomness; exact discrete noise if not given.
+    store : Store, optional
+        Where the account is kept; in memory if not given.
+    account : str
+        Name of the account in the store.
+    facts : mapping of str to str or int
+        Public facts that say whose data the account guards (number of records, columns). Opening
+        it again with other facts is an error. Never a hash of private data: that is a release.
+    unit : str
+        Whose data are protected: one "record", one "person".
+    neighbors : str
+        One of ``evenhand.privacy.NEIGHBORS``.
+
+    Privacy
+    -------
+    Costs are Gaussian DP parameters that do not depend on the data; ``mu**2`` adds up, and stopping
+    when the next charge would pass ``budget.mu_squared`` loses nothing, however the charges were
+    chosen (Koskela, Tobaben and Honkela 2023). The guarantee is the budget's, also when less was
+    spent. Charging comes first: a crash in between over-counts.
+
+    Examples
+    --------
+    >>> from evenhand.privacy import GNMax, SeededNoise
+    >>> ledger = Ledger(Budget(epsilon=3.0, delta=1e-5), noise=SeededNoise(0))
+    >>> ledger.release(GNMax(sigma=40.0), [[190, 60], [20, 230]], purpose="two answers")
+    array([0, 1])
+    >>> round(ledger.spent, 6), ledger.affordable(GNMax(sigma=40.0))
+    (0.0025, 411)
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        noise: Noise | None = None,
+        store: Store | None = None,
+        account: str = "default",
+        facts: Mapping[str, str | int] | None = None,
+        unit: str = "record",
+        neighbors: str = "replace one",
+    ) -> None:
+        own = sorted(set(facts or {}) & {*_OWN_FACTS, "within"})
+        if own:
+            raise ValueError(f"facts may not use the ledger's own names, got {', '.join(own)}.")
+        self.budget = budget
+        self.noise: Noise = DiscreteNoise() if noise is None else noise
+        self.store: Store = MemoryStore() if store is None else store
+        self.account = account
+        self.unit = unit
+        self.neighbors = one_of("neighbors", neighbors, NEIGHBORS)
+        self.facts = dict(facts or {})
+        self._units: dict[Mechanism, int] = {}
+        self._open(within=None)
+
+    @property
+    def spent(self) -> float:
+        """Sum of ``mu**2`` charged so far, open reservations in full."""
+        return mu_squared_of(self.store.spent(self.account))
+
+    @property
+    def remaining(self) -> float:
+        """Sum of ``mu**2`` that can still be charged, here and in the ledgers around."""
+        return mu_squared_of(max(0, self.store.remaining(self.account)))
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What was charged, oldest first, that of runs included."""
+        return self.store.entries(self.account)
+
+    def affordable(self, *mechanisms: Mechanism) -> int:
+        """How many joint uses of these mechanisms still fit."""
+        if not mechanisms:
+            raise ValueError("Name at least one mechanism: the price of a use is theirs.")
+        together = sum(self._price(mechanism) for mechanism in mechanisms)
+        return max(0, self.store.remaining(self.account)) // together
+
+    def release(self, mechanism: Decider[T_co], counts: ArrayLike, *, purpose: str) -> T_co:
+        """Charge one use per row of ``counts``, draw the noise, and return what is decided.
+
+        Raises
+        ------
+        BudgetExceeded
+            If it does not fit; nothing is charged then and nothing drawn.
+        """
+        rows: Array = np.asarray(counts)
+        if rows.ndim != 2:
+            raise ValueError(f"counts must have shape (n, n_classes), got {rows.shape}.")
+        with self.reserve({mechanism: len(rows)}, purpose=purpose) as grant:
+            return mechanism.decide(rows, grant.draw(mechanism, rows.shape[1]))
+
+    def reserve(self, uses: Mapping[Any, int], *, purpose: str) -> Grant:
+        """Charge the worst case in full, at once or not at all, before any noise exists.
+
+        Parameters
+        ----------
+        uses : mapping of mechanism to int
+            Uses that may be needed. ``Grant.settle`` refunds those that were not.
+        purpose : str
+            Why; it stands in the ledger and in the report.
+
+        Raises
+        ------
+        BudgetExceeded
+            If it does not fit; everything is as it was.
+        """
+        charges = [
+            Charge(
+                mechanism=repr(mechanism),
+                n_uses=at_least(f"uses of {mechanism!r}", n, 0),
+                units_each=self._price(mechanism),
+                purpose=purpose,
+            )
+            for mechanism, n in uses.items()
+        ]
+        try:
+            ids = self.store.charge(self.account, charges)
+        except OverLimit as over:
+            raise BudgetExceeded(self._refusal(over, charges)) from None
+        return Grant(self, dict(zip(uses, zip(charges, ids, strict=True), strict=True)))
+
+    def run(self, budget: Budget, *, purpose: str) -> Ledger:
+        """Open a ledger inside this one: its charges must fit both budgets.
+
+        Use it for one model trained under the account of a data set. Nothing is set aside for it.
+        """
+        inner = Ledger.__new__(Ledger)
+        inner.__dict__.update(self.__dict__)
+        inner.budget = budget
+        inner.account = f"{self.account}/{purpose}#{secrets.token_hex(4)}"
+        inner._open(within=self.account)
+        return inner
+
+    def spent_epsilon(self, delta: float) -> float:
+        """Epsilon of what was charged so far, at ``delta``.
+
+        It informs; it is not the guarantee. How much was spent can depend on earlier answers, and
+        what was promised for every course of events is the budget.
+        """
+        return epsilon_from_mu(self.spent**0.5, open_unit("delta", delta))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account as plain values for a report. All of them are public."""
+        return {
+            "account": self.account,
+            "unit": self.unit,
+            "neighbors": self.neighbors,
+            "facts": dict(self.facts),
+            "noise": self.noise.name,
+            "protects": self.noise.protects,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "mu_squared_budget": self.budget.mu_squared,
+            "mu_squared_spent": self.spent,
+            "epsilon_spent": self.spent_epsilon(self.budget.delta),
+            "entries": [
+                {
+                    "purpose": entry.purpose,
+                    "mechanism": entry.mechanism,
+                    "n_uses": entry.n_uses,
+                    "mu_squared": entry.mu_squared,
+                    "settled": entry.settled,
+                    "account": entry.account,
+                    "charged_at": entry.charged_at,
+                }
+                for entry in self.entries
+            ],
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Ledger({self.budget!r}, account={self.account!r}, noise={self.noise!r}, "
+            f"spent={self.spent:.6g} of mu_squared={self.budget.mu_squared:.6g})"
+        )
+
+    def _open(self, *, within: str | None) -> None:
+        facts: dict[str, Fact] = {
+            **self.facts,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "unit": self.unit,
+            "neighbors": self.neighbors,
+            "test_mode": not self.noise.protects,
+            "schema_version": SCHEMA_VERSION,
+        }
+        # mu comes from a root search: SLACK keeps its last digits from passing the budget.
+        limit = units_down(self.budget.mu_squared * (1.0 - SLACK))
+        self.store.open(Account(name=self.account, limit=limit, facts=facts, within=within))
+
+    def _price(self, mechanism: Mechanism) -> int:
+        """Units of one use. Found once: a mechanism is a value, so it cannot change its cost."""
+        units = self._units.get(mechanism)
+        if units is None:
+            mu_squared = mechanism.mu_squared(self.noise)
+            if not 0 < mu_squared < float("inf"):
+                raise ValueError(
+                    f"{mechanism!r} must cost a finite mu_squared > 0, got {mu_squared!r}. "
+                    f"Something that costs nothing needs no ledger."
+                )
+            units = self._units[mechanism] = units_up(mu_squared)
+        return units
+
+    def _refusal(self, over: OverLimit, charges: list[Charge]) -> str:
+        asked = " and ".join(f"{charge.mechanism} on {charge.n_uses} queries" for charge in charges)
+        if over.account == self.account:
+            budget = f"the budget of {self.budget.epsilon}"
+        else:
+            budget = f"what the account {over.account!r} around it allows"
+        delta = self.budget.delta
+        mu = mu_squared_of(over.spent + over.asked) ** 0.5
+        return (
+            f"{asked} would bring epsilon to {epsilon_from_mu(mu, delta):.3f}, above {budget} at "
+            f"delta={delta}. Ask fewer queries, or raise sigma. Nothing was charged or drawn."
+        )
+
+
+class Grant:
+    """Uses that are charged and may be drawn, once per mechanism.
+
+    As a context manager: leaving it without an exception settles what ``settle`` did not;
+    mechanisms that were drawn count in full, those never drawn cost nothing. After an exception,
+    or a crash, everything stays charged.
+    """
+
+    def __init__(self, ledger: Ledger, charged: dict[Any, tuple[Charge, int]]) -> None:
+        self._ledger = ledger
+        self._charged = charged
+        self._drawn: set[Mechanism] = set()
+        self._settled = False
+
+    def draw(self, mechanism: Mechanism, n_classes: int) -> Array:
+        """Draw the noise for all reserved uses of ``mechanism``."""
+        charge, _ = self._of(mechanism)
+        if self._settled:
+            raise RuntimeError("This grant is settled: reserve again before drawing.")
+        if mechanism in self._drawn:
+            raise RuntimeError(
+                f"The noise of {mechanism!r} was drawn before: one use is one draw. Reserve more."
+            )
+        self._drawn.add(mechanism)
+        return mechanism.draw_noise(
+            self._ledger.noise, charge.n_uses, at_least("n_classes", n_classes, 1)
+        )
+
+    def settle(self, used: Mapping[Any, int]) -> None:
+        """Keep the charge for ``used`` and refund the rest.
+
+        Parameters
+        ----------
+        used : mapping of mechanism to int
+            Uses whose results left, for every mechanism that was drawn. Only public outcomes may
+            decide it: how many checks passed, never a vote.
+        """
+        if self._settled:
+            raise RuntimeError("This grant is settled: what was refunded cannot be changed.")
+        forgotten = [repr(m) for m in self._drawn if m not in used]
+        if forgotten:
+            raise ValueError(
+                f"used must say how often each mechanism that was drawn was used; "
+                f"missing: {', '.join(forgotten)}."
+            )
+        for mechanism, n in used.items():
+            charge, _ = self._of(mechanism)
+            at_least(f"used of {mechanism!r}", n, 0)
+            allowed = charge.n_uses if mechanism in self._drawn else 0
+            if n > allowed:
+                never = "" if allowed else " (its noise was never drawn)"
+                raise ValueError(
+                    f"used of {mechanism!r} must be at most {allowed}{never}, got {n}. Reserve the "
+                    f"worst case first."
+                )
+        self._ledger.store.settle(
+            self._ledger.account,
+            {entry: used.get(mechanism, 0) for mechanism, (_, entry) in self._charged.items()},
+        )
+        self._settled = True
+
+    def __enter__(self) -> Grant:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and not self._settled:
+            self.settle({m: self._charged[m][0].n_uses for m in self._drawn})
+
+    def _of(self, mechanism: Mechanism) -> tuple[Charge, int]:
+        try:
+            return self._charged[mechanism]
+        except KeyError:
+            raise KeyError(
+                f"{mechanism!r} is not part of this grant, which holds "
+                f"{', '.join(map(repr, self._charged))}.{did_you_mean(mechanism, self._charged)}"
+            ) from None

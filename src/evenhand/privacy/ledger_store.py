@@ -1,0 +1,307 @@
+"""Where a ledger keeps its account: the interface, exact units, and the store in memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, Final, Protocol, TypeAlias
+
+UNITS_PER_ONE: Final = 1 << 256
+"""Costs are added as whole numbers of 2**-256.
+
+Every float of at least 2**-204 is such a number exactly. So sums do not depend on the order of
+charges, refunds leave no residue, and no rounding lets a filter pass more than its budget.
+"""
+
+Fact: TypeAlias = str | int | float | bool
+
+
+def units_up(mu_squared: float) -> int:
+    """Return ``mu_squared`` in units, rounded up: for charges."""
+    return -((-Fraction(mu_squared) * UNITS_PER_ONE) // 1)
+
+
+def units_down(mu_squared: float) -> int:
+    """Return ``mu_squared`` in units, rounded down: for limits."""
+    return (Fraction(mu_squared) * UNITS_PER_ONE) // 1
+
+
+def mu_squared_of(units: int) -> float:
+    """Return the nearest float."""
+    return units / UNITS_PER_ONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What an account is: its limit, and public facts that say whose data it guards.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its store.
+    limit : int
+        Most that may be spent, in units.
+    facts : mapping
+        Compared whenever the account is opened again. They must be public: a hash of private
+        data is itself a release and has no place here.
+    within : str or None
+        Account whose limit every charge must also fit.
+    """
+
+    name: str
+    limit: int
+    facts: Mapping[str, Fact]
+    within: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """One mechanism's share of a reservation: ``n_uses`` at ``units_each``."""
+
+    mechanism: str
+    n_uses: int
+    units_each: int
+    purpose: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the ledger.
+
+    Parameters
+    ----------
+    mechanism : str
+        The mechanism in words.
+    n_uses : int
+        Uses that are charged: those reserved, and after settling those that were made.
+    mu_squared : float
+        What they cost together.
+    purpose : str
+        Why.
+    settled : bool
+        False while a reservation is open, and for ever after a crash: the charge then stays.
+    account : str
+        Account it was charged to.
+    charged_at : str
+        UTC, ISO 8601.
+    """
+
+    mechanism: str
+    n_uses: int
+    mu_squared: float
+    purpose: str
+    settled: bool
+    account: str
+    charged_at: str
+
+
+class OverLimit(Exception):
+    """A charge does not fit; nothing was charged."""
+
+    def __init__(self, *, account: str, asked: int, spent: int, limit: int) -> None:
+        super().__init__(f"account {account!r}: {asked} units asked, {spent} of {limit} spent")
+        self.account = account
+        self.asked = asked
+        self.spent = spent
+        self.limit = limit
+
+
+class OtherAccount(ValueError):
+    """The account on record is not the one that was described."""
+
+
+class StoreUnavailable(ConnectionError):
+    """The store cannot be read or written now. Nothing was drawn."""
+
+
+class Store(Protocol):
+    """Keeps accounts. Every method is one transaction: it happens whole or not at all."""
+
+    def open(self, account: Account) -> None:
+        """Create the account, or check that the one on record is the same (OtherAccount)."""
+
+    def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
+        """Charge all or nothing here and in every account around it; OverLimit if one is full."""
+
+    def settle(self, account: str, used: Mapping[int, int]) -> None:
+        """Refund what was charged beyond ``used[entry]`` uses, and close those entries."""
+
+    def spent(self, account: str) -> int:
+        """Units charged to this account and to the accounts within it."""
+
+    def remaining(self, account: str) -> int:
+        """Units that can still be charged here: the least over this account and those around it."""
+
+    def entries(self, account: str) -> tuple[Entry, ...]:
+        """Lines of this account and of those within it, oldest first."""
+
+
+@dataclass(kw_only=True)
+class _Line:
+    charge: Charge
+    account: str
+    at: float
+    n_used: int | None = None
+
+    @property
+    def n_charged(self) -> int:
+        return self.charge.n_uses if self.n_used is None else self.n_used
+
+
+@dataclass(kw_only=True)
+class _Open:
+    account: Account
+    chain: tuple[_Open, ...]  # this account and those around it
+    spent: int = 0
+    lines: list[int] = field(default_factory=list)
+
+    @classmethod
+    def within(cls, account: Account, around: tuple[_Open, ...]) -> _Open:
+        new = cls(account=account, chain=())
+        new.chain = (new, *around)
+        return new
+
+
+class MemoryStore:
+    """A store that lives as long as its process, safe to share between threads.
+
+    A copy, a pickle or a forked process can read it and can charge nothing: two ledgers with the
+    same remaining budget would spend it twice. Processes share a ``DatabaseStore``.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._pid: int | None = os.getpid()
+        self._accounts: dict[str, _Open] = {}
+        self._lines: list[_Line] = []
+
+    def open(self, account: Account) -> None:
+        """Create the account, or check that the one on record is the same."""
+        with self._lock:
+            self._only_here()
+            known = self._accounts.get(account.name)
+            if known is not None:
+                check_same(known.account, account, where="this store")
+                return
+            around = () if account.within is None else self._accounts[account.within].chain
+            kept = replace(account, facts=dict(account.facts))
+            self._accounts[account.name] = _Open.within(kept, around)
+
+    def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
+        """Charge all or nothing here and in every account around it."""
+        asked = sum(charge.n_uses * charge.units_each for charge in charges)
+        now = time.time()
+        with self._lock:
+            self._only_here()
+            chain = self._accounts[account].chain
+            for level in chain:
+                if level.spent + asked > level.account.limit:
+                    raise OverLimit(
+                        account=level.account.name,
+                        asked=asked,
+                        spent=level.spent,
+                        limit=level.account.limit,
+                    )
+            first = len(self._lines)
+            self._lines += [_Line(charge=charge, account=account, at=now) for charge in charges]
+            ids = tuple(range(first, len(self._lines)))
+            for level in chain:
+                level.spent += asked
+                level.lines += ids
+        return ids
+
+    def settle(self, account: str, used: Mapping[int, int]) -> None:
+        """Refund what was charged beyond ``used[entry]`` uses, and close those entries."""
+        with self._lock:
+            self._only_here()
+            lines = [(self._lines[entry], n) for entry, n in used.items()]
+            refund = sum(refund_of(line.charge, n, line.n_used is not None) for line, n in lines)
+            for line, n in lines:
+                line.n_used = n
+            for level in self._accounts[account].chain:
+                level.spent -= refund
+
+    def spent(self, account: str) -> int:
+        """Units charged to this account and to the accounts within it."""
+        return self._accounts[account].spent
+
+    def remaining(self, account: str) -> int:
+        """Units that can still be charged here."""
+        with self._lock:
+            return min(x.account.limit - x.spent for x in self._accounts[account].chain)
+
+    def entries(self, account: str) -> tuple[Entry, ...]:
+        """Lines of this account and of those within it, oldest first."""
+        with self._lock:
+            lines = [self._lines[entry] for entry in self._accounts[account].lines]
+            return tuple(
+                entry_of(line.charge, line.n_used, account=line.account, at=line.at)
+                for line in lines
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"_pid": None, "_accounts": self._accounts, "_lines": list(self._lines)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    def _only_here(self) -> None:
+        if self._pid != os.getpid():
+            raise RuntimeError(
+                "This ledger is a copy of one in another process or object: it shows what was "
+                "spent and can charge nothing, or the same budget would be spent twice. Give "
+                "processes one DatabaseStore to share."
+            )
+
+
+def refund_of(charge: Charge, n_used: int, settled: bool) -> int:
+    """Units to give back when ``n_used`` of a charge's uses were made."""
+    if settled:
+        raise ValueError(f"{charge.mechanism} for {charge.purpose!r} was settled before.")
+    if not 0 <= n_used <= charge.n_uses:
+        raise ValueError(
+            f"{charge.mechanism} was reserved for {charge.n_uses} uses, got used={n_used}. "
+            f"Reserve the worst case first."
+        )
+    return (charge.n_uses - n_used) * charge.units_each
+
+
+def entry_of(charge: Charge, n_used: int | None, *, account: str, at: float) -> Entry:
+    """Make the line that a reader sees."""
+    n = charge.n_uses if n_used is None else n_used
+    return Entry(
+        mechanism=charge.mechanism,
+        n_uses=n,
+        mu_squared=mu_squared_of(n * charge.units_each),
+        purpose=charge.purpose,
+        settled=n_used is not None,
+        account=account,
+        charged_at=datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds"),
+    )
+
+
+def check_same(known: Account, described: Account, *, where: str) -> None:
+    """Refuse to open an account under another description, and say what differs."""
+    before = {**known.facts, "within": known.within}
+    now = {**described.facts, "within": described.within}
+    differ = [
+        f"{key} is {before.get(key, 'not stated')!r} on record and "
+        f"{now.get(key, 'not stated')!r} here"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key) or (key in before) != (key in now)
+    ]
+    if not differ and known.limit != described.limit:
+        differ = ["the budget's mu_squared differs"]
+    if differ:
+        raise OtherAccount(
+            f"Account {known.name!r} in {where} is a ledger of another data set or budget: "
+            f"{'; '.join(differ)}. Open it as it is on record, or give a new account a name of "
+            f"its own."
+        )
