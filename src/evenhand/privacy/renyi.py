@@ -8,7 +8,7 @@ costs, which have no other form.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,16 +24,16 @@ NEIGHBORS: Final = ("replace one", "add or remove one", "change one group label"
 """The relations between data sets that a cost may refer to. Costs of two of them do not add."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RenyiCurve:
     """Renyi divergence, at several orders, that neighbors can be apart after some releases.
 
     Parameters
     ----------
+    orders : array of shape (n_orders,)
+        Greater than 1 and increasing.
     rdp : array of shape (n_orders,)
         Bound on the Renyi divergence at each order, in nats, both directions; may be infinite.
-    orders : array of shape (n_orders,)
-        Greater than 1 and increasing; by default ``ORDERS``.
     neighbors : str
         The relation between data sets: one of ``NEIGHBORS``.
 
@@ -41,15 +41,15 @@ class RenyiCurve:
     --------
     A thousand answers of GNMax at sigma 40 (Papernot et al. 2018, Proposition 8):
 
-    >>> curve = RenyiCurve(rdp=ORDERS / 40.0**2) * 1000
+    >>> curve = RenyiCurve(ORDERS, ORDERS / 40.0**2) * 1000
     >>> round(curve.epsilon(delta=1e-5), 3)
     5.378
     >>> round(curve.epsilon(delta=1e-5, conversion="classic"), 3)
     5.99
     """
 
+    orders: FloatArray
     rdp: FloatArray
-    orders: FloatArray = field(default_factory=lambda: ORDERS)
     neighbors: str = "replace one"
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class RenyiCurve:
         if rdp.shape != orders.shape:
             raise ValueError(
                 f"rdp must hold one value per order, got shape {rdp.shape} for {orders.size} "
-                f"orders. Pass orders= together with rdp= when they are not ORDERS."
+                f"orders."
             )
         if not (rdp >= 0).all():
             worst = rdp[~(rdp >= 0)][0]
@@ -81,12 +81,12 @@ class RenyiCurve:
                 f"Curves add only on the same orders, got {self.orders.size} and "
                 f"{other.orders.size} orders that differ. Make both with the same orders=."
             )
-        return RenyiCurve(rdp=self.rdp + other.rdp, orders=self.orders, neighbors=self.neighbors)
+        return RenyiCurve(self.orders, self.rdp + other.rdp, self.neighbors)
 
     def __mul__(self, n_uses: int) -> RenyiCurve:
         n_uses = at_least("n_uses", n_uses, 0)
         rdp = self.rdp * n_uses if n_uses else np.zeros_like(self.rdp)  # 0 * inf is 0 here
-        return RenyiCurve(rdp=rdp, orders=self.orders, neighbors=self.neighbors)
+        return RenyiCurve(self.orders, rdp, self.neighbors)
 
     __rmul__ = __mul__
 
