@@ -1,1 +1,6 @@
-"""Models behind one small protocol."""
+"""Models behind one small protocol: fit one on each of many partitions, let all predict."""
+
+from evenhand.learners.linear import LogisticStack, StackedLogistic
+from evenhand.learners.stack import Progress, StackedLearner, StackedModel
+
+__all__ = ["LogisticStack", "Progress", "StackedLearner", "StackedLogistic", "StackedModel"]

@@ -1,1 +1,20 @@
-"""From private records to votes."""
+"""From private records to votes: who learns from what, and what each teacher says."""
+
+from evenhand.teachers.batched import LogisticTeachers, StackedEnsemble
+from evenhand.teachers.ensemble import Ensemble, Progress, Teachers
+from evenhand.teachers.one_by_one import SklearnEnsemble, SklearnTeachers
+from evenhand.teachers.partition import NEIGHBORS, Partition, by_position, by_unit
+
+__all__ = [
+    "NEIGHBORS",
+    "Ensemble",
+    "LogisticTeachers",
+    "Partition",
+    "Progress",
+    "SklearnEnsemble",
+    "SklearnTeachers",
+    "StackedEnsemble",
+    "Teachers",
+    "by_position",
+    "by_unit",
+]

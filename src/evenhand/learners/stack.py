@@ -1,0 +1,49 @@
+"""What a learner of many models offers: fit each on its own rows, let all predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from evenhand.typing import FloatArray, IntArray
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (done, total) as work proceeds."""
+
+__all__ = ["Progress", "StackedLearner", "StackedModel"]
+
+
+class StackedModel(Protocol):
+    """Fitted models that answer together."""
+
+    @property
+    def n_models(self) -> int:
+        """Number of models."""
+
+    def predict(self, X: FloatArray) -> IntArray:
+        """Return the class of each row by each model, shape (n_models, n_rows)."""
+
+
+class StackedLearner(Protocol):
+    """Trains one model on each of many sets of rows.
+
+    Privacy
+    -------
+    Model ``t`` is a function of its own rows, the settings and ``(rng, t)``. Nothing else about
+    the data reaches it, not the size of another partition: another partition cannot change one
+    bit of it.
+    """
+
+    def fit(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        rows: Sequence[IntArray],
+        *,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> StackedModel:
+        """Fit model ``t`` on ``X[rows[t]]`` and ``y[rows[t]]``, codes in [0, n_classes)."""

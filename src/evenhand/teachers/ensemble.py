@@ -1,0 +1,85 @@
+"""What every kind of teachers offers: fit on a partition, then vote."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.learners import Progress
+from evenhand.teachers.partition import Partition
+from evenhand.typing import ArrayLike, FloatArray, IntArray
+
+__all__ = ["Ensemble", "Progress", "Teachers", "checked"]
+
+
+class Ensemble(Protocol):
+    """Fitted teachers. Everything in it is private; only noisy counts of its votes may leave."""
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers."""
+
+    def vote(self, X: ArrayLike) -> IntArray:
+        """Return the class code of each teacher for each row, shape (n_teachers, n_queries)."""
+
+
+class Teachers(Protocol):
+    """Settings from which an ensemble is fitted.
+
+    Privacy
+    -------
+    Teacher ``t`` is a function of its own records, of public values, and of ``(rng, t)``.
+    Changing the records of one teacher therefore changes at most one vote for each query.
+    ``TeachersContract`` in ``evenhand.testing`` checks this, bit for bit.
+    """
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        partition: Partition,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> Ensemble:
+        """Fit one teacher on each part of the private data.
+
+        Parameters
+        ----------
+        X : array, shape (n_records, d)
+            Private rows, finite numbers, encoded without looking at private data.
+        y : array of int, shape (n_records,)
+            Private labels, codes in [0, n_classes).
+        partition : Partition
+            Which teacher learns from which row.
+        n_classes : int
+            At least 2; public.
+        rng : numpy Generator
+            Seeds initial weights and batch orders, a share of its own for each teacher.
+        progress : callable or None
+            Called with (teachers done, teachers in all).
+        """
+
+
+def checked(
+    X: ArrayLike, y: ArrayLike, partition: Partition, n_classes: int
+) -> tuple[FloatArray, IntArray]:
+    """Return the private rows and labels as arrays, after checking them against the partition."""
+    _checks.at_least("n_classes", n_classes, 2)
+    rows = _checks.matrix("X", X)
+    labels = _checks.codes("y", y, n_classes)
+    _checks.same_length(X=rows, y=labels, partition=partition.teacher)
+    return rows, labels
+
+
+def queries(X: ArrayLike, n_features: int) -> FloatArray:
+    """Return the public rows as an array with the columns that the teachers were fitted on."""
+    rows = _checks.matrix("X", X)
+    if rows.shape[1] != n_features:
+        raise ValueError(
+            f"X must have the {n_features} columns the teachers were fitted on, "
+            f"got {rows.shape[1]}. Encode private and public rows with the same encoder."
+        )
+    return rows

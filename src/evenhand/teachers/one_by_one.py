@@ -1,0 +1,156 @@
+"""Teachers that are any scikit-learn classifier, fitted one by one through joblib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
+
+from evenhand.teachers.ensemble import Progress, checked, queries
+from evenhand.teachers.partition import Partition
+from evenhand.typing import ArrayLike, FloatArray, IntArray
+
+TASK: Final = 8  # teachers in one joblib task, so that starting a task costs little beside it
+
+__all__ = ["SklearnEnsemble", "SklearnTeachers"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SklearnEnsemble:
+    """Fitted scikit-learn classifiers and constants. Prints no parameter: they are private."""
+
+    members: Sequence[Any] = field(repr=False)  # a classifier, or the one class as an int
+    n_features: int
+    n_classes: int
+    n_jobs: int | None = None
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers."""
+        return len(self.members)
+
+    def vote(self, X: ArrayLike) -> IntArray:
+        """Return the class code of each teacher for each row, shape (n_teachers, n_queries)."""
+        rows = queries(X, self.n_features)
+        tasks = (
+            delayed(_vote_some)(self.members[start : start + TASK], rows, self.n_classes)
+            for start in range(0, self.n_teachers, TASK)
+        )
+        return np.concatenate(Parallel(n_jobs=self.n_jobs)(tasks))
+
+
+class SklearnTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """One clone of a scikit-learn classifier for each teacher.
+
+    Parameters
+    ----------
+    estimator : classifier or None
+        Any scikit-learn classifier or pipeline. None takes ``LogisticRegression(C=100)``.
+        Whatever it fits (scalers, feature selection) it fits on the teacher's own records, which
+        is free.
+    n_jobs : int or None
+        Workers, as in joblib. Each uses one thread, and the votes do not depend on the number.
+
+    Notes
+    -----
+    The joblib backend in force is used as it is, so ``with joblib.parallel_config(backend="ray")``
+    trains the teachers on a cluster. A worker is sent the records of its own teachers only.
+
+    Every ``random_state`` parameter of the estimator is set for each teacher from ``(rng, t)``. A
+    teacher with one class answers it; one without records answers class 0.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> SklearnTeachers(DecisionTreeClassifier(max_depth=4)).set_params(estimator__max_depth=2)
+    SklearnTeachers(estimator=DecisionTreeClassifier(max_depth=2))
+    """
+
+    def __init__(self, estimator: Any = None, n_jobs: int | None = None) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        partition: Partition,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> SklearnEnsemble:
+        """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
+        rows, labels = checked(X, y, partition, n_classes)
+        estimator = self._estimator()
+        n_teachers = partition.n_teachers
+        seeds = rng.integers(2**32, size=n_teachers, dtype=np.uint64)
+        tasks = (
+            delayed(_fit_some)(
+                estimator,
+                [
+                    (rows[partition.rows(t)], labels[partition.rows(t)], int(seeds[t]))
+                    for t in range(start, min(start + TASK, n_teachers))
+                ],
+            )
+            for start in range(0, n_teachers, TASK)
+        )
+        members: list[Any] = []
+        for some in Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks):
+            members += some
+            if progress is not None:
+                progress(len(members), n_teachers)
+        return SklearnEnsemble(
+            members=members, n_features=rows.shape[1], n_classes=n_classes, n_jobs=self.n_jobs
+        )
+
+    def _estimator(self) -> Any:
+        if self.estimator is None:
+            return LogisticRegression(C=100.0, max_iter=1000)
+        missing = [name for name in ("fit", "predict") if not hasattr(self.estimator, name)]
+        if missing or isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator must be a scikit-learn classifier, got {self.estimator!r}. "
+                "Pass an object, for example DecisionTreeClassifier(max_depth=4)."
+            )
+        return self.estimator
+
+
+def _fit_some(estimator: Any, parts: Sequence[tuple[FloatArray, IntArray, int]]) -> list[Any]:
+    # One thread: hundreds of small fits on several threads each wait for each other.
+    with threadpool_limits(limits=1):
+        return [_fit_one(estimator, X, y, seed) for X, y, seed in parts]
+
+
+def _fit_one(estimator: Any, X: FloatArray, y: IntArray, seed: int) -> Any:
+    present = np.unique(y)
+    if len(present) < 2:
+        return int(present[0]) if len(present) else 0
+    own = clone(estimator)
+    draws = np.random.default_rng(seed)
+    own.set_params(
+        **{
+            name: int(draws.integers(2**31))
+            for name in sorted(own.get_params(deep=True))
+            if name == "random_state" or name.endswith("__random_state")
+        }
+    )
+    return own.fit(X, y)
+
+
+def _vote_some(members: Sequence[Any], X: FloatArray, n_classes: int) -> IntArray:
+    votes = np.empty((len(members), len(X)), dtype=np.int64)
+    with threadpool_limits(limits=1):
+        for i, member in enumerate(members):
+            votes[i] = member if isinstance(member, int) else member.predict(X)
+    if votes.size and not (votes.min() >= 0 and votes.max() < n_classes):
+        raise ValueError(
+            f"estimator must predict the class codes it was fitted on, 0 to {n_classes - 1}, "
+            f"got {votes.min()} to {votes.max()}. Is it a regressor?"
+        )
+    return votes

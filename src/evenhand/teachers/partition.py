@@ -1,0 +1,245 @@
+"""Which teacher learns from which private record, decided without looking at any other record."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.typing import Array, ArrayLike, IntArray, RandomState
+
+Neighbors = Literal["replace one", "add or remove one"]
+
+NEIGHBORS: Final[tuple[str, ...]] = ("replace one", "add or remove one")
+SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
+LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
+
+__all__ = ["NEIGHBORS", "Neighbors", "Partition", "by_position", "by_unit"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Partition:
+    """The teacher of every private record, and the neighbors for which it is safe.
+
+    Make one with :func:`by_position` or :func:`by_unit`. An assignment of your own is safe only
+    if the teacher of a record depends on nothing but that record's own position or unit.
+
+    Parameters
+    ----------
+    teacher : array of int, shape (n_records,)
+        Teacher of each record, in [0, n_teachers). Never printed.
+    n_teachers : int
+        At least 1. A teacher may be empty.
+    unit : str
+        Whom one step between neighbors changes: ``"record"``, ``"person"`` or any other noun.
+    neighbors : str
+        ``"replace one"`` or ``"add or remove one"``.
+    key : bytes or None
+        The key of a keyed assignment. It stays with the curator and is never printed.
+
+    Privacy
+    -------
+    Between neighbors one teacher's records change and all other teachers keep theirs, so one
+    vote per query may move (checked by brute force in ``tests/teachers/test_partition.py``).
+    """
+
+    teacher: IntArray = field(repr=False)
+    n_teachers: int
+    unit: str
+    neighbors: Neighbors
+    key: bytes | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        _checks.at_least("n_teachers", self.n_teachers, 1)
+        teacher = _checks.codes("teacher", self.teacher, self.n_teachers).copy()
+        teacher.flags.writeable = False  # a partition that moves after it was made keeps no promise
+        object.__setattr__(self, "teacher", teacher)
+        _checks.one_of("neighbors", self.neighbors, NEIGHBORS)
+        if not isinstance(self.unit, str) or not self.unit.strip():
+            raise ValueError(
+                f"unit must be a noun such as 'record' or 'person', got {self.unit!r}."
+            )
+
+    @property
+    def n_records(self) -> int:
+        """Number of private records."""
+        return len(self.teacher)
+
+    @property
+    def statement(self) -> str:
+        """The relation between neighbors, and what it leaves alone, as one sentence."""
+        step = "Replacing" if self.neighbors == "replace one" else "Adding or removing"
+        return (
+            f"{step} one {self.unit} changes the records of one teacher; "
+            "every other record stays with its own."
+        )
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Number of records of each teacher, shape (n_teachers,). Private under add or remove."""
+        counts: IntArray = np.bincount(self.teacher, minlength=self.n_teachers).astype(np.int64)
+        return counts
+
+    @cached_property
+    def all_rows(self) -> Sequence[IntArray]:
+        """Rows of every teacher, each in ascending order."""
+        order = np.argsort(self.teacher, kind="stable").astype(np.int64)
+        return tuple(np.split(order, np.cumsum(self.sizes)[:-1]))
+
+    def rows(self, t: int) -> IntArray:
+        """Return the rows of teacher ``t``, ascending."""
+        if not 0 <= t < self.n_teachers:
+            raise IndexError(f"t must lie in [0, {self.n_teachers}), got t={t}.")
+        return self.all_rows[t]
+
+
+def by_position(n_records: int, n_teachers: int, random_state: RandomState = None) -> Partition:
+    """Deal the rows to the teachers by position, in an order drawn from the seed.
+
+    Parameters
+    ----------
+    n_records : int
+        Number of private records. It is public under these neighbors.
+    n_teachers : int
+        At least 1 and at most ``n_records``.
+    random_state : int, Generator or None
+        Seeds the order. The order depends on ``n_records`` and this alone.
+
+    Returns
+    -------
+    Partition
+        Sizes differ by at most one.
+
+    Privacy
+    -------
+    Neighbors : replace one record. The new record takes the old one's position, hence its teacher.
+        Under add or remove one record this assignment is *not* safe: with another ``n_records`` the
+        order is another one, and nearly every record moves.
+
+    Examples
+    --------
+    >>> deal = by_position(10, 3, random_state=0)
+    >>> deal
+    Partition(n_teachers=3, unit='record', neighbors='replace one')
+    >>> deal.sizes.tolist()
+    [4, 3, 3]
+    >>> print(deal.statement)
+    Replacing one record changes the records of one teacher; every other record stays with its own.
+    """
+    _enough("records", _checks.at_least("n_records", n_records, 0), n_teachers)
+    teacher = np.empty(n_records, dtype=np.int64)
+    teacher[as_generator(random_state).permutation(n_records)] = np.arange(n_records) % n_teachers
+    return Partition(teacher=teacher, n_teachers=n_teachers, unit="record", neighbors="replace one")
+
+
+def by_unit(
+    units: ArrayLike, n_teachers: int, key: bytes | None = None, *, unit: str = "person"
+) -> Partition:
+    """Send all records of a unit to the teacher that a keyed hash of its id names.
+
+    Parameters
+    ----------
+    units : array-like, shape (n_records,)
+        Id of the unit of each record: whole numbers or strings, none missing. ``17``, ``17.0`` and
+        ``"17"`` are the same unit, so a file read with other types gives the same partition.
+    n_teachers : int
+        At least 1 and at most the number of units. Sizes vary, and a teacher may be empty.
+    key : bytes or None
+        16 to 64 bytes, chosen without looking at the data. None draws 32 bytes from the operating
+        system; read them from ``Partition.key`` to make the same assignment again.
+    unit : str
+        What an id stands for, in the words of the guarantee.
+
+    Privacy
+    -------
+    Neighbors : add or remove one unit, with all its records. The teacher is a function of the
+    unit's own
+        id and the key. The guarantee holds for every key, also a public one; it is kept by the
+        curator because who knows it knows each person's teacher, and who may choose ids could
+        fill one teacher. Replacing one unit by another changes *two* teachers: two steps of this
+        relation.
+
+    Examples
+    --------
+    >>> visits = by_unit(["ann", "bob", "ann", "eve"], 2, key=b"sixteen bytes !!")
+    >>> bool(visits.teacher[0] == visits.teacher[2])
+    True
+    >>> visits.neighbors, visits.unit
+    ('add or remove one', 'person')
+    """
+    if key is None:
+        key = secrets.token_bytes(32)
+    if not isinstance(key, bytes):
+        raise TypeError(
+            f"key must be bytes, got {type(key).__name__}. Try secrets.token_bytes(32)."
+        )
+    if not SMALLEST_KEY <= len(key) <= LARGEST_KEY:
+        raise ValueError(
+            f"key must be {SMALLEST_KEY} to {LARGEST_KEY} bytes long, got {len(key)}. "
+            "Leave it out for a fresh one, or use secrets.token_bytes(32)."
+        )
+    ids = _ids(units)
+    codes, distinct = pd.factorize(ids)
+    _enough("units", len(distinct), n_teachers)
+    of_unit = np.array([_teacher(name, n_teachers, key) for name in distinct], dtype=np.int64)
+    return Partition(
+        teacher=of_unit[codes],
+        n_teachers=n_teachers,
+        unit=unit,
+        neighbors="add or remove one",
+        key=key,
+    )
+
+
+def _teacher(name: str, n_teachers: int, key: bytes) -> int:
+    """Teacher of one unit. 128 bits modulo n_teachers: the bias is below 2**-100."""
+    digest = hashlib.blake2b(name.encode(), key=key, digest_size=16, person=b"evenhand.teacher")
+    return int.from_bytes(digest.digest(), "big") % n_teachers
+
+
+def _ids(units: ArrayLike) -> Array:
+    """One string per record, the same for 17, 17.0 and "17"."""
+    array = np.asarray(units, dtype=object)
+    if array.ndim != 1:
+        raise ValueError(
+            f"units must be one-dimensional, got shape {array.shape}. "
+            "Join several columns into one id first."
+        )
+    missing = np.flatnonzero(np.asarray(pd.isna(array)) | (array == ""))
+    if missing.size:
+        first = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
+        raise ValueError(
+            f"units must name a unit for every record, but {missing.size} are missing "
+            f"(rows {first}). Drop these records, or give each an id of its own."
+        )
+    return np.array([_canonical(name) for name in array], dtype=object)
+
+
+def _canonical(name: object) -> str:
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+        return str(int(name))
+    if isinstance(name, float | np.floating) and float(name).is_integer():
+        return str(int(name))
+    raise TypeError(
+        f"units must be whole numbers or strings, got {name!r} ({type(name).__name__}). "
+        "Write the ids as strings, for example units.astype(str)."
+    )
+
+
+def _enough(what: str, n: int, n_teachers: int) -> None:
+    _checks.at_least("n_teachers", n_teachers, 1)
+    if n_teachers > n:
+        raise ValueError(
+            f"n_teachers must be at most the number of {what}, got n_teachers={n_teachers} "
+            f"for {n} {what}. Use fewer teachers; about 100 records each is a good start."
+        )
