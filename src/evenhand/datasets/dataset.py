@@ -1,0 +1,326 @@
+"""A labelled table with its sensitive attribute, and its split into private, public and test."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._checks import did_you_mean
+from evenhand._random import as_generator
+from evenhand.datasets.columns import as_frame, refuse_repeated, some
+from evenhand.datasets.table import Table
+from evenhand.typing import IntArray, RandomState
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Split:
+    """Three disjoint tables that together are the whole data set.
+
+    ``private`` is what the guarantee protects. ``public`` has no labels (``y`` is None): it is
+    what the teachers are asked about and what encoders may read. ``test`` measures the result.
+    """
+
+    private: Table
+    public: Table
+    test: Table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Records with labels and groups, ready to be split.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in reports.
+    X : DataFrame (n, n_columns)
+        The features as they are, not encoded. The sensitive attribute is not among them unless
+        somebody asked for it.
+    y : Series (n,)
+        The classes. No value is missing; at least two occur.
+    groups : Series (n,) or DataFrame (n, n_sensitive)
+        The sensitive attributes. No value is missing; at least two groups occur.
+    units : Series (n,), optional
+        Whose record it is, where one person holds several.
+    label : str
+        What the label means.
+    sensitive : tuple of str
+        Names of the sensitive attributes.
+    positive : hashable, optional
+        The class that counts as the favourable one. None for more than two classes.
+    unit : str
+        The noun for what holds the records: "record", or "person" when ``units`` is given.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [30, 41, 52, 63] * 5, "sex": list("FMMF") * 5,
+    ...                       "repaid": ["no", "yes", "yes", "yes"] * 5})
+    >>> data = Dataset.from_frame(frame, label="repaid", sensitive="sex")
+    >>> data.classes, data.positive, list(data.X)
+    (('no', 'yes'), 'yes', ['age'])
+    >>> split = data.split(public=0.2, test=0.25, random_state=0)
+    >>> len(split.private), len(split.public), len(split.test), split.public.y
+    (12, 3, 5, None)
+    """
+
+    name: str
+    X: pd.DataFrame
+    y: pd.Series[Any]
+    groups: pd.Series[Any] | pd.DataFrame
+    units: pd.Series[Any] | None = None
+    label: str
+    sensitive: tuple[str, ...]
+    positive: Hashable | None = None
+    unit: str = "record"
+
+    def __post_init__(self) -> None:
+        if not len(self.X):
+            raise ValueError(f"The data set {self.name!r} has no rows.")
+        refuse_repeated(map(str, self.X.columns), f"data set {self.name!r}")
+        _ = self.table  # checks lengths and index
+        _refuse_missing(
+            pd.DataFrame({self.label: self.y}),
+            "label",
+            f"A record without a label cannot teach: leave those rows out, e.g. "
+            f"frame.dropna(subset=[{self.label!r}]).",
+        )
+        _refuse_missing(
+            pd.DataFrame(self.groups),
+            "sensitive attribute",
+            "Whether a margin is kept cannot be said about an unknown group: leave those rows out, "
+            "or make them a group of their own with fillna('unknown').",
+        )
+        if self.units is not None:
+            _refuse_missing(
+                pd.DataFrame({self.units.name: self.units}),
+                "unit",
+                f"Records of an unknown {self.unit} cannot be kept together: leave them out, or "
+                f"give each an id of its own.",
+            )
+        self._check_classes()
+        for column in pd.DataFrame(self.groups):
+            if pd.DataFrame(self.groups)[column].nunique() < 2:
+                only = pd.DataFrame(self.groups)[column].iloc[0]
+                raise ValueError(
+                    f"The sensitive attribute {column!r} has one group only, {only!r}: there is "
+                    f"nothing to compare. Name a column with at least two groups."
+                )
+
+    def _check_classes(self) -> None:
+        if pd.api.types.is_float_dtype(self.y.dtype):
+            values = self.y.to_numpy(dtype=np.float64)
+            if not np.equal(values, np.floor(values)).all():
+                raise ValueError(
+                    f"The label {self.label!r} must hold classes, got numbers such as "
+                    f"{values[np.not_equal(values, np.floor(values))][0]!r}. Make classes of them "
+                    f"first, e.g. frame[{self.label!r}] > threshold."
+                )
+        classes = self.classes
+        if len(classes) < 2:
+            raise ValueError(
+                f"The label {self.label!r} has one class only, {classes[0]!r}: there is nothing to "
+                f"learn. Two classes or more are needed."
+            )
+        if self.positive is not None and self.positive not in classes:
+            raise ValueError(
+                f"positive must be one of the classes of {self.label!r}: {some(classes, 20)}; got "
+                f"{self.positive!r}.{did_you_mean(self.positive, classes)}"
+            )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        label: str,
+        sensitive: str | Sequence[str],
+        unit: str | None = None,
+        drop: Iterable[str] = (),
+        positive: Hashable | None = None,
+        keep_sensitive: bool = False,
+        name: str = "table",
+    ) -> Dataset:
+        """Make a data set of a user's own table.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row per record.
+        label : str
+            Column of the classes.
+        sensitive : str or sequence of str
+            Column or columns of the sensitive attribute. They are taken out of the features.
+        unit : str, optional
+            Column that says whose record it is. It is taken out of the features; splits keep all
+            records of one unit on one side; its name is the noun of the guarantee.
+        drop : iterable of str
+            Columns to leave out, such as identifiers.
+        positive : hashable, optional
+            The favourable class. Default: the last one in sorted order if there are two.
+        keep_sensitive : bool
+            Leave the sensitive columns among the features as well.
+        name : str
+            What to call the data set in reports.
+
+        Raises
+        ------
+        ValueError
+            For a column that is not there (the nearest name is given), a column named twice, a
+            table without rows, a missing label, group or unit (the rows are given), one class or
+            one group only, and a label that is not made of classes.
+        """
+        frame = as_frame(frame)
+        if not len(frame):
+            raise ValueError("The table has no rows.")
+        named = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+        left_out = (drop,) if isinstance(drop, str) else tuple(drop)
+        if not named:
+            raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
+        _refuse_absent(frame, label=(label,), sensitive=named, unit=(unit,), drop=left_out)
+        if label in named or label == unit:
+            raise ValueError(
+                f"The label {label!r} cannot be the sensitive attribute or the unit as well. "
+                f"Copy the column under another name if that is what you mean."
+            )
+        away = {label, unit, *left_out} | (set() if keep_sensitive else set(named))
+        X = frame[[column for column in frame.columns if column not in away]]
+        if not X.shape[1]:
+            raise ValueError("No column is left for the features. Drop fewer columns.")
+        y = frame[label]
+        classes = _classes(y)
+        if positive is None and len(classes) == 2:
+            positive = classes[1]
+        return cls(
+            name=name,
+            X=X,
+            y=y,
+            groups=frame[named[0]] if len(named) == 1 else frame[list(named)],
+            units=None if unit is None else frame[unit],
+            label=label,
+            sensitive=named,
+            positive=positive,
+            unit=unit or "record",
+        )
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def table(self) -> Table:
+        """All records as one table."""
+        return Table(X=self.X, y=self.y, groups=self.groups, units=self.units)
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes, sorted."""
+        return _classes(self.y)
+
+    def split(
+        self, *, public: float = 0.2, test: float = 0.25, random_state: RandomState = 0
+    ) -> Split:
+        """Deal the records into private, public and test.
+
+        First ``test`` of all records, then ``public`` of the rest; what remains is private. With
+        ``units``, the fractions are fractions of *units* and all records of one unit stay on one
+        side. Rows come in a random order that depends on their number and ``random_state`` alone:
+        nothing is stratified, because then one record would move others.
+
+        Parameters
+        ----------
+        public : float
+            Part of the training records that is public, in [0, 1). Their labels are dropped.
+        test : float
+            Part of all records that is kept for the test, in [0, 1).
+        random_state : int, Generator or None
+            Seeds the order.
+
+        Returns
+        -------
+        Split
+            Tables ``private``, ``public`` (``y`` is None) and ``test``.
+        """
+        _fraction("public", public)
+        _fraction("test", test)
+        rng = as_generator(random_state)
+        if self.units is None:
+            holder, n = np.arange(len(self)), len(self)
+        else:
+            holder, distinct = pd.factorize(self.units, sort=True)
+            n = len(distinct)
+        n_test = round(test * n)
+        n_public = round(public * (n - n_test))
+        noun = f"{self.unit}s" if self.units is not None else "records"
+        sizes = {"test": (test, n_test), "public": (public, n_public)}
+        for part, (fraction, size) in sizes.items():
+            if fraction > 0 and size == 0:
+                raise ValueError(
+                    f"{part}={fraction} of {n} {noun} leaves none for the {part} part. "
+                    f"Raise {part}, or set {part}=0 to go without."
+                )
+        if n_test + n_public >= n:
+            raise ValueError(
+                f"test={test} and public={public} of {n} {noun} leave none for the private part. "
+                f"Lower them."
+            )
+        side = np.empty(n, dtype=np.int64)
+        order = rng.permutation(n)
+        side[order] = np.repeat([0, 1, 2], [n_test, n_public, n - n_test - n_public])
+        mixed = order if self.units is None else rng.permutation(len(self))
+        rows = [_on_side(mixed, side[holder], number) for number in range(3)]
+        whole = self.table
+        return Split(
+            test=whole.take(rows[0]),
+            public=whole.without_labels().take(rows[1]),
+            private=whole.take(rows[2]),
+        )
+
+
+def _on_side(rows: IntArray, side: IntArray, number: int) -> IntArray:
+    """Rows of one side, in the mixed order."""
+    chosen: IntArray = rows[side[rows] == number]
+    return chosen
+
+
+def _classes(y: pd.Series[Any]) -> tuple[Hashable, ...]:
+    """Return the distinct values, sorted, as plain Python values."""
+    values = y.dropna().unique().tolist()
+    try:
+        return tuple(sorted(values))
+    except TypeError:
+        raise TypeError(
+            f"The label {y.name!r} mixes values that cannot be sorted, e.g. "
+            f"{some(values)}. Write all classes as text: frame[{y.name!r}].astype(str)."
+        ) from None
+
+
+def _fraction(name: str, value: float) -> None:
+    """Check a part of the whole, zero allowed."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must lie in [0, 1), got {name}={value!r}. It is a fraction.")
+
+
+def _refuse_absent(frame: pd.DataFrame, **asked: tuple[str | None, ...]) -> None:
+    """Raise ValueError for the first name that is no column, with the nearest one."""
+    for argument, names in asked.items():
+        for name in names:
+            if name is not None and name not in frame.columns:
+                raise ValueError(
+                    f"{argument} names the column {name!r}, which the table does not have."
+                    f"{did_you_mean(name, frame.columns)} Its columns: {some(frame.columns, 30)}."
+                )
+
+
+def _refuse_missing(frame: pd.DataFrame, what: str, way_out: str) -> None:
+    """Raise ValueError that names the rows with a missing value."""
+    for column in frame:
+        missing = frame[column].isna()
+        if missing.any():
+            rows = missing.index[missing].tolist()
+            raise ValueError(
+                f"The {what} {column!r} is missing in {len(rows)} of {len(frame)} rows: "
+                f"rows {some(rows)}. {way_out}"
+            )

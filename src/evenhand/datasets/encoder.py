@@ -1,0 +1,275 @@
+"""Features as numbers, by an encoder that has seen public rows only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+from evenhand._checks import positive
+from evenhand.datasets.columns import Column, to_numbers, to_texts
+from evenhand.datasets.schema import ColumnSchema, Schema
+from evenhand.typing import Array, ArrayLike, FloatArray
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Mean, standard deviation and median of one numeric column over the public rows."""
+
+    mean: float
+    sd: float
+    median: float
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.mean, self.sd, self.median))) or self.sd <= 0:
+            raise ValueError(f"A scale must be finite with sd > 0, got {self}.")
+
+
+class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Turn a table into a float64 matrix; everything it knows comes from public rows or a schema.
+
+    A numeric column becomes ``(value - mean) / sd``, with both numbers taken over the public rows,
+    then moved into [-clip, clip]. A categorical column becomes one 0/1 feature per category.
+
+    What is not there: a missing number becomes the public median; a missing category and a
+    category that the schema does not name become zeros throughout. Where the public rows had
+    missing values (or the schema says so), a further feature "... is missing" is 1.
+
+    Infinite values are refused in public rows and moved to the end of the range in others, so
+    that no value of a private record can stop a run or grow beyond ``clip``.
+
+    Parameters
+    ----------
+    schema : Schema, optional
+        What is known about the columns. Default: read from the public rows.
+    clip : float
+        Largest size of a scaled number, > 0.
+    ignore_extra : bool
+        Pass over columns that the schema does not have, instead of refusing them.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        The columns.
+    scales_ : dict of str to Scale
+        Mean, standard deviation and median of each numeric column. All public.
+    feature_names_ : tuple of str
+        Names of the features, e.g. ``age``, ``sex=Female``, ``age is missing``.
+    n_features_out_ : int
+        Number of features.
+
+    Privacy
+    -------
+    ``fit`` sees what it is given: give it public rows, never private ones. The fitted state is
+    then public, and ``transform`` works on each row alone: what becomes of a record depends on no
+    other record, so a teacher's share of the encoded rows depends on its own records only.
+
+    Examples
+    --------
+    >>> public = pd.DataFrame({"age": [20.0, 40.0], "sex": ["F", "M"]})
+    >>> encoder = PublicEncoder().fit(public)
+    >>> encoder.transform(pd.DataFrame({"sex": ["M", "X"], "age": [1e9, None]}))
+    array([[10.,  0.,  1.],
+           [ 0.,  0.,  0.]])
+    >>> encoder.feature_names_
+    ('age', 'sex=F', 'sex=M')
+    """
+
+    def __init__(
+        self, schema: Schema | None = None, *, clip: float = 10.0, ignore_extra: bool = False
+    ) -> None:
+        self.schema = schema
+        self.clip = clip
+        self.ignore_extra = ignore_extra
+
+    def fit(self, X_public: pd.DataFrame | ArrayLike | None, y: object = None) -> PublicEncoder:
+        """Learn the columns and their scales from public rows.
+
+        Parameters
+        ----------
+        X_public : DataFrame, 2-D array or None
+            Public rows. None if the schema has bounds for every numeric column: then the scales
+            are those of a uniform law between the bounds.
+        y : ignored
+            For scikit-learn's pipelines.
+        """
+        positive("clip", self.clip)
+        if X_public is None:
+            if self.schema is None:
+                raise ValueError("Without public rows the encoder needs a schema.")
+            schema = self.schema
+            scales = {c.name: _scale_of_bounds(c) for c in schema.columns if c.kind == "numeric"}
+        else:
+            schema = self.schema or Schema.of_public(X_public)
+            frame = schema.check(X_public, where="public table", ignore_extra=self.ignore_extra)
+            if not len(frame):
+                raise ValueError("The public table has no rows, so there is nothing to scale by.")
+            scales = {
+                c.name: _scale_of_rows(c, frame[c.name])
+                for c in schema.columns
+                if c.kind == "numeric"
+            }
+        return self._set(schema, scales)
+
+    def _set(self, schema: Schema, scales: dict[str, Scale]) -> PublicEncoder:
+        """Set the fitted state; the only place that does."""
+        self.schema_ = schema
+        self.scales_ = scales
+        self.feature_names_ = tuple(name for c in schema.columns for name in _features(c))
+        self.n_features_out_ = len(self.feature_names_)
+        self.n_features_in_ = len(schema.columns)
+        self.feature_names_in_ = np.array(schema.names, dtype=object)
+        return self
+
+    def transform(self, X: pd.DataFrame | ArrayLike) -> FloatArray:
+        """Encode rows, each by itself.
+
+        Parameters
+        ----------
+        X : DataFrame or 2-D array (n, n_features_in_)
+            Columns are matched by name, in any order; an array is x0, x1, ...
+
+        Returns
+        -------
+        ndarray of float64 (n, n_features_out_)
+            Finite; scaled numbers lie in [-clip, clip], all others are 0 or 1.
+        """
+        self._require_fitted()
+        frame = self.schema_.select(X, where="table to encode", ignore_extra=self.ignore_extra)
+        out = np.zeros((len(frame), self.n_features_out_))
+        start = 0
+        for column in self.schema_.columns:
+            width = len(_features(column))
+            block = out[:, start : start + width]
+            if column.kind == "numeric":
+                self._encode_numbers(column, frame[column.name], block)
+            else:
+                _encode_categories(column, frame[column.name], block)
+            start += width
+        return out
+
+    def _encode_numbers(self, column: ColumnSchema, values: Column, block: FloatArray) -> None:
+        """Write the scaled numbers, and the missing mark if there is one, into ``block``."""
+        scale = self.scales_[column.name]
+        numbers = to_numbers(values, "table to encode")
+        missing = np.isnan(numbers)
+        numbers = np.where(missing, scale.median, numbers)
+        if column.bounds is not None:
+            numbers = np.clip(numbers, *column.bounds)
+        # Move into the range before subtracting: inf - mean, or 1e308 / sd, would overflow.
+        far = self.clip * scale.sd
+        numbers = np.clip(numbers, scale.mean - far, scale.mean + far)
+        block[:, 0] = np.clip((numbers - scale.mean) / scale.sd, -self.clip, self.clip)
+        if column.missing:
+            block[:, 1] = missing
+
+    def get_feature_names_out(self, input_features: object = None) -> Array:
+        """Return the names of the features, as scikit-learn wants them."""
+        self._require_fitted()
+        return np.array(self.feature_names_, dtype=object)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted encoder as plain values for JSON; floats survive bit for bit."""
+        self._require_fitted()
+        return {
+            "format": FORMAT,
+            "clip": float(self.clip),
+            "ignore_extra": bool(self.ignore_extra),
+            "schema": self.schema_.to_dict(),
+            "scales": {name: [s.mean, s.sd, s.median] for name, s in self.scales_.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PublicEncoder:
+        """Read what ``to_dict`` wrote."""
+        if values.get("format") != FORMAT:
+            raise ValueError(
+                f"An encoder of format {FORMAT} is needed, got format={values.get('format')!r}. "
+                f"Fit it again, or read it with the version that wrote it."
+            )
+        schema = Schema.from_dict(values["schema"])
+        scales = {
+            name: Scale(mean=float(mean), sd=float(sd), median=float(median))
+            for name, (mean, sd, median) in values["scales"].items()
+        }
+        numeric = {column.name for column in schema.columns if column.kind == "numeric"}
+        if numeric != set(scales):
+            raise ValueError(
+                f"The encoder's scales are those of {sorted(scales)}, its numeric columns are "
+                f"{sorted(numeric)}. The file is damaged."
+            )
+        made = cls(schema, clip=values["clip"], ignore_extra=values["ignore_extra"])
+        positive("clip", made.clip)
+        return made._set(schema, scales)
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "schema_"):
+            raise NotFittedError("This PublicEncoder is not fitted. Call fit(X_public) first.")
+
+
+def _features(column: ColumnSchema) -> tuple[str, ...]:
+    """Names of the features that one column becomes."""
+    own = (
+        (column.name,)
+        if column.kind == "numeric"
+        else tuple(f"{column.name}={category}" for category in column.categories)
+    )
+    return (*own, f"{column.name} is missing") if column.missing else own
+
+
+def _encode_categories(column: ColumnSchema, values: Column, block: FloatArray) -> None:
+    """Write the one-hot code, and the missing mark if there is one, into ``block``."""
+    codes, texts = to_texts(values, "table to encode")
+    place = {category: i for i, category in enumerate(column.categories)}
+    # One place more than texts: code -1, a missing value, reads the last one.
+    places = np.array([*(place.get(text, -1) for text in texts), -1], dtype=np.int64)[codes]
+    known = np.flatnonzero(places >= 0)
+    block[known, places[known]] = 1.0
+    if column.missing:
+        block[:, -1] = codes < 0
+
+
+def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:
+    """Mean, standard deviation and median of the public values that are there."""
+    numbers = to_numbers(values, "public table")
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if infinite.size:
+        row = int(infinite[0])
+        raise ValueError(
+            f"Column {column.name!r} of the public table must be finite, got {numbers[row]} in row "
+            f"{values.index[row]}. Leave the value empty if it is not known."
+        )
+    numbers = numbers[~np.isnan(numbers)]
+    if not numbers.size:
+        if column.bounds is not None:
+            return _scale_of_bounds(column)
+        raise ValueError(
+            f"Column {column.name!r} has no value in the public rows, so there is nothing to scale "
+            f"by. Leave it out, or declare its bounds in the schema."
+        )
+    if column.bounds is not None:
+        numbers = np.clip(numbers, *column.bounds)
+    sd = float(numbers.std())
+    # A constant column: rounding may leave a tiny sd that would blow up every other value.
+    if sd <= 1e-12 * float(np.abs(numbers).max()):
+        sd = 1.0
+    return Scale(mean=float(numbers.mean()), sd=sd, median=float(np.median(numbers)))
+
+
+def _scale_of_bounds(column: ColumnSchema) -> Scale:
+    """Scale of a uniform law between the declared bounds."""
+    if column.bounds is None:
+        raise ValueError(
+            f"Without public values the numeric column {column.name!r} needs bounds in the schema."
+        )
+    low, high = column.bounds
+    middle = (low + high) / 2
+    return Scale(mean=middle, sd=(high - low) / math.sqrt(12), median=middle)

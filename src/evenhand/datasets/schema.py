@@ -1,0 +1,298 @@
+"""What everybody may know about the columns: their kinds, categories and bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evenhand._checks import at_least, did_you_mean, one_of
+from evenhand.datasets.columns import (
+    Kind,
+    as_frame,
+    kind_of,
+    natural_order,
+    refuse_repeated,
+    some,
+    text_of,
+    to_numbers,
+    to_texts,
+)
+from evenhand.typing import ArrayLike
+
+KINDS = ("numeric", "categorical")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSchema:
+    """One column: what it holds.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    kind : str
+        "numeric" or "categorical".
+    categories : tuple of str
+        All categories, as text (1, 1.0 and "1" are one category). Categorical only.
+    bounds : (float, float), optional
+        Smallest and largest value that counts; values beyond are moved to the end. Numeric only.
+    missing : bool
+        Whether "is missing" is worth a feature of its own.
+    """
+
+    name: str
+    kind: Kind
+    categories: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        one_of(f"kind of column {self.name!r}", self.kind, KINDS)
+        if self.kind == "categorical":
+            if not self.categories:
+                raise ValueError(
+                    f"The categorical column {self.name!r} has no categories. Name them, or leave "
+                    f"the column out."
+                )
+            refuse_repeated(self.categories, f"list of categories of column {self.name!r}")
+            if self.bounds is not None:
+                raise ValueError(f"The categorical column {self.name!r} cannot have bounds.")
+            return
+        if self.categories:
+            raise ValueError(f"The numeric column {self.name!r} cannot have categories.")
+        if self.bounds is not None:
+            low, high = self.bounds
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError(
+                    f"The bounds of column {self.name!r} must be finite and low < high, got "
+                    f"{self.bounds!r}."
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        out: dict[str, Any] = {"name": self.name, "kind": self.kind, "missing": self.missing}
+        if self.kind == "categorical":
+            out["categories"] = list(self.categories)
+        elif self.bounds is not None:
+            out["bounds"] = list(self.bounds)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The columns of a table, as public knowledge.
+
+    Two sources are sound: a declaration made without looking at the private rows, and the public
+    rows. A schema read from private rows would tell about them (a category that one person holds,
+    the largest income), so there is no such door.
+
+    Parameters
+    ----------
+    columns : tuple of ColumnSchema
+        At least one; names are distinct.
+
+    Examples
+    --------
+    >>> schema = Schema.declared({"age": {"bounds": (17, 90)}, "sex": ["Female", "Male"]})
+    >>> schema.names
+    ('age', 'sex')
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
+    """
+
+    columns: tuple[ColumnSchema, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ValueError("A schema needs at least one column.")
+        refuse_repeated(self.names, "schema")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @classmethod
+    def of_public(
+        cls,
+        frame: pd.DataFrame | ArrayLike,
+        *,
+        categorical: Iterable[str] = (),
+        max_categories: int = 1000,
+    ) -> Schema:
+        """Read the columns off public rows.
+
+        Parameters
+        ----------
+        frame : DataFrame or 2-D array
+            Public rows only.
+        categorical : iterable of str
+            Columns whose numbers are codes without an order.
+        max_categories : int
+            A column with more categories is refused: it is an identifier more often than not.
+
+        Returns
+        -------
+        Schema
+            Numbers are numeric; text, booleans and the pandas category dtype are categorical.
+            ``missing`` is set where a public value is missing.
+        """
+        at_least("max_categories", max_categories, 1)
+        frame = as_frame(frame, "public table")
+        forced = {categorical} if isinstance(categorical, str) else set(categorical)
+        for name in sorted(forced - set(frame.columns)):
+            raise ValueError(
+                f"categorical names the column {name!r}, which the public table does not have."
+                f"{did_you_mean(name, frame.columns)}"
+            )
+        columns = []
+        for name in frame.columns:
+            column = frame[name]
+            kind = kind_of(column, "public table")
+            if kind is None:
+                raise ValueError(
+                    f"Column {name!r} has no value in the public rows, so nothing is known about "
+                    f"it. Leave it out, or declare it: Schema.declared({{{name!r}: ...}})."
+                )
+            missing = bool(column.isna().any())
+            if kind == "numeric" and name not in forced:
+                columns.append(ColumnSchema(name=name, kind="numeric", missing=missing))
+                continue
+            is_bool = pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+            found = ("False", "True") if is_bool else to_texts(column, "public table")[1]
+            if len(found) > max_categories:
+                raise ValueError(
+                    f"Column {name!r} has {len(found)} categories in {len(frame)} public rows, "
+                    f"more than max_categories={max_categories}. Leave it out if it is an "
+                    f"identifier; else group its values, or raise max_categories."
+                )
+            columns.append(
+                ColumnSchema(
+                    name=name, kind="categorical", categories=natural_order(found), missing=missing
+                )
+            )
+        return cls(columns=tuple(columns))
+
+    @classmethod
+    def declared(cls, columns: Mapping[str, str | Sequence[object] | Mapping[str, Any]]) -> Schema:
+        """Declare the columns without looking at any row.
+
+        Parameters
+        ----------
+        columns : mapping
+            For each name: ``"numeric"``; or a list of categories; or a mapping with any of
+            ``kind``, ``categories``, ``bounds``, ``missing``.
+        """
+        return cls(columns=tuple(_declared(name, said) for name, said in columns.items()))
+
+    def check(
+        self, frame: pd.DataFrame | ArrayLike, *, where: str = "table", ignore_extra: bool = False
+    ) -> pd.DataFrame:
+        """Return the schema's columns of ``frame``, in the schema's order, or say what is wrong.
+
+        Parameters
+        ----------
+        frame : DataFrame or 2-D array
+            What to check. Columns are matched by name; an array is x0, x1, ...
+        where : str
+            What to call it in messages, e.g. "private table".
+        ignore_extra : bool
+            Pass over columns that the schema does not have. By default they are an error, since
+            they are a sign of two tables that do not belong together.
+
+        Raises
+        ------
+        ValueError
+            For an absent column, an unknown column, text where numbers belong.
+        """
+        frame = self.select(frame, where=where, ignore_extra=ignore_extra)
+        for column in self.columns:
+            if column.kind == "numeric":
+                to_numbers(frame[column.name], where)
+            else:
+                to_texts(frame[column.name], where)
+        return frame
+
+    def select(
+        self, frame: pd.DataFrame | ArrayLike, *, where: str = "table", ignore_extra: bool = False
+    ) -> pd.DataFrame:
+        """Like ``check``, names only: values are not looked at."""
+        frame = as_frame(frame, where)
+        absent = [name for name in self.names if name not in frame.columns]
+        if absent:
+            spare = [name for name in frame.columns if name not in self.names]
+            raise ValueError(
+                f"The {where} has no column {absent[0]!r}, which the schema names"
+                f"{f' (nor {some(absent[1:])})' if absent[1:] else ''}."
+                f"{did_you_mean(absent[0], spare)} Its columns: {some(frame.columns, 30)}."
+            )
+        extra = [name for name in frame.columns if name not in self.names]
+        if extra and not ignore_extra:
+            raise ValueError(
+                f"The {where} has columns that the schema does not name: {some(extra)}. Leave them "
+                f"out with drop(columns=[...]), pass over them with ignore_extra=True, or add them "
+                f"to the public table or the declared schema."
+            )
+        return frame[list(self.names)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"columns": [column.to_dict() for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Schema:
+        """Read what ``to_dict`` wrote."""
+        columns = values.get("columns") if isinstance(values, Mapping) else None
+        if not isinstance(columns, list) or not all("name" in column for column in columns):
+            raise ValueError('A schema is written as {"columns": [{"name": ..., "kind": ...}]}.')
+        return cls(
+            columns=tuple(
+                _declared(str(column["name"]), {k: v for k, v in column.items() if k != "name"})
+                for column in columns
+            )
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schema to a JSON file."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Schema:
+        """Read a schema from a JSON file."""
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is not a JSON file: {error}.") from None
+        return cls.from_dict(values)
+
+
+def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> ColumnSchema:
+    """Make one column of what a user declared."""
+    if isinstance(said, str):
+        one_of(f"kind of column {name!r}", said, ("numeric",))
+        return ColumnSchema(name=name, kind="numeric")
+    if not isinstance(said, Mapping):
+        return ColumnSchema(
+            name=name,
+            kind="categorical",
+            categories=tuple(text_of(value) for value in said),
+        )
+    known = ("kind", "categories", "bounds", "missing")
+    for key in said:
+        one_of(f"key of column {name!r}", key, known)
+    categories = tuple(text_of(value) for value in said.get("categories", ()))
+    bounds = said.get("bounds")
+    return ColumnSchema(
+        name=name,
+        kind=said.get("kind", "categorical" if categories else "numeric"),
+        categories=categories,
+        bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+        missing=bool(said.get("missing", False)),
+    )
