@@ -8,6 +8,7 @@ from evenhand.privacy.gaussian import (
     n_affordable,
     sigma_for,
 )
+from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.privacy.ledger import BudgetExceeded, Grant, Ledger
 from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
 from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
@@ -35,7 +36,10 @@ __all__ = [
     "Store",
     "StoreUnavailable",
     "delta_from_mu",
+    "discrete_gaussian_mu",
+    "discrete_laplace_mu",
     "epsilon_from_mu",
+    "laplace_mu",
     "mu_from_epsilon",
     "n_affordable",
     "sigma_for",
