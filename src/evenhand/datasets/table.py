@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evenhand._checks import same_length
@@ -47,12 +48,13 @@ class Table:
 
     def take(self, rows: ArrayLike) -> Table:
         """Return the records at these positions, in this order."""
+        positions = np.asarray(rows, dtype=np.int64)
 
         def chosen(part: Any) -> Any:
-            return None if part is None else part.take(rows)
+            return None if part is None else part.take(positions)
 
         return Table(
-            X=self.X.take(rows),
+            X=self.X.take(positions),
             y=chosen(self.y),
             groups=chosen(self.groups),
             units=chosen(self.units),

@@ -1,0 +1,38 @@
+"""One thread per process, and the built-in data sets where they are on this machine."""
+
+import functools
+import os
+from collections.abc import Callable
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")  # before NumPy is loaded: small matrices, many tests
+
+import pytest  # noqa: E402 - the threads must be set first
+
+from evenhand import datasets  # noqa: E402 - as above
+
+LOADERS: dict[str, Callable[..., datasets.Dataset]] = {
+    "acs-income": datasets.load_acs_income,
+    "adult": datasets.load_adult,
+    "bank": datasets.load_bank,
+    "credit-default": datasets.load_credit_default,
+    "german": datasets.load_german,
+    "parkinsons": datasets.load_parkinsons,
+}
+load = functools.cache(lambda name, **options: LOADERS[name](**options))
+
+
+@pytest.fixture
+def real_data() -> Callable[..., datasets.Dataset]:
+    """Return ``real_data("adult")``: the data set, or a skip where it is not on this machine.
+
+    Nothing is fetched here. Mark the tests that use it with ``pytest.mark.data``.
+    """
+
+    def get(name: str, **options: object) -> datasets.Dataset:
+        info = next(info for info in datasets.available() if info.name == name)
+        if info.folder is None:
+            pytest.skip(f"no {name}: set EVENHAND_DATA, or run: evenhand datasets fetch {name}")
+        return load(name, **options)
+
+    return get
