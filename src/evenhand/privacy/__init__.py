@@ -8,23 +8,28 @@ from evenhand.privacy.gaussian import (
     n_affordable,
     sigma_for,
 )
+from evenhand.privacy.guarantee import Guarantee, delta_warning
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.privacy.ledger import BudgetExceeded, Grant, Ledger
+from evenhand.privacy.ledger_database import DatabaseStore
 from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
 from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
-from evenhand.privacy.renyi import ORDERS, RenyiCurve
+from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
 
 __all__ = [
+    "NEIGHBORS",
     "ORDERS",
     "Budget",
     "BudgetExceeded",
     "ConfidentGNMax",
+    "DatabaseStore",
     "DiscreteNoise",
     "Entry",
     "FloatNoise",
     "GNMax",
     "Grant",
+    "Guarantee",
     "LNMax",
     "Ledger",
     "MemoryStore",
@@ -36,6 +41,7 @@ __all__ = [
     "Store",
     "StoreUnavailable",
     "delta_from_mu",
+    "delta_warning",
     "discrete_gaussian_mu",
     "discrete_laplace_mu",
     "epsilon_from_mu",

@@ -12,6 +12,7 @@ import numpy as np
 from evenhand._checks import at_least, did_you_mean, one_of, open_unit
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu
+from evenhand.privacy.guarantee import EXACT_GAUSSIAN, Guarantee
 from evenhand.privacy.ledger_store import (
     Account,
     Charge,
@@ -114,8 +115,8 @@ class Ledger:
         self.account = account
         self.unit = unit
         self.neighbors = one_of("neighbors", neighbors, NEIGHBORS)
-        self.facts = dict(facts or {})
-        self._units: dict[Mechanism, int] = {}
+        self.facts = {str(key): _fact(str(key), value) for key, value in (facts or {}).items()}
+        self._prices: dict[Mechanism, tuple[str, int]] = {}
         self._open(within=None)
 
     @property
@@ -137,7 +138,7 @@ class Ledger:
         """How many joint uses of these mechanisms still fit."""
         if not mechanisms:
             raise ValueError("Name at least one mechanism: the price of a use is theirs.")
-        together = sum(self._price(mechanism) for mechanism in mechanisms)
+        together = sum(self._price(mechanism)[1] for mechanism in mechanisms)
         return max(0, self.store.remaining(self.account)) // together
 
     def release(self, mechanism: Decider[T_co], counts: ArrayLike, *, purpose: str) -> T_co:
@@ -169,15 +170,11 @@ class Ledger:
         BudgetExceeded
             If it does not fit; everything is as it was.
         """
-        charges = [
-            Charge(
-                mechanism=repr(mechanism),
-                n_uses=at_least(f"uses of {mechanism!r}", n, 0),
-                units_each=self._price(mechanism),
-                purpose=purpose,
-            )
-            for mechanism, n in uses.items()
-        ]
+        charges = []
+        for mechanism, n in uses.items():
+            words, units = self._price(mechanism)
+            n = at_least("uses", n, 0)
+            charges.append(Charge(mechanism=words, n_uses=n, units_each=units, purpose=purpose))
         try:
             ids = self.store.charge(self.account, charges)
         except OverLimit as over:
@@ -203,6 +200,28 @@ class Ledger:
         what was promised for every course of events is the budget.
         """
         return epsilon_from_mu(self.spent**0.5, open_unit("delta", delta))
+
+    def guarantee(
+        self,
+        *,
+        public: tuple[str, ...] = (),
+        not_covered: tuple[str, ...] = (),
+        warnings: tuple[str, ...] = (),
+    ) -> Guarantee:
+        """Return what this ledger's budget promises, whatever was spent of it."""
+        return Guarantee(
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            unit=self.unit,
+            neighbors=self.neighbors,
+            noise=self.noise.name,
+            accounting=EXACT_GAUSSIAN,
+            public=public,
+            not_covered=not_covered,
+            warnings=warnings,
+            holds=self.noise.protects,
+            mu_squared=self.budget.mu_squared,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account as plain values for a report. All of them are public."""
@@ -252,18 +271,18 @@ class Ledger:
         limit = units_down(self.budget.mu_squared * (1.0 - SLACK))
         self.store.open(Account(name=self.account, limit=limit, facts=facts, within=within))
 
-    def _price(self, mechanism: Mechanism) -> int:
-        """Units of one use. Found once: a mechanism is a value, so it cannot change its cost."""
-        units = self._units.get(mechanism)
-        if units is None:
+    def _price(self, mechanism: Mechanism) -> tuple[str, int]:
+        """Words and units of one use, found once: a mechanism is a value and cannot change."""
+        price = self._prices.get(mechanism)
+        if price is None:
             mu_squared = mechanism.mu_squared(self.noise)
             if not 0 < mu_squared < float("inf"):
                 raise ValueError(
                     f"{mechanism!r} must cost a finite mu_squared > 0, got {mu_squared!r}. "
                     f"Something that costs nothing needs no ledger."
                 )
-            units = self._units[mechanism] = units_up(mu_squared)
-        return units
+            price = self._prices[mechanism] = (repr(mechanism), units_up(mu_squared))
+        return price
 
     def _refusal(self, over: OverLimit, charges: list[Charge]) -> str:
         asked = " and ".join(f"{charge.mechanism} on {charge.n_uses} queries" for charge in charges)
@@ -290,22 +309,21 @@ class Grant:
     def __init__(self, ledger: Ledger, charged: dict[Any, tuple[Charge, int]]) -> None:
         self._ledger = ledger
         self._charged = charged
-        self._drawn: set[Mechanism] = set()
+        self._undrawn = dict(charged)
         self._settled = False
 
     def draw(self, mechanism: Mechanism, n_classes: int) -> Array:
         """Draw the noise for all reserved uses of ``mechanism``."""
         charge, _ = self._of(mechanism)
+        at_least("n_classes", n_classes, 1)
         if self._settled:
             raise RuntimeError("This grant is settled: reserve again before drawing.")
-        if mechanism in self._drawn:
+        # One step, so that of two threads only one draws.
+        if self._undrawn.pop(mechanism, None) is None:
             raise RuntimeError(
                 f"The noise of {mechanism!r} was drawn before: one use is one draw. Reserve more."
             )
-        self._drawn.add(mechanism)
-        return mechanism.draw_noise(
-            self._ledger.noise, charge.n_uses, at_least("n_classes", n_classes, 1)
-        )
+        return mechanism.draw_noise(self._ledger.noise, charge.n_uses, n_classes)
 
     def settle(self, used: Mapping[Any, int]) -> None:
         """Keep the charge for ``used`` and refund the rest.
@@ -318,7 +336,7 @@ class Grant:
         """
         if self._settled:
             raise RuntimeError("This grant is settled: what was refunded cannot be changed.")
-        forgotten = [repr(m) for m in self._drawn if m not in used]
+        forgotten = [repr(m) for m in self._drawn() if m not in used]
         if forgotten:
             raise ValueError(
                 f"used must say how often each mechanism that was drawn was used; "
@@ -326,8 +344,8 @@ class Grant:
             )
         for mechanism, n in used.items():
             charge, _ = self._of(mechanism)
-            at_least(f"used of {mechanism!r}", n, 0)
-            allowed = charge.n_uses if mechanism in self._drawn else 0
+            at_least("used", n, 0)
+            allowed = 0 if mechanism in self._undrawn else charge.n_uses
             if n > allowed:
                 never = "" if allowed else " (its noise was never drawn)"
                 raise ValueError(
@@ -350,7 +368,10 @@ class Grant:
         trace: TracebackType | None,
     ) -> None:
         if kind is None and not self._settled:
-            self.settle({m: self._charged[m][0].n_uses for m in self._drawn})
+            self.settle({m: self._charged[m][0].n_uses for m in self._drawn()})
+
+    def _drawn(self) -> list[Any]:
+        return [mechanism for mechanism in self._charged if mechanism not in self._undrawn]
 
     def _of(self, mechanism: Mechanism) -> tuple[Charge, int]:
         try:
@@ -360,3 +381,13 @@ class Grant:
                 f"{mechanism!r} is not part of this grant, which holds "
                 f"{', '.join(map(repr, self._charged))}.{did_you_mean(mechanism, self._charged)}"
             ) from None
+
+
+def _fact(name: str, value: object) -> str | int:
+    if isinstance(value, np.integer):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TypeError(
+            f"facts must be texts or whole numbers, got {name}={value!r} ({type(value).__name__})."
+        )
+    return value

@@ -59,7 +59,7 @@ class Account:
     within: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Charge:
     """One mechanism's share of a reservation: ``n_uses`` at ``units_each``."""
 
@@ -141,16 +141,12 @@ class Store(Protocol):
         """Lines of this account and of those within it, oldest first."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class _Line:
     charge: Charge
     account: str
     at: float
     n_used: int | None = None
-
-    @property
-    def n_charged(self) -> int:
-        return self.charge.n_uses if self.n_used is None else self.n_used
 
 
 @dataclass(kw_only=True)

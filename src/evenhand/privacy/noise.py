@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evenhand._checks import at_least, positive
+from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.typing import Array, FloatArray, IntArray
 
 LARGEST_SCALE: Final = 2.0**50
@@ -96,7 +97,7 @@ class FloatNoise:
     0.025
     """
 
-    name: Final = "floating-point noise"
+    name: Final = "floating-point noise (its rounding is not covered)"
     protects: Final = True
 
     def __init__(self) -> None:
@@ -176,25 +177,9 @@ class SeededNoise:
 
 
 # The parameters are found numerically; a ledger asks for the same few again and again.
-@cache
-def _discrete_gaussian_mu(sigma: float) -> float:
-    from evenhand.privacy.integer_noise import discrete_gaussian_mu
-
-    return discrete_gaussian_mu(sigma)
-
-
-@cache
-def _discrete_laplace_mu(scale: float) -> float:
-    from evenhand.privacy.integer_noise import discrete_laplace_mu
-
-    return discrete_laplace_mu(scale)
-
-
-@cache
-def _laplace_mu(scale: float) -> float:
-    from evenhand.privacy.integer_noise import laplace_mu
-
-    return laplace_mu(scale)
+_discrete_gaussian_mu = cache(discrete_gaussian_mu)
+_discrete_laplace_mu = cache(discrete_laplace_mu)
+_laplace_mu = cache(laplace_mu)
 
 
 @cache

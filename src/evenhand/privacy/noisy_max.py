@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -232,12 +233,12 @@ class ConfidentGNMax:
         positive("sigma_check", self.sigma_check, _HINT)
         _ = self.check, self.answer  # their own checks of the other two
 
-    @property
+    @cached_property
     def check(self) -> NoisyThreshold:
         """The first stage."""
         return NoisyThreshold(threshold=self.threshold, sigma=self.sigma_check)
 
-    @property
+    @cached_property
     def answer(self) -> GNMax:
         """The second stage."""
         return GNMax(sigma=self.sigma)

@@ -1,0 +1,236 @@
+"""The claim about a release: one value, and one sentence that a regulator can read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final
+
+from evenhand._checks import at_least, did_you_mean, one_of, positive
+from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.privacy.renyi import NEIGHBORS
+
+EXACT_GAUSSIAN: Final = "exact Gaussian DP accounting"
+BASIC: Final = "basic composition of epsilon and delta"
+
+_RELATION: Final = {
+    "replace one": "replace one {unit}",
+    "add or remove one": "add or remove one {unit}",
+    "change one group label": "change the group label of one {unit}",
+}
+_TEXTS: Final = ("unit", "neighbors", "noise", "accounting", "reason")
+_LISTS: Final = ("public", "not_covered", "warnings")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What is promised, to whom, under which assumptions, and what is left out.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Bound on the privacy loss in nats, and the chance with which it may fail.
+    unit : str
+        Whose data are protected: "record", "person", or any noun.
+    neighbors : str
+        Which change of the data the bound is about: one of ``NEIGHBORS``.
+    noise : str
+        What kind of noise was drawn.
+    accounting : str
+        How the costs were added up.
+    public : tuple of str
+        What is treated as known to everybody.
+    not_covered : tuple of str
+        What touched, or may touch, the private data outside this bound.
+    warnings : tuple of str
+        What a reader must know before relying on it.
+    holds : bool
+        False if nothing is promised; the sentence then starts with NOT PRIVATE.
+    mu_squared : float, optional
+        The same bound in Gaussian DP. With it two guarantees add up tightly.
+    reason : str
+        Why it does not hold; only with ``holds=False``.
+
+    Examples
+    --------
+    >>> print(Guarantee(epsilon=3.0, delta=1e-5, unit="person", neighbors="add or remove one",
+    ...                 noise="exact discrete noise (OpenDP)", accounting=EXACT_GAUSSIAN,
+    ...                 public=("the unlabelled rows",), not_covered=("the choice of sigma",)))
+    The release is (3.0, 1e-05)-differentially private for each person (neighbors: add or remove
+    one person), with exact discrete noise (OpenDP) and exact Gaussian DP accounting; taken as
+    public: the unlabelled rows; not covered: the choice of sigma.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str
+    neighbors: str
+    noise: str
+    accounting: str
+    public: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    holds: bool = True
+    mu_squared: float | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be at least 0 and below 1, got delta={self.delta!r}.")
+        for name in _TEXTS:
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be text, got {getattr(self, name)!r}.")
+        for name in _LISTS:
+            object.__setattr__(self, name, _texts(name, getattr(self, name)))
+        one_of("neighbors", self.neighbors, NEIGHBORS)
+        if not self.unit:
+            raise ValueError("unit must name whose data are protected, for example 'record'.")
+        if not isinstance(self.holds, bool):
+            raise TypeError(f"holds must be True or False, got {self.holds!r}.")
+        if self.holds and self.reason:
+            raise ValueError(f"reason says why a guarantee fails, but holds=True: {self.reason!r}.")
+        if self.mu_squared is not None:
+            self._check_mu()
+
+    def __str__(self) -> str:
+        who = _RELATION[self.neighbors].format(unit=self.unit)
+        claim = (
+            f"({self.epsilon!r}, {self.delta!r})-differentially private for each {self.unit} "
+            f"(neighbors: {who}), with {self.noise} and {self.accounting}"
+        )
+        if self.holds:
+            said = [f"The release is {claim}"]
+        else:
+            why = self.reason or f"the noise protects nobody ({self.noise})"
+            said = [f"NOT PRIVATE: {why}; if that were mended it would be {claim}"]
+        for words, items in (
+            ("taken as public", self.public),
+            ("not covered", self.not_covered),
+            ("warning", self.warnings),
+        ):
+            if items:
+                said.append(f"{words}: {', '.join(items)}")
+        return "; ".join(said) + "."
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        for name in ("unit", "neighbors"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(
+                    f"Guarantees add up only for the same {name}, got {mine!r} and {theirs!r}. "
+                    f"State them side by side."
+                )
+        return Guarantee(
+            **self._bound_with(other),
+            unit=self.unit,
+            neighbors=self.neighbors,
+            noise=" and ".join(dict.fromkeys((self.noise, other.noise))),
+            public=_once(self.public, other.public),
+            not_covered=_once(self.not_covered, other.not_covered),
+            warnings=_once(self.warnings, other.warnings),
+            holds=self.holds and other.holds,
+            reason=" and ".join(dict.fromkeys(r for r in (self.reason, other.reason) if r)),
+        )
+
+    def with_warning(self, text: str) -> Guarantee:
+        """Return the same guarantee with one more warning, if ``text`` says anything."""
+        return replace(self, warnings=_once(self.warnings, (text,))) if text else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
+        """Read what ``to_dict`` wrote. A missing or unknown key is an error, never a default."""
+        known = [field.name for field in fields(cls)]
+        unknown = [key for key in values if key not in known]
+        if unknown:
+            raise ValueError(
+                f"A guarantee has no key {unknown[0]!r}.{did_you_mean(unknown[0], known)} "
+                f"Its keys are {', '.join(known)}."
+            )
+        missing = [name for name in known if name not in values]
+        if missing:
+            raise ValueError(
+                f"This guarantee lacks the key{'s' * (len(missing) > 1)} {', '.join(missing)}. "
+                f"Nothing is assumed in their place."
+            )
+        return cls(**values)
+
+    def _bound_with(self, other: Guarantee) -> dict[str, Any]:
+        """Compose in Gaussian DP if both are known there, else by adding epsilon and delta."""
+        if self.mu_squared is not None and other.mu_squared is not None:
+            mu_squared = self.mu_squared + other.mu_squared
+            delta = max(self.delta, other.delta)
+            if delta > 0:
+                return {
+                    "epsilon": epsilon_from_mu(math.sqrt(mu_squared), delta),
+                    "delta": delta,
+                    "accounting": _both(self.accounting, other.accounting),
+                    "mu_squared": mu_squared,
+                }
+        if self.delta + other.delta >= 1:
+            raise ValueError(
+                f"The deltas add up to {self.delta + other.delta}, which promises nothing. "
+                f"Choose smaller ones."
+            )
+        return {
+            "epsilon": self.epsilon + other.epsilon,
+            "delta": self.delta + other.delta,
+            "accounting": _both(self.accounting, other.accounting, BASIC),
+        }
+
+    def _check_mu(self) -> None:
+        mu_squared = positive("mu_squared", self.mu_squared or 0.0)
+        object.__setattr__(self, "mu_squared", mu_squared)
+        if self.delta == 0:
+            raise ValueError("mu_squared does not go with delta=0: Gaussian DP needs a delta > 0.")
+        needed = epsilon_from_mu(math.sqrt(mu_squared), self.delta)
+        if self.epsilon < needed * (1 - 1e-6):
+            raise ValueError(
+                f"mu_squared={mu_squared!r} means epsilon={needed:.6g} at delta={self.delta!r}, "
+                f"above the epsilon={self.epsilon!r} that is claimed."
+            )
+
+
+def delta_warning(delta: float, n_records: int) -> str:
+    """Return a warning if ``delta`` is too large for ``n_records``, else an empty text.
+
+    Publishing one random record in full is (0, 1 / n_records)-private by the letter, so a larger
+    delta promises too little.
+
+    Examples
+    --------
+    >>> delta_warning(1e-3, n_records=5000)
+    'delta=0.001 is not below 1 / 5000 records: publishing one record outright would satisfy it'
+    >>> delta_warning(1e-5, n_records=5000)
+    ''
+    """
+    if delta * at_least("n_records", n_records, 1) < 1:
+        return ""
+    return (
+        f"delta={delta!r} is not below 1 / {n_records} records: publishing one record outright "
+        f"would satisfy it"
+    )
+
+
+def _texts(name: str, values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{name} must be several texts, got {values!r}. Write ({values!r},).")
+    return tuple(values)
+
+
+def _once(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(first + second))
+
+
+def _both(*accounts: str) -> str:
+    return ", ".join(dict.fromkeys(accounts))
