@@ -29,6 +29,16 @@ BELOW: dict[str, set[str]] = {
         "students",
     },
     "report": {"privacy", "fairness", "datasets", "voting", "estimators"},
+    "cli": {
+        "privacy",
+        "fairness",
+        "datasets",
+        "voting",
+        "teachers",
+        "students",
+        "estimators",
+        "report",
+    },
 }
 
 OUTSIDE: dict[str, set[str]] = {

@@ -1,6 +1,17 @@
 """Classifiers that are differentially private and within a fairness margin."""
 
 from evenhand._version import __version__
+from evenhand.estimators import FairPATEClassifier, PATEClassifier, load
+from evenhand.fairness import DemographicParity
+from evenhand.privacy import Budget
 from evenhand.typing import REJECTED
 
-__all__ = ["REJECTED", "__version__"]
+__all__ = [
+    "REJECTED",
+    "Budget",
+    "DemographicParity",
+    "FairPATEClassifier",
+    "PATEClassifier",
+    "__version__",
+    "load",
+]

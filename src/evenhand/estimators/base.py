@@ -1,0 +1,263 @@
+"""What every teacher-ensemble classifier does alike: read, teach, conclude, predict, save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.datasets import PublicEncoder
+from evenhand.estimators import persistence
+from evenhand.estimators.inputs import FitInputs, checked_features, read_fit_inputs
+from evenhand.estimators.plan import default_mechanism, require_one_answer
+from evenhand.privacy import (
+    Budget,
+    DiscreteNoise,
+    Guarantee,
+    Ledger,
+    Noise,
+    SeededNoise,
+    delta_warning,
+)
+from evenhand.students import fit_student
+from evenhand.teachers import LogisticTeachers, Partition, Teachers, by_position, by_unit
+from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+from evenhand.voting import Answers, Mechanism, Votes
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called as ``progress(stage, done, total)``."""
+
+
+def _student_has(name: str) -> Callable[[Any], bool]:
+    return lambda self: hasattr(self.student_, name)
+
+
+class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+    """Base of the classifiers that learn from teachers; use one of its subclasses."""
+
+    budget: Budget | None
+    n_teachers: int
+    teachers: Teachers | None
+    mechanism: Mechanism | None
+    student: Any
+    schema: Any
+    classes: ArrayLike | None
+    public_fraction: float | None
+    unit: str
+    noise: Noise | None
+    random_state: RandomState
+
+    # -- the steps of fit, in order -------------------------------------------------------------
+
+    def _read(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        X_public: Any,
+        sensitive_features_public: Any,
+        unit_ids: Any,
+        needs_groups: bool,
+    ) -> FitInputs:
+        """Check the arguments and part private from public; seeds the run."""
+        if not isinstance(self.budget, Budget):
+            raise ValueError(
+                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
+                f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
+            )
+        _checks.at_least("n_teachers", self.n_teachers, 1)
+        self._rng = as_generator(self.random_state)
+        data = read_fit_inputs(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            unit_ids=unit_ids,
+            classes=self.classes,
+            public_fraction=self.public_fraction,
+            needs_groups=needs_groups,
+            rng=self._rng,
+        )
+        self.classes_ = data.classes
+        self.groups_ = None if data.groups_public is None else data.groups_public.names
+        return data
+
+    def _open_ledger(
+        self, ledger: Ledger | None, data: FitInputs, partition: Partition
+    ) -> tuple[Ledger, Mechanism]:
+        """Open this run's ledger, and choose the noise from public numbers."""
+        assert self.budget is not None
+        unit, neighbors = partition.unit, partition.neighbors
+        if ledger is None:
+            noise = DiscreteNoise() if self.noise is None else self.noise
+            run = Ledger(self.budget, noise=noise, unit=unit, neighbors=neighbors)
+        else:
+            if (ledger.unit, ledger.neighbors) != (unit, neighbors):
+                raise ValueError(
+                    f"The ledger counts for {ledger.neighbors} {ledger.unit}, this run for "
+                    f"{neighbors} {unit}; their costs do not add up. Pass unit_ids= for an account "
+                    f"of units, leave it out for an account of records, or open another account."
+                )
+            if self.noise is not None:
+                raise ValueError(
+                    "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
+                    "noise=None, or open the ledger with that noise."
+                )
+            run = ledger.run(self.budget, purpose=type(self).__name__)
+        mechanism = self.mechanism or default_mechanism(
+            self.budget, n_teachers=self.n_teachers, n_queries=data.n_public
+        )
+        require_one_answer(
+            mechanism,
+            run,
+            n_teachers=self.n_teachers,
+            chosen_by_default=self.mechanism is None,
+        )
+        return run, mechanism
+
+    @staticmethod
+    def _asking(progress: Progress | None) -> Callable[[int, int], None] | None:
+        return None if progress is None else _stage(progress, "answers")
+
+    def _deal(self, data: FitInputs) -> Partition:
+        """Assign records to teachers without looking at any other record."""
+        seed = self._rng.spawn(1)[0]
+        if data.units is None:
+            return by_position(data.n_private, self.n_teachers, seed)
+        return by_unit(data.units, self.n_teachers, seed.bytes(32), unit=self.unit)
+
+    def _teach(
+        self, data: FitInputs, partition: Partition, progress: Progress | None
+    ) -> tuple[Votes, FloatArray]:
+        """Train one teacher per part and let all of them vote; returns the encoded public rows."""
+        self.encoder_ = PublicEncoder(self.schema).fit(data.X_public)
+        X_public = self.encoder_.transform(data.X_public)
+        X_private = self.encoder_.transform(data.X_private)
+        teachers = LogisticTeachers() if self.teachers is None else self.teachers
+        ensemble = teachers.fit(
+            X_private,
+            data.y_private,
+            partition,
+            data.n_classes,
+            self._rng.spawn(1)[0],
+            progress=None if progress is None else _stage(progress, "teachers"),
+        )
+        return Votes.of(ensemble.vote(X_public), data.n_classes), X_public
+
+    def _conclude(
+        self,
+        data: FitInputs,
+        X_public: FloatArray,
+        answers: Answers,
+        ledger: Ledger,
+        mechanism: Mechanism,
+        partition: Partition,
+    ) -> Self:
+        """Fit the student on the answers, and write down what was claimed and spent."""
+        self.answers_ = answers
+        self.ledger_ = ledger
+        self.mechanism_ = mechanism
+        self.student_ = fit_student(self.student, X_public, answers)
+        self.guarantee_ = self._guarantee(data, ledger, partition)
+        del self._rng
+        return self
+
+    def _guarantee(self, data: FitInputs, ledger: Ledger, partition: Partition) -> Guarantee:
+        public = [
+            f"the features of the {data.n_public} public rows"
+            + ("" if data.groups_public is None else " and their groups"),
+            "the names of columns and classes",
+            "all settings",
+        ]
+        if partition.neighbors == "replace one":
+            public.append(f"the number of private records ({data.n_private})")
+        not_covered = [
+            "a choice of settings or of a model made by looking at private data",
+            "measurements on private or test rows",
+        ]
+        if data.set_aside:
+            not_covered.insert(
+                0, f"the features of {data.set_aside} rows of the table, set aside as public"
+            )
+        budget = ledger.budget
+        n_units = data.n_private if data.units is None else len(np.unique(data.units))
+        warning = delta_warning(budget.delta, n_units)
+        test_mode = not ledger.noise.protects
+        return Guarantee(
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            unit=partition.unit,
+            neighbors=partition.neighbors,
+            noise=ledger.noise.name,
+            accounting="exact Gaussian DP accounting, stopped by a filter at the budget",
+            public=tuple(public),
+            not_covered=tuple(not_covered),
+            warnings=(warning,) if warning else (),
+            holds=not test_mode,
+            mu_squared=None if test_mode else budget.mu_squared,
+            reason="the noise came from a seed and can be removed" if test_mode else "",
+        )
+
+    # -- the fitted model -------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Array:
+        """Predict class labels with the student; no group is needed.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+            The columns seen in ``fit``. Missing values and categories never seen are allowed.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+
+        Privacy
+        -------
+        Free: the student was made from released answers and public rows (post-processing).
+        """
+        labels: Array = self.classes_[self.student_.predict(self._encode(X)).astype(np.int64)]
+        return labels
+
+    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Predict class probabilities with the student, shape (n, n_classes).
+
+        A class that no answer carried has probability 0.
+        """
+        encoded = self._encode(X)
+        out = np.zeros((len(encoded), len(self.classes_)))
+        out[:, self.student_.classes_.astype(np.int64)] = self.student_.predict_proba(encoded)
+        return out
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model to a new folder without pickle; see :func:`evenhand.load`."""
+        check_is_fitted(self, "student_")
+        return persistence.save(self, Path(path))
+
+    def _encode(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "student_")
+        encoded: FloatArray = self.encoder_.transform(checked_features(self, X, reset=False))
+        return encoded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.non_deterministic = not isinstance(self.noise, SeededNoise)
+        return tags
+
+
+def _stage(progress: Progress, name: str) -> Callable[[int, int], None]:
+    return lambda done, total: progress(name, done, total)

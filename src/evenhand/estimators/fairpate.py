@@ -1,0 +1,182 @@
+"""FairPATE: the vote of teachers, and a gate that keeps the answers within a fairness margin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.fairness import DemographicParity, DemographicParityGate
+from evenhand.privacy import Budget, Ledger, Noise
+from evenhand.teachers import Teachers
+from evenhand.typing import ArrayLike, RandomState
+from evenhand.voting import Mechanism, aggregate
+
+
+class FairPATEClassifier(TeacherEnsembleClassifier):
+    """Train a differentially private classifier on answers that stay within a fairness margin.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    fairness : DemographicParity
+        The margin that the answered set keeps. Needed.
+    n_teachers : int, default 250
+        Each is trained on its own part of the private rows. At most the number of records.
+    teachers : Teachers, optional
+        How teachers are trained. Default ``LogisticTeachers()``.
+    mechanism : GNMax, ConfidentGNMax or LNMax, optional
+        How an answer is drawn. Default: ``GNMax`` with a sigma chosen from public numbers.
+    student : scikit-learn classifier, optional
+        Learns from the answered public rows. Default: logistic regression.
+    rule : {"sound", "published"}, default "sound"
+        ``"sound"`` keeps every group and class within the margin after every answer.
+        ``"published"`` is Algorithm 1 of the paper, for comparison; it does not keep its own
+        definition beyond two groups and two classes. Both are charged alike.
+    cold_start : int, optional
+        Answers of a late group that are withheld before a block of them may be released (sound),
+        or given untested (published). Default: 50, or ``1 / margin`` where that is more.
+    keep_order : bool, default False
+        Ask the public rows strictly in the given order. By default those come first for which
+        every class is admissible; the order is public, so this is free.
+    schema, classes, public_fraction, unit, noise, random_state
+        As for ``PATEClassifier``.
+
+    Attributes
+    ----------
+    guarantee_, answers_, ledger_, classes_, student_, encoder_, mechanism_
+        As for ``PATEClassifier``.
+    groups_ : tuple of str
+        Names of the groups of the public rows.
+    gate_ : DemographicParityGate
+        The table of given answers, ``gap`` and ``violations``.
+
+    Privacy
+    -------
+    Neighbors : replace one record, or add or remove one unit, as for ``PATEClassifier``.
+    Cost : at most the budget. A refusal that depends on a noisy winner is charged in full: with two
+        classes it publishes the label. A query that could not be answered is never asked.
+
+    Notes
+    -----
+    The margin is kept by the *answers that the student learns from*. The student is a model of its
+    own: its gap on new rows is measured, not promised.
+
+    References
+    ----------
+    Yaghini et al. 2024, "Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
+    and Utility", Algorithm 1; what differs and why: ``docs/guarantees.md``.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        fairness: DemographicParity | None = None,
+        *,
+        n_teachers: int = 250,
+        teachers: Teachers | None = None,
+        mechanism: Mechanism | None = None,
+        student: Any = None,
+        rule: str = "sound",
+        cold_start: int | None = None,
+        keep_order: bool = False,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        public_fraction: float | None = None,
+        unit: str = "person",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.fairness = fairness
+        self.n_teachers = n_teachers
+        self.teachers = teachers
+        self.mechanism = mechanism
+        self.student = student
+        self.rule = rule
+        self.cold_start = cold_start
+        self.keep_order = keep_order
+        self.schema = schema
+        self.classes = classes
+        self.public_fraction = public_fraction
+        self.unit = unit
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+        unit_ids: ArrayLike | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train teachers on the private rows, ask within the margin, fit the student.
+
+        Parameters
+        ----------
+        X, y, X_public, unit_ids, ledger, progress
+            As for ``PATEClassifier.fit``.
+        sensitive_features : array-like or DataFrame, n_private rows, optional
+            Groups of the private rows. This method does not read them, except where
+            ``public_fraction`` sets rows of ``X`` aside as public.
+        sensitive_features_public : array-like or DataFrame, n_public rows
+            Groups of the public rows; several columns are combined.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        BudgetExceeded
+            If the budget does not cover one answer. Nothing is spent then.
+        """
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            unit_ids=unit_ids,
+            needs_groups=True,
+        )
+        groups = data.required_groups
+        gate = self._open_gate(groups.n_groups, data.n_classes)
+        partition = self._deal(data)
+        run, mechanism = self._open_ledger(ledger, data, partition)
+        votes, X_asked = self._teach(data, partition, progress)
+        answers = aggregate(
+            votes,
+            mechanism,
+            run,
+            gate=gate,
+            groups=groups.codes,
+            keep_order=self.keep_order,
+            progress=self._asking(progress),
+        )
+        self.gate_ = gate
+        return self._conclude(data, X_asked, answers, run, mechanism, partition)
+
+    def _open_gate(self, n_groups: int, n_classes: int) -> DemographicParityGate:
+        if not isinstance(self.fairness, DemographicParity):
+            raise ValueError(
+                f"fairness must be a DemographicParity, got {self.fairness!r}. Say how far apart "
+                f"the groups may be, for example fairness=DemographicParity(margin=0.05); for no "
+                f"margin use PATEClassifier."
+            )
+        margin = self.fairness.margin
+        # With fewer answers than 1 / margin a single one moves a group's rate by more than the
+        # margin, and the gate could close for good.
+        patient = max(50, math.ceil(1 / max(margin, 0.001)))
+        return DemographicParityGate(
+            margin,
+            n_groups,
+            n_classes,
+            cold_start=patient if self.cold_start is None else self.cold_start,
+            rule=self.rule,
+            reference=self.fairness.reference,
+        )

@@ -1,0 +1,240 @@
+"""What ``fit`` was given: checked, and parted into private and public before anything is learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from evenhand import _checks
+from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.typing import Array, ArrayLike, IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitInputs:
+    """The private rows with their labels, and the public rows without.
+
+    Parameters
+    ----------
+    X_private, X_public : DataFrame or ndarray, shapes (n_private, n_columns), (n_public, n_columns)
+    y_private : ndarray of int64, shape (n_private,)
+        Class codes.
+    classes : ndarray, shape (n_classes,)
+        What the codes stand for. Public.
+    groups_public : GroupCodes or None
+        Groups of the public rows.
+    units : ndarray or None, shape (n_private,)
+        Unit ids of the private rows.
+    set_aside : int
+        Public rows that were taken from ``X`` itself, whose features the guarantee does not cover.
+    """
+
+    X_private: Any
+    y_private: IntArray
+    X_public: Any
+    classes: Array
+    groups_public: GroupCodes | None
+    units: Array | None
+    set_aside: int
+
+    @property
+    def required_groups(self) -> GroupCodes:
+        """Groups of the public rows, where ``read_fit_inputs`` was told to require them."""
+        if self.groups_public is None:
+            raise ValueError("The groups of the public rows are missing.")
+        return self.groups_public
+
+    @property
+    def n_private(self) -> int:
+        """Number of private rows."""
+        return len(self.y_private)
+
+    @property
+    def n_public(self) -> int:
+        """Number of public rows."""
+        return len(self.X_public)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+
+def read_fit_inputs(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sensitive_features: Any,
+    X_public: Any,
+    sensitive_features_public: Any,
+    unit_ids: Any,
+    classes: ArrayLike | None,
+    public_fraction: float | None,
+    needs_groups: bool,
+    rng: np.random.Generator,
+) -> FitInputs:
+    """Check everything that ``fit`` was given and part it; nothing is fitted here.
+
+    Raises
+    ------
+    ValueError
+        For rows that do not match, missing labels, one class only, one group only, groups or
+        public rows that are not there; each message names the way out.
+    """
+    X = checked_features(estimator, X, reset=True)
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    labels = _labels(y)
+    known = _classes(labels, classes)
+    codes = np.searchsorted(known, labels).astype(np.int64)
+    n = _checks.same_length(X=X, y=codes)
+    if n < 2:
+        raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
+    units = None if unit_ids is None else np.asarray(unit_ids)
+    if units is not None:
+        _checks.same_length(X=X, unit_ids=units)
+    if sensitive_features is not None:
+        _checks.same_length(X=X, sensitive_features=sensitive_features)
+
+    set_aside = 0
+    if X_public is None:
+        public, private = _set_aside(estimator, n, public_fraction, units, rng)
+        set_aside = len(public)
+        X_public = take(X, public)
+        if sensitive_features is not None:
+            sensitive_features_public = take(_frame_or_array(sensitive_features), public)
+        X, codes = take(X, private), codes[private]
+        units = None if units is None else units[private]
+    else:
+        X_public = checked_features(estimator, X_public, reset=False, name="X_public")
+        if not len(X_public):
+            raise ValueError("X_public has no row: without public rows there is nothing to ask.")
+    groups = None
+    if sensitive_features_public is not None:
+        groups = encode_groups(sensitive_features_public)
+        _checks.same_length(X_public=X_public, sensitive_features_public=groups)
+    if needs_groups:
+        _require_groups(groups, set_aside)
+    if len(np.unique(codes)) < 2:
+        raise ValueError(
+            f"y holds one class only ({known[codes[0]]!r}); a classifier needs at least two."
+        )
+    return FitInputs(
+        X_private=X,
+        y_private=codes,
+        X_public=X_public,
+        classes=known,
+        groups_public=groups,
+        units=units,
+        set_aside=set_aside,
+    )
+
+
+def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
+    """Return ``X`` as a DataFrame, or as a 2-D float array that may hold NaN for "missing"."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        if not len(X):
+            raise ValueError(f"{name} has 0 rows: found array with 0 sample(s).")
+        try:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}{_nearest(estimator, X)}") from None
+        return X
+    array = check_array(
+        X, dtype=np.float64, ensure_all_finite="allow-nan", input_name=name, estimator=estimator
+    )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return array
+
+
+def take(rows: Any, index: IntArray) -> Any:
+    """Return the rows ``index`` of a DataFrame, Series or array."""
+    return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
+
+
+def _labels(y: ArrayLike) -> Array:
+    values = column_or_1d(y, warn=True)
+    missing = np.flatnonzero(pd.isna(values))
+    if missing.size:
+        raise ValueError(
+            f"y has {missing.size} missing labels (first in row {missing[0]}); input y contains "
+            f"NaN. Leave these rows out: a teacher cannot learn from them."
+        )
+    check_classification_targets(values)
+    return np.asarray(values)
+
+
+def _classes(labels: Array, declared: ArrayLike | None) -> Array:
+    if declared is None:
+        return np.unique(labels)
+    known = np.unique(np.asarray(declared))
+    strange = [value for value in np.unique(labels) if value not in known]
+    if strange:
+        raise ValueError(
+            f"y holds {strange[0]!r}, which is not among classes={known.tolist()}."
+            f"{_checks.did_you_mean(strange[0], known.tolist())}"
+        )
+    return known
+
+
+def _set_aside(
+    estimator: Any,
+    n: int,
+    fraction: float | None,
+    units: Array | None,
+    rng: np.random.Generator,
+) -> tuple[IntArray, IntArray]:
+    if fraction is None:
+        raise ValueError(
+            f"{type(estimator).__name__} asks its teachers about public rows, and X_public is "
+            f"missing. Pass X_public= (and the groups of its rows), or set public_fraction=0.2 to "
+            f"set rows of X aside: their labels are not read, and the guarantee will say that "
+            f"their features are not covered."
+        )
+    _checks.open_unit("public_fraction", fraction)
+    if units is not None:
+        # All rows of one unit stay on one side: else part of a person would be public.
+        distinct, code = np.unique(units, return_inverse=True)
+        chosen = rng.permutation(len(distinct))[: max(1, round(fraction * len(distinct)))]
+        mask = np.isin(code, chosen)
+    else:
+        mask = np.zeros(n, dtype=bool)
+        mask[rng.permutation(n)[: max(1, round(fraction * n))]] = True
+    if mask.all():
+        raise ValueError(f"public_fraction={fraction} leaves no private row of {n}.")
+    return np.flatnonzero(mask), np.flatnonzero(~mask)
+
+
+def _require_groups(groups: GroupCodes | None, set_aside: int) -> None:
+    if groups is None:
+        name = "sensitive_features" if set_aside else "sensitive_features_public"
+        raise ValueError(
+            f"The gate needs the group of every public row, and {name} is missing. Pass it, or use "
+            f"PATEClassifier for a run without a fairness margin."
+        )
+    if groups.n_groups < 2:
+        raise ValueError(
+            f"The public rows hold one group only ({groups.names[0]!r}): there is nothing to "
+            f"compare it with. Check the sensitive column, or use PATEClassifier."
+        )
+
+
+def _frame_or_array(values: Any) -> Any:
+    return values if hasattr(values, "iloc") else np.asarray(values)
+
+
+def _nearest(estimator: Any, X: Any) -> str:
+    known = [str(c) for c in getattr(estimator, "feature_names_in_", [])]
+    given = [str(c) for c in X.columns]
+    for name in given:
+        if name not in known and (hint := _checks.did_you_mean(name, set(known) - set(given))):
+            return f" Column {name!r}:{hint}"
+    return ""

@@ -1,0 +1,146 @@
+"""PATE: a private student from a vote of teachers, with no fairness margin."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.privacy import Budget, Ledger, Noise
+from evenhand.teachers import Teachers
+from evenhand.typing import ArrayLike, RandomState
+from evenhand.voting import Mechanism, aggregate
+
+
+class PATEClassifier(TeacherEnsembleClassifier):
+    """Train a differentially private classifier by a noisy vote of teachers on public rows.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    n_teachers : int, default 250
+        Each is trained on its own part of the private rows. At most the number of records.
+    teachers : Teachers, optional
+        How teachers are trained. Default ``LogisticTeachers()``.
+    mechanism : GNMax, ConfidentGNMax or LNMax, optional
+        How an answer is drawn. Default: ``GNMax`` with a sigma chosen from public numbers.
+    student : scikit-learn classifier, optional
+        Learns from the answered public rows. Default: logistic regression.
+    schema : Schema, optional
+        Declared kinds, categories and bounds of the columns. Default: read from the public rows.
+    classes : array-like, optional
+        All classes that can occur. Default: those in ``y``; their names are then public.
+    public_fraction : float, optional
+        Share of ``X`` to set aside as public rows where ``X_public`` is not given.
+    unit : str, default "person"
+        What a ``unit_ids`` entry stands for, in the words of the guarantee.
+    noise : Noise, optional
+        ``DiscreteNoise()`` (default, exact), ``FloatNoise()`` or, for tests, ``SeededNoise(seed)``.
+    random_state : int, Generator or None
+        Seeds the partition and the models. It never seeds the privacy noise.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The claim; ``str()`` is one sentence.
+    answers_ : Answers
+        What was asked and answered, and the reasons for the rest.
+    ledger_ : Ledger
+        What was spent on what.
+    classes_, student_, encoder_, mechanism_
+
+    Privacy
+    -------
+    Neighbors : replace one record (assignment by position), or add or remove one unit with all its
+        records (``unit_ids`` given: assignment by a keyed hash).
+    Cost : at most the budget, whatever the data: each draw is charged before it is made.
+
+    References
+    ----------
+    Papernot et al. 2018, "Scalable Private Learning with PATE", Section 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(600, random_state=0)
+    >>> clf = PATEClassifier(Budget(epsilon=4.0, delta=1e-5), n_teachers=40, random_state=0)
+    >>> clf = clf.fit(X[:400], y[:400], X_public=X[400:])
+    >>> clf.guarantee_.epsilon, clf.guarantee_.neighbors
+    (4.0, 'replace one')
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        *,
+        n_teachers: int = 250,
+        teachers: Teachers | None = None,
+        mechanism: Mechanism | None = None,
+        student: Any = None,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        public_fraction: float | None = None,
+        unit: str = "person",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.n_teachers = n_teachers
+        self.teachers = teachers
+        self.mechanism = mechanism
+        self.student = student
+        self.schema = schema
+        self.classes = classes
+        self.public_fraction = public_fraction
+        self.unit = unit
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        unit_ids: ArrayLike | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train teachers on the private rows, ask them about the public rows, fit the student.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n_private, n_columns)
+            Private rows.
+        y : array-like, shape (n_private,)
+            Their labels, none missing.
+        X_public : DataFrame or array-like, shape (n_public, n_columns)
+            Public rows with the same columns; no labels.
+        unit_ids : array-like, shape (n_private,), optional
+            Whose record each row is; the guarantee then protects the unit.
+        ledger : Ledger, optional
+            The data set's account; this run is charged to it too.
+        progress : callable, optional
+            ``progress(stage, done, total)``.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        BudgetExceeded
+            If the budget does not cover one answer. Nothing is spent then.
+        """
+        data = self._read(
+            X,
+            y,
+            sensitive_features=None,
+            X_public=X_public,
+            sensitive_features_public=None,
+            unit_ids=unit_ids,
+            needs_groups=False,
+        )
+        partition = self._deal(data)
+        run, mechanism = self._open_ledger(ledger, data, partition)
+        votes, X_asked = self._teach(data, partition, progress)
+        answers = aggregate(votes, mechanism, run, progress=self._asking(progress))
+        return self._conclude(data, X_asked, answers, run, mechanism, partition)

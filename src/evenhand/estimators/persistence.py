@@ -1,0 +1,243 @@
+"""A fitted model as a folder of plain files: JSON, safetensors and skops, never pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+from sklearn.linear_model import LogisticRegression
+
+from evenhand._version import __version__
+from evenhand.datasets import PublicEncoder
+from evenhand.privacy import Guarantee
+from evenhand.voting import Answers
+
+FORMAT: Final = 1
+MODEL, CLAIM, MANIFEST = "model.json", "claim.json", "manifest.json"
+ANSWERS, SETTINGS = "answers.safetensors", "settings.skops"
+LINEAR, OTHER = "student.safetensors", "student.skops"
+OWN_TYPES: Final = ("evenhand.", "sklearn.", "numpy.", "scipy.", "builtins.")
+
+
+class ModelDamaged(ValueError):
+    """A model folder that is not what ``save`` wrote: a file is missing, cut short or edited."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SavedLedger:
+    """The books of a finished run, as they were saved. Nothing can be charged to it."""
+
+    record: Mapping[str, Any]
+
+    @property
+    def spent(self) -> float:
+        """Sum of ``mu**2`` that the run charged."""
+        return float(self.record["mu_squared_spent"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account as plain values, as ``Ledger.to_dict`` did."""
+        return dict(self.record)
+
+
+def save(model: Any, path: Path) -> Path:
+    """Write ``model`` to the new folder ``path``: all of it, or nothing.
+
+    Raises
+    ------
+    FileExistsError
+        If something is there already.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise FileExistsError(
+            f"{path} exists and is not empty. Choose another folder, or remove this one first."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside its place and moved there at the end, so that no half a model is ever found.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
+        folder = Path(scratch) / "model"
+        folder.mkdir()
+        _write(model, folder)
+        if path.exists():
+            path.rmdir()
+        os.replace(folder, path)
+    return path
+
+
+def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any:
+    """Read a folder that ``save`` wrote; see :func:`evenhand.load`."""
+    _verify(path)
+    head = _read_json(path / MODEL)
+    if head.get("format") != FORMAT:
+        raise ModelDamaged(
+            f"{path / MODEL} has format {head.get('format')!r}; this version of evenhand "
+            f"({__version__}) reads format {FORMAT}. Load it with the version that wrote it "
+            f"({head.get('evenhand')})."
+        )
+    method = methods.get(str(head["method"]))
+    if method is None:
+        raise ModelDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
+    model = method(**_load_skops(path / SETTINGS, trusted))
+    claim = _read_json(path / CLAIM)
+    model.guarantee_ = Guarantee.from_dict(claim["guarantee"])
+    model.ledger_ = SavedLedger(record=claim["ledger"])
+    model.classes_ = _unpack(head["classes"])
+    model.groups_ = None if head["groups"] is None else tuple(head["groups"])
+    model.n_features_in_ = head["n_features_in"]
+    if head["feature_names_in"] is not None:
+        model.feature_names_in_ = np.array(head["feature_names_in"], dtype=object)
+    model.encoder_ = PublicEncoder.from_dict(head["encoder"])
+    model.answers_ = _load_answers(path / ANSWERS, head["answers"])
+    model.student_ = (
+        _load_linear(path / LINEAR)
+        if (path / LINEAR).exists()
+        else _load_skops(path / OTHER, trusted)
+    )
+    return model
+
+
+def _write(model: Any, folder: Path) -> None:
+    names = getattr(model, "feature_names_in_", None)
+    answers: Answers = model.answers_
+    head = {
+        "format": FORMAT,
+        "evenhand": __version__,
+        "method": type(model).__name__,
+        "classes": _pack(model.classes_),
+        "groups": None if model.groups_ is None else list(model.groups_),
+        "n_features_in": int(model.n_features_in_),
+        "feature_names_in": None if names is None else [str(name) for name in names],
+        "mechanism": repr(getattr(model, "mechanism_", None)),
+        "encoder": model.encoder_.to_dict(),
+        "answers": {
+            "n_checks": answers.n_checks,
+            "n_draws": answers.n_draws,
+            "n_classes": answers.n_classes,
+        },
+    }
+    _write_json(folder / MODEL, head)
+    _write_json(
+        folder / CLAIM,
+        {
+            "sentence": str(model.guarantee_),
+            "guarantee": model.guarantee_.to_dict(),
+            "ledger": model.ledger_.to_dict(),
+        },
+    )
+    arrays = {"labels": answers.labels, "reasons": answers.reasons}
+    arrays |= {"order": answers.order, "events": answers.events}
+    if answers.groups is not None:
+        arrays["groups"] = answers.groups
+    save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / ANSWERS)
+    _dump_skops(model.get_params(deep=False), folder / SETTINGS)
+    if type(model.student_) is LogisticRegression:
+        _save_linear(model.student_, folder / LINEAR)
+    else:
+        _dump_skops(model.student_, folder / OTHER)
+    files = sorted(p.name for p in folder.iterdir())
+    _write_json(folder / MANIFEST, {name: _sha256(folder / name) for name in files})
+
+
+def _verify(path: Path) -> None:
+    if not path.is_dir():
+        raise FileNotFoundError(f"{path} is not a folder. Name the folder that save() wrote.")
+    if not (path / MANIFEST).is_file():
+        raise ModelDamaged(f"{path} holds no {MANIFEST}: it is not a model folder, or is damaged.")
+    for name, digest in _read_json(path / MANIFEST).items():
+        file = path / name
+        if not file.is_file():
+            raise ModelDamaged(f"{path} is damaged: {name} is missing. Copy the folder again.")
+        if _sha256(file) != digest:
+            raise ModelDamaged(
+                f"{path} is damaged or edited: {name} is not as it was saved, so neither its "
+                f"predictions nor its claim can be trusted. Copy the folder again, or train again."
+            )
+
+
+def _save_linear(student: LogisticRegression, file: Path) -> None:
+    arrays = {"coef": student.coef_, "intercept": student.intercept_, "classes": student.classes_}
+    settings = json.dumps(student.get_params(), default=str)
+    save_file(
+        {name: np.ascontiguousarray(a) for name, a in arrays.items()},
+        file,
+        metadata={"class": "LogisticRegression", "settings": settings},
+    )
+
+
+def _load_linear(file: Path) -> LogisticRegression:
+    arrays = load_file(file)
+    student = LogisticRegression()
+    student.coef_, student.intercept_ = arrays["coef"], arrays["intercept"]
+    student.classes_ = arrays["classes"]
+    student.n_features_in_ = int(student.coef_.shape[1])
+    return student
+
+
+def _load_answers(file: Path, head: Mapping[str, int]) -> Answers:
+    arrays = load_file(file)
+    return Answers(
+        labels=arrays["labels"],
+        reasons=arrays["reasons"],
+        order=arrays["order"],
+        events=arrays["events"],
+        groups=arrays.get("groups"),
+        **head,
+    )
+
+
+def _dump_skops(value: Any, file: Path) -> None:
+    import skops.io  # where torch is installed it imports torch: seconds, so only when needed
+
+    skops.io.dump(value, file)
+
+
+def _load_skops(file: Path, trusted: Iterable[str]) -> Any:
+    import skops.io
+
+    allowed = set(trusted)
+    strange = [
+        name
+        for name in skops.io.get_untrusted_types(file=file)
+        if name not in allowed and not name.startswith(OWN_TYPES)
+    ]
+    if strange:
+        raise ValueError(
+            f"{file} holds objects of types outside evenhand and scikit-learn: "
+            f"{', '.join(strange)}. If you trust them, name them: "
+            f"evenhand.load(path, trusted={strange!r})."
+        )
+    return skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
+
+
+def _pack(classes: Any) -> dict[str, Any]:
+    return {"dtype": classes.dtype.str, "values": classes.tolist()}
+
+
+def _unpack(packed: Mapping[str, Any]) -> Any:
+    dtype = str(packed["dtype"])
+    return np.array(packed["values"], dtype=object if dtype == "|O" else dtype)
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelDamaged(f"{file} cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise ModelDamaged(f"{file} must hold a JSON object.")
+    return found
+
+
+def _write_json(file: Path, values: Mapping[str, Any]) -> None:
+    file.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,0 +1,42 @@
+"""Reading a model folder back as the estimator that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from evenhand.estimators import persistence
+from evenhand.estimators.base import TeacherEnsembleClassifier
+from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.pate import PATEClassifier
+
+METHODS: Final[Mapping[str, type[TeacherEnsembleClassifier]]] = {
+    method.__name__: method for method in (PATEClassifier, FairPATEClassifier)
+}
+"""The estimators that a model folder may hold."""
+
+
+def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
+    """Read a model folder that ``save`` wrote, without running any code in it.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    trusted : iterable of str, optional
+        Names of further types that a student of your own is made of.
+
+    Returns
+    -------
+    estimator
+        Fitted, with ``guarantee_``, ``answers_`` and ``ledger_`` (closed: nothing can be charged).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ModelDamaged
+        If a file is missing or is not, bit for bit, what was saved.
+    """
+    return persistence.load(Path(path), METHODS, trusted)
