@@ -1,0 +1,177 @@
+"""The largest part of a late group's withheld answers that fits the table.
+
+For a block of ``s`` answers, ``n[k]`` of class k, every gap is within the margin exactly when each
+``n[k]`` lies between bounds that depend on ``s`` alone. So a block of size s exists if and only if
+every class has a whole number between its bounds, and s lies between the sums of the lower and of
+the upper ones. Sizes are tried from the largest down.
+
+Each bound is a straight line in s, so a size that fails shows a line below zero, and all sizes on
+the same side of the line's root fail with it: they are jumped over, in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import floor
+from typing import NamedTuple
+
+from evenhand.fairness.admission import GivenTable
+
+
+class Line(NamedTuple):
+    """The line ``(slope * s + start) / over``, with ``over > 0``."""
+
+    slope: int
+    start: int
+    over: int
+
+
+Bounds = tuple[list[list[Line]], list[list[Line]]]
+"""Lower and upper lines per class: n[k] is at least each of the first, at most each second."""
+
+
+def largest_block(
+    table: GivenTable,
+    held: Sequence[int],
+    order: Sequence[int],
+    p: int,
+    q: int,
+    reference: str,
+) -> tuple[int, ...] | None:
+    """Return how many held answers of each class to release at once, or None if none fits.
+
+    Parameters
+    ----------
+    table : GivenTable
+        Answers of the active groups; the late group has none in it.
+    held : sequence of int
+        Withheld answers of the late group, per class.
+    order : sequence of int
+        All classes; among the largest blocks, the one with most of the first class is taken, then
+        of the second, and so on.
+    p, q : int
+        The margin as a fraction.
+    reference : {"rest", "pairwise", "overall"}
+    """
+    bounds = BOUNDS[reference]
+    size = sum(held)
+    while size > 0:
+        lower, upper = bounds(table, p, q, size)
+        low, low_lines = _tightest(lower, size, [Line(0, 0, 1)] * len(held), lowest=True)
+        caps = [Line(0, n, 1) for n in held]
+        high, high_lines = _tightest(upper, size, caps, lowest=False)
+        crossed = [k for k in order if low[k] > high[k]]
+        if crossed:
+            k = crossed[0]
+            size = _next_size(size, [high_lines[k]], [low_lines[k]], 0)
+        elif sum(high) < size:
+            size = _next_size(size, high_lines, [], -1)
+        elif sum(low) > size:
+            size = _next_size(size, [], low_lines, +1)
+        else:
+            return _fill(low, high, order, size)
+    return None
+
+
+def _tightest(
+    lines: list[list[Line]], size: int, always: list[Line], *, lowest: bool
+) -> tuple[list[int], list[Line]]:
+    """Per class, the whole-number bound at this size and the line that set it."""
+    values: list[int] = []
+    setters: list[Line] = []
+    for own, base in zip(lines, always, strict=True):
+        best, setter = base.start, base
+        for line in own:
+            height = line.slope * size + line.start
+            if lowest:
+                value = -(-height // line.over)
+                if value > best:
+                    best, setter = value, line
+            else:
+                value = height // line.over
+                if value < best:
+                    best, setter = value, line
+        values.append(best)
+        setters.append(setter)
+    return values, setters
+
+
+def _next_size(size: int, plus: Sequence[Line], minus: Sequence[Line], own: int) -> int:
+    """Return the next smaller size at which ``sum(plus) - sum(minus) + own * s`` is not below 0."""
+    slope, start = Fraction(own), Fraction(0)
+    for line in plus:
+        slope += Fraction(line.slope, line.over)
+        start += Fraction(line.start, line.over)
+    for line in minus:
+        slope -= Fraction(line.slope, line.over)
+        start -= Fraction(line.start, line.over)
+    if slope * size + start >= 0:
+        return size - 1  # only rounding to whole answers failed here
+    if slope >= 0:
+        return 0  # falls further as s falls: no smaller block fits either
+    return min(size - 1, floor(-start / slope))
+
+
+def _fill(
+    low: Sequence[int], high: Sequence[int], order: Sequence[int], size: int
+) -> tuple[int, ...]:
+    block = list(low)
+    spare = size - sum(low)
+    for k in order:
+        more = min(spare, high[k] - low[k])
+        block[k] += more
+        spare -= more
+    return tuple(block)
+
+
+def _rest(table: GivenTable, p: int, q: int, largest: int) -> Bounds:
+    return _pooled(table, p, q, largest, whole=False)
+
+
+def _overall(table: GivenTable, p: int, q: int, largest: int) -> Bounds:
+    return _pooled(table, p, q, largest, whole=True)
+
+
+def _pooled(table: GivenTable, p: int, q: int, largest: int, *, whole: bool) -> Bounds:
+    """Solve ``|m (N+s) - (c+n) size| <= (p/q) size (rest or whole)`` for n, per class and group."""
+    total = table.total
+    lower: list[list[Line]] = []
+    upper: list[list[Line]] = []
+    # The late group itself against "overall" has a term in s squared. Its line through 0 and the
+    # largest size lies outside the true bound below that size and on it there, so it excludes
+    # nothing too much and decides the largest size exactly.
+    reach = p * (total + largest if whole else total)
+    for k, given in enumerate(table.classes):
+        low = [Line(q * given - reach, 0, q * total)]
+        high = [Line(q * given + reach, 0, q * total)]
+        for z in table.groups:
+            size, own = table.sizes[z], table.counts[z][k]
+            slack = p * size
+            centre = q * (own * total - given * size)
+            around = slack * (total if whole else total - size)
+            low.append(Line(q * own - slack, centre - around, q * size))
+            high.append(Line(q * own + slack, centre + around, q * size))
+        lower.append(low)
+        upper.append(high)
+    return lower, upper
+
+
+def _pairwise(table: GivenTable, p: int, q: int, largest: int) -> Bounds:
+    """Solve ``|n size - m s| <= (p/q) s size`` for n, per class and group."""
+    lower: list[list[Line]] = []
+    upper: list[list[Line]] = []
+    for k in range(len(table.classes)):
+        rows = [
+            (q * table.counts[z][k], p * table.sizes[z], q * table.sizes[z]) for z in table.groups
+        ]
+        lower.append([Line(own - slack, 0, over) for own, slack, over in rows])
+        upper.append([Line(own + slack, 0, over) for own, slack, over in rows])
+    return lower, upper
+
+
+BOUNDS: dict[str, Callable[[GivenTable, int, int, int], Bounds]] = {
+    "rest": _rest,
+    "pairwise": _pairwise,
+    "overall": _overall,
+}

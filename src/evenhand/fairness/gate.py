@@ -1,0 +1,254 @@
+"""A gate that lets answers through while the table of given answers stays within the margin."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.fairness import admission
+from evenhand.fairness.activation import largest_block
+from evenhand.fairness.notions import DemographicParity, exact_gap
+from evenhand.typing import BoolArray, IntArray
+
+RULES = ("sound", "published")
+
+
+class Outcome(NamedTuple):
+    """What became of one offered answer."""
+
+    given: bool
+    """Whether the offered answer may be handed out now."""
+    withheld: bool
+    """Whether it is kept for later; if neither given nor withheld, it is refused for good."""
+    released: tuple[int, ...]
+    """Per class, how many *earlier* withheld answers of this group are given now, oldest first."""
+
+
+class DemographicParityGate:
+    """Decide, answer by answer, which classes each group may receive.
+
+    Parameters
+    ----------
+    margin : float
+        Largest allowed difference of two rates, in [0, 1], itself allowed; 0.05 means 1/20.
+    n_groups, n_classes : int
+        Size of the table; at least 1 group and 2 classes.
+    cold_start : int
+        ``rule="sound"``: answers withheld for a late group before a block of them is released.
+        ``rule="published"``: answers a group gets before it is tested at all (M in FairPATE).
+    rule : {"sound", "published"}
+        ``"sound"``: after every given answer *all* active groups are within the margin in *all*
+        classes. ``"published"``: FairPATE's Algorithm 1 as printed, which looks only at the pair
+        being answered; the margin it leaves behind is counted in ``violations``.
+    reference : {"rest", "pairwise", "overall"}
+        What a group's rate is compared with, see ``DemographicParity``. Algorithm 1 knows "rest".
+
+    Privacy
+    -------
+    Reads released labels and public groups only. ``admissible`` is a function of the given
+    answers, so it may be asked before any teacher is, at no cost. A label that is withheld or
+    refused has been computed by its mechanism and is charged by whoever computed it.
+
+    Notes
+    -----
+    The promise is about the set of given answers. It says nothing of the population they are drawn
+    from, nor of a student trained on them. With ``rule="sound"`` the first group is active at
+    once; a later group's answers are withheld until a block of them fits (tested one by one, its
+    first answer would have a rate of 1 and never fit). How the queries are ordered decides who is
+    first, and where the table goes; it must not depend on private data.
+
+    Examples
+    --------
+    >>> gate = DemographicParityGate(0.1, n_groups=2, n_classes=2, cold_start=3)
+    >>> [gate.offer(0, label).given for label in (0, 1)]
+    [True, True]
+    >>> [gate.offer(1, label).withheld for label in (0, 0)]
+    [True, True]
+    >>> gate.offer(1, 1)
+    Outcome(given=True, withheld=False, released=(1, 0))
+    >>> gate.counts, gate.gap
+    (array([[1, 1], [1, 1]]), 0.0)
+    >>> gate.admissible(0)
+    ()
+    """
+
+    def __init__(
+        self,
+        margin: float,
+        n_groups: int,
+        n_classes: int,
+        *,
+        cold_start: int = 50,
+        rule: str = "sound",
+        reference: str = "rest",
+    ) -> None:
+        self.notion = DemographicParity(margin=margin, reference=reference)
+        self.n_groups = _checks.at_least("n_groups", n_groups, 1)
+        self.n_classes = _checks.at_least("n_classes", n_classes, 2)
+        self.cold_start = _checks.at_least("cold_start", cold_start, 1)
+        self.rule = _checks.one_of("rule", rule, RULES)
+        if rule == "published" and reference != "rest":
+            raise ValueError(
+                f"rule='published' compares a group with the rest, got reference={reference!r}. "
+                "Use reference='rest', or rule='sound' for the other references."
+            )
+        self.violations = 0
+        exact = self.notion.exact_margin
+        self._p, self._q = exact.numerator, exact.denominator
+        self._admission = admission.ADMISSION[reference]
+        self._table = admission.GivenTable(n_groups, n_classes)
+        self._held = [[0] * n_classes for _ in range(n_groups)]
+        self._first_held: list[tuple[int, int]] = []  # cells, by their first withheld answer
+        self._all = tuple(range(n_classes))
+        self._active = [False] * n_groups
+        self._open: list[tuple[int, ...] | None] = [None] * n_groups
+        nothing = (0,) * n_classes
+        self._given = Outcome(True, False, nothing)
+        self._refused = Outcome(False, False, nothing)
+        self._withheld = Outcome(False, True, nothing)
+
+    def admissible(self, group: int) -> tuple[int, ...]:
+        """Return the classes whose answer would be given or withheld now; () means skip the query.
+
+        Every class for a group that is not active yet. It depends on given answers only.
+        """
+        if not 0 <= group < self.n_groups:
+            raise ValueError(
+                f"group must be from 0 to {self.n_groups - 1}, got group={group!r}. The table "
+                "has a fixed size: make the gate with n_groups for every group that may come."
+            )
+        classes = self._open[group]
+        if classes is None:
+            classes = self._compute_open(group)
+            self._open[group] = classes
+        return classes
+
+    def offer(self, group: int, label: int) -> Outcome:
+        """Give the answer, withhold it, or refuse it, and record which."""
+        if not 0 <= label < self.n_classes:
+            raise ValueError(
+                f"label must be a class from 0 to {self.n_classes - 1}, got label={label!r}. An "
+                "answer that was already rejected (-1) is not offered."
+            )
+        classes = self.admissible(group)
+        if self.rule == "published":
+            if label not in classes:
+                return self._refused
+            self._record(group, label)
+            if not self._active[group]:
+                self._activate(group)
+            self.violations += self._exceeds()
+            return self._given
+        if self._active[group]:
+            if label not in classes:
+                return self._refused
+            self._record(group, label)
+            return self._given
+        if not self._table.groups:
+            self._record(group, label)
+            self._activate(group)
+            return self._given
+        return self._withhold(group, int(label))
+
+    def deliver(self) -> list[tuple[int, int]]:
+        """Return withheld answers, as (group, label), that may be given now, each recorded.
+
+        First every waiting group with enough withheld answers is tried once more; then what is
+        left of active groups is handed out one by one, in order of the cells' first withholding,
+        until nothing fits. Withheld answers of groups that are still waiting stay withheld.
+        """
+        given: list[tuple[int, int]] = []
+        if self.rule == "published":
+            return given
+        for group in dict.fromkeys(z for z, _ in self._first_held):
+            block = None if self._active[group] else self._release_block(group)
+            for label in self._order(group) if block else ():
+                given += [(group, label)] * block[label] if block else []
+        found = True
+        while found:
+            found = False
+            for group, label in self._first_held:
+                if (
+                    self._active[group]
+                    and self._held[group][label]
+                    and label in self.admissible(group)
+                ):
+                    self._held[group][label] -= 1
+                    self._record(group, label)
+                    given.append((group, label))
+                    found = True
+        return given
+
+    @property
+    def counts(self) -> IntArray:
+        """Given answers, shape (n_groups, n_classes)."""
+        return np.array(self._table.counts, dtype=np.int64)
+
+    @property
+    def held(self) -> IntArray:
+        """Withheld answers, shape (n_groups, n_classes)."""
+        return np.array(self._held, dtype=np.int64)
+
+    @property
+    def active(self) -> BoolArray:
+        """Groups that are under comparison, shape (n_groups,)."""
+        return np.array(self._active, dtype=np.bool_)
+
+    @property
+    def gap(self) -> float:
+        """Largest difference in the given table now; 0.0 with fewer than two groups in it."""
+        return float(exact_gap(self._table.counts, self.notion.reference))
+
+    def _compute_open(self, group: int) -> tuple[int, ...]:
+        if self.rule == "published":
+            return admission.published(self._table, group, self._p, self._q, self.cold_start)
+        if not self._active[group]:
+            return self._all
+        return self._admission(self._table, group, self._p, self._q)
+
+    def _record(self, group: int, label: int, times: int = 1) -> None:
+        self._table.add(group, label, times)
+        self._open = [None] * self.n_groups
+
+    def _activate(self, group: int) -> None:
+        self._active[group] = True
+        self._table.groups.append(group)
+        self._open = [None] * self.n_groups
+
+    def _withhold(self, group: int, label: int) -> Outcome:
+        held = self._held[group]
+        if not held[label] and (group, label) not in self._first_held:
+            self._first_held.append((group, label))
+        held[label] += 1
+        block = self._release_block(group)
+        if block is None:
+            return self._withheld
+        # Oldest first, so the answer on offer is among the released only if its class is emptied.
+        given = held[label] == 0
+        earlier = list(block)
+        earlier[label] -= given
+        return Outcome(given, not given, tuple(earlier))
+
+    def _release_block(self, group: int) -> tuple[int, ...] | None:
+        held = self._held[group]
+        if sum(held) < self.cold_start:
+            return None
+        reference = self.notion.reference
+        order = self._order(group)
+        block = largest_block(self._table, held, order, self._p, self._q, reference)
+        if block is not None:
+            for label, times in enumerate(block):
+                held[label] -= times
+                self._record(group, label, times)
+            self._activate(group)
+        return block
+
+    def _order(self, group: int) -> list[int]:
+        """Classes of a group by their first withheld answer, then the others."""
+        order = [k for z, k in self._first_held if z == group]
+        return order + [k for k in self._all if k not in order]
+
+    def _exceeds(self) -> bool:
+        return exact_gap(self._table.counts, "rest") > self.notion.exact_margin

@@ -1,0 +1,209 @@
+"""From sensitive features in any shape to one group code per record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand import _checks
+from evenhand.typing import IntArray
+
+_SHOWN = 10  # rows named in a message; more would hide the way out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupCodes:
+    """One whole number per record, and what each number stands for.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n,)
+        Position of each record's group in ``names``. Stored read-only.
+    names : tuple of str
+        The groups, in the public order that every table of a run shares.
+    """
+
+    codes: IntArray
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise ValueError("names must hold at least one group, got none.")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"names must differ from each other, got {self.names!r}.")
+        codes = _checks.codes("codes", self.codes, len(self.names)).copy()
+        codes.setflags(write=False)
+        object.__setattr__(self, "codes", codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, those without a record included."""
+        return len(self.names)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Records per group, shape (n_groups,)."""
+        return np.bincount(self.codes, minlength=self.n_groups).astype(np.int64)
+
+
+def encode_groups(
+    sensitive_features: object, *, names: tuple[str, ...] | None = None
+) -> GroupCodes:
+    """Turn sensitive features into group codes.
+
+    Parameters
+    ----------
+    sensitive_features : list, array, Series or DataFrame of n rows
+        One column gives groups named by its values. Several columns are combined: the groups are
+        the combinations that occur, named like ``"sex=Female, race=Black"``.
+    names : tuple of str, optional
+        The groups known from fit time, in their order. A value outside them is an error. Without
+        it the groups are those that occur, sorted (numbers by size, the rest as text).
+
+    Returns
+    -------
+    GroupCodes
+
+    Raises
+    ------
+    ValueError
+        If a value is missing (None, NaN or blank), if a group is not among ``names``, or if there
+        are no rows and no ``names`` to learn the groups from.
+
+    Notes
+    -----
+    The *list* of groups is treated as public, as a column's codebook is.
+
+    Examples
+    --------
+    >>> encode_groups(["M", "F", "M"])
+    GroupCodes(codes=array([1, 0, 1]), names=('F', 'M'))
+    >>> import pandas as pd
+    >>> encode_groups(pd.DataFrame({"sex": ["F", "M"], "age": [30, 9]})).names
+    ('sex=F, age=30', 'sex=M, age=9')
+    """
+    columns = _columns(sensitive_features)
+    _refuse_missing(columns)
+    several = len(columns) > 1
+    n = len(columns[0][1])
+    # One number per combination: codes per column, then one unique over the rows.
+    stacked = np.empty((n, len(columns)), dtype=np.int64)
+    values: list[list[str]] = []
+    for i, (_, column) in enumerate(columns):
+        found, uniques = pd.factorize(column)
+        texts = [_text(value) for value in uniques]
+        ordered = sorted(set(texts), key=_natural)
+        place = {text: j for j, text in enumerate(ordered)}
+        stacked[:, i] = np.array([place[text] for text in texts], dtype=np.int64)[found]
+        values.append(ordered)
+    rows, codes = np.unique(stacked, axis=0, return_inverse=True)
+    seen = tuple(
+        ", ".join(f"{columns[i][0]}={values[i][j]}" for i, j in enumerate(row))
+        if several
+        else values[0][row[0]]
+        for row in rows
+    )
+    codes = codes.reshape(-1).astype(np.int64)
+    if names is None:
+        if not n:
+            raise ValueError(
+                "sensitive_features has no rows, so there is no group to learn. Pass the known "
+                "groups as names=."
+            )
+        return GroupCodes(codes=codes, names=seen)
+    known = {name: i for i, name in enumerate(names)}
+    for i, name in enumerate(seen):
+        if name not in known:
+            row = int(np.flatnonzero(codes == i)[0])
+            raise ValueError(
+                f"sensitive_features holds the group {name!r} (first in row {row}), which is not "
+                f"among the known groups: {', '.join(map(repr, names))}."
+                f"{_checks.did_you_mean(name, names)} Map it to a known group, or leave its rows "
+                f"out."
+            )
+    to_known = np.array([known[name] for name in seen], dtype=np.int64)
+    return GroupCodes(codes=to_known[codes], names=tuple(names))
+
+
+def _columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
+    """Return (name, values) per column, whatever the container."""
+    if isinstance(features, GroupCodes):
+        features = np.array(features.names, dtype=object)[features.codes]
+    if isinstance(features, pd.DataFrame):
+        frame = features
+    elif isinstance(features, pd.Series):
+        frame = features.to_frame()
+    elif isinstance(features, str):
+        raise TypeError(
+            f"sensitive_features must hold one value per record, got the text {features!r}. "
+            "Pass the column itself, not its name."
+        )
+    else:
+        # As objects: a list of mixed values would otherwise become one array of text.
+        array = features if isinstance(features, np.ndarray) else _object_array(features)
+        if array.ndim not in (1, 2):
+            raise ValueError(
+                f"sensitive_features must have one or two dimensions, got shape {array.shape}."
+            )
+        frame = pd.DataFrame(array.reshape(len(array), -1) if array.size else array)
+        frame.columns = pd.Index([f"feature_{i}" for i in range(frame.shape[1])])
+    if frame.shape[1] == 0:
+        if len(frame):
+            raise ValueError("sensitive_features has no column.")
+        frame = pd.DataFrame({"feature_0": []})
+    return [
+        (str(name), frame.iloc[:, i].astype(object).reset_index(drop=True))
+        for i, name in enumerate(frame.columns)
+    ]
+
+
+def _object_array(features: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    if not hasattr(features, "__array__") and not hasattr(features, "__iter__"):
+        raise TypeError(
+            f"sensitive_features must be an array, a Series or a DataFrame with one row per "
+            f"record, got {type(features).__name__}."
+        )
+    if hasattr(features, "__array__"):
+        return np.asarray(features)
+    rows = list(features)
+    if rows and isinstance(rows[0], list | tuple | np.ndarray):
+        return np.array([list(row) for row in rows], dtype=object)
+    array = np.empty(len(rows), dtype=object)
+    array[:] = rows
+    return array
+
+
+def _refuse_missing(columns: list[tuple[str, pd.Series[Any]]]) -> None:
+    for name, column in columns:
+        blank = np.array([isinstance(v, str) and not v.strip() for v in column], dtype=bool)
+        rows = np.flatnonzero(column.isna().to_numpy(dtype=bool) | blank)
+        if rows.size:
+            shown = ", ".join(map(str, rows[:_SHOWN])) + (", ..." if rows.size > _SHOWN else "")
+            where = f" in column {name!r}" if len(columns) > 1 else ""
+            raise ValueError(
+                f"sensitive_features has {rows.size} missing value{'s' * (rows.size > 1)}{where}, "
+                f"in row{'s' * (rows.size > 1)} {shown} (counted from 0). Leave these rows out, or "
+                f"make them a group of their own, as with .fillna('unknown')."
+            )
+
+
+def _text(value: object) -> str:
+    """Name a value; 1, 1.0 and np.int64(1) are one group."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _natural(text: str) -> tuple[int, float, str]:
+    """Sort numbers by size and before text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return 1, 0.0, text
+    return (0, number, text) if number == number else (1, 0.0, text)

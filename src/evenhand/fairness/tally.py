@@ -1,0 +1,190 @@
+"""Counts per group and class: the only thing a group metric or a gate reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.typing import REJECTED, ArrayLike, FloatArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tally:
+    """How often each group was given each class.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_groups, n_classes)
+        Answers per group and class, each >= 0. Stored read-only.
+
+    Examples
+    --------
+    >>> tally = Tally.of([0, 0, 0, 1, 1], [1, 0, -1, 1, 1], n_groups=3, n_classes=2)
+    >>> tally.counts
+    array([[1, 1], [0, 2], [0, 0]])
+    >>> tally.rates
+    array([[0.5, 0.5], [0. , 1. ], [nan, nan]])
+    """
+
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", _table("counts", self.counts, ndim=2))
+
+    @classmethod
+    def of(cls, groups: ArrayLike, labels: ArrayLike, n_groups: int, n_classes: int) -> Tally:
+        """Count ``labels`` (n,) per group; REJECTED (-1) is not an answer and is left out."""
+        z = _checks.codes("groups", groups, n_groups)
+        k = answers("labels", labels, n_classes)
+        _checks.same_length(groups=z, labels=k)
+        kept = k != REJECTED
+        cells = z[kept] * n_classes + k[kept]
+        flat = np.bincount(cells, minlength=n_groups * n_classes).astype(np.int64)
+        return cls(counts=flat.reshape(n_groups, n_classes))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, empty ones included."""
+        return int(self.counts.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, empty ones included."""
+        return int(self.counts.shape[1])
+
+    @property
+    def totals(self) -> IntArray:
+        """Answers per group, shape (n_groups,)."""
+        totals: IntArray = self.counts.sum(axis=1)
+        return totals
+
+    @property
+    def rates(self) -> FloatArray:
+        """P(class | group), shape (n_groups, n_classes); NaN for a group without answers."""
+        return ratio(self.counts, self.totals[:, None])
+
+    @property
+    def overall(self) -> FloatArray:
+        """P(class) over all groups, shape (n_classes,); NaN without any answer."""
+        return ratio(self.counts.sum(axis=0), self.counts.sum())
+
+    @property
+    def rest(self) -> FloatArray:
+        """P(class | not group), shape (n_groups, n_classes); NaN if the others have no answer."""
+        others = self.counts.sum(axis=0) - self.counts
+        return ratio(others, others.sum(axis=1)[:, None])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointTally:
+    """How often each group had each true class and was given each class.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_groups, n_classes, n_classes)
+        Answers per group, true class and predicted class, in this order. Stored read-only.
+
+    Examples
+    --------
+    >>> joint = JointTally.of([0, 0, 1], [1, 0, 1], [1, 1, 0], n_groups=2, n_classes=2)
+    >>> joint.errors, joint.totals
+    (array([1, 1]), array([2, 1]))
+    """
+
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        counts = _table("counts", self.counts, ndim=3)
+        if counts.shape[1] != counts.shape[2]:
+            raise ValueError(
+                f"counts must have as many true as predicted classes, got shape {counts.shape}."
+            )
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def of(
+        cls,
+        groups: ArrayLike,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        n_groups: int,
+        n_classes: int,
+    ) -> JointTally:
+        """Count (group, true, predicted); rows whose prediction is REJECTED (-1) are left out."""
+        z = _checks.codes("groups", groups, n_groups)
+        y = _checks.codes("y_true", y_true, n_classes)
+        k = answers("y_pred", y_pred, n_classes)
+        _checks.same_length(groups=z, y_true=y, y_pred=k)
+        kept = k != REJECTED
+        cells = (z[kept] * n_classes + y[kept]) * n_classes + k[kept]
+        flat = np.bincount(cells, minlength=n_groups * n_classes**2).astype(np.int64)
+        return cls(counts=flat.reshape(n_groups, n_classes, n_classes))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, empty ones included."""
+        return int(self.counts.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, empty ones included."""
+        return int(self.counts.shape[1])
+
+    @property
+    def totals(self) -> IntArray:
+        """Answers per group, shape (n_groups,)."""
+        totals: IntArray = self.counts.sum(axis=(1, 2))
+        return totals
+
+    @property
+    def errors(self) -> IntArray:
+        """Wrong answers per group, shape (n_groups,)."""
+        right = np.trace(self.counts, axis1=1, axis2=2)
+        errors: IntArray = self.totals - right
+        return errors
+
+    @property
+    def predicted(self) -> Tally:
+        """The same answers, whatever the truth."""
+        return Tally(counts=self.counts.sum(axis=1))
+
+    def given_true(self, true_class: int) -> Tally:
+        """Count only the records whose true class is ``true_class``."""
+        return Tally(counts=self.counts[:, true_class, :])
+
+
+def answers(name: str, labels: ArrayLike, n_classes: int) -> IntArray:
+    """Return labels in [0, n_classes) or REJECTED (-1) as a 1-D int64 array."""
+    array = np.asarray(labels)
+    if array.ndim == 1 and array.size and np.issubdtype(array.dtype, np.integer):
+        outside = (array < REJECTED) | (array >= n_classes)
+        if outside.any():
+            raise ValueError(
+                f"{name} must lie between 0 and {n_classes - 1}, or be REJECTED (-1); got "
+                f"{array[outside][0]} in row {np.flatnonzero(outside)[0]}."
+            )
+        return array.astype(np.int64)
+    return _checks.codes(name, labels, n_classes)
+
+
+def ratio(part: ArrayLike, whole: ArrayLike) -> FloatArray:
+    """Divide, with NaN where the whole is empty."""
+    over, under = np.broadcast_arrays(np.asarray(part, float), np.asarray(whole, float))
+    out: FloatArray = np.full(over.shape, np.nan)
+    np.divide(over, under, out=out, where=under > 0)
+    return out
+
+
+def _table(name: str, values: ArrayLike, ndim: int) -> IntArray:
+    array = np.asarray(values)
+    if array.ndim != ndim or 0 in array.shape:
+        raise ValueError(f"{name} must be a full {ndim}-D table, got shape {array.shape}.")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"{name} must hold whole numbers, got dtype {array.dtype}.")
+    if (array < 0).any():
+        raise ValueError(f"{name} must be at least 0, got {array.min()}.")
+    out: IntArray = array.astype(np.int64)  # a copy, so that the caller's array stays writable
+    out.setflags(write=False)
+    return out
