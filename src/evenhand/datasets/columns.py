@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
@@ -38,8 +39,7 @@ def as_frame(X: pd.DataFrame | ArrayLike, where: str = "table") -> pd.DataFrame:
 
 def refuse_repeated(names: Iterable[str], where: str) -> None:
     """Raise ValueError if a column name occurs twice."""
-    listed = list(names)
-    repeated = sorted({name for name in listed if listed.count(name) > 1})
+    repeated = sorted(name for name, n in Counter(names).items() if n > 1)
     if repeated:
         raise ValueError(
             f"The {where} has more than one column named {some(repeated)}. Columns are matched by "

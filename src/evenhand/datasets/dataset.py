@@ -113,11 +113,12 @@ class Dataset:
     def _check_classes(self) -> None:
         if pd.api.types.is_float_dtype(self.y.dtype):
             values = self.y.to_numpy(dtype=np.float64)
-            if not np.equal(values, np.floor(values)).all():
+            amounts = values[values != np.floor(values)]
+            if amounts.size:
                 raise ValueError(
                     f"The label {self.label!r} must hold classes, got numbers such as "
-                    f"{values[np.not_equal(values, np.floor(values))][0]!r}. Make classes of them "
-                    f"first, e.g. frame[{self.label!r}] > threshold."
+                    f"{float(amounts[0])!r}. Make classes of them first, e.g. "
+                    f"frame[{self.label!r}] > threshold."
                 )
         classes = self.classes
         if len(classes) < 2:

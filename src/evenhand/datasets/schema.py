@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -61,7 +62,12 @@ class ColumnSchema:
                     f"The categorical column {self.name!r} has no categories. Name them, or leave "
                     f"the column out."
                 )
-            refuse_repeated(self.categories, f"list of categories of column {self.name!r}")
+            twice = [text for text, n in Counter(self.categories).items() if n > 1]
+            if twice:
+                raise ValueError(
+                    f"The category {twice[0]!r} of column {self.name!r} is named twice. Categories "
+                    f"are compared as text: 1, 1.0 and '1' are one."
+                )
             if self.bounds is not None:
                 raise ValueError(f"The categorical column {self.name!r} cannot have bounds.")
             return

@@ -1,0 +1,218 @@
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.datasets import Dataset
+
+
+def people(n: int = 40) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "age": np.arange(n) + 20,
+            "city": np.where(np.arange(n) % 3 == 0, "Bonn", "Ulm"),
+            "sex": np.where(np.arange(n) % 2 == 0, "F", "M"),
+            "race": np.where(np.arange(n) % 5 == 0, "A", "B"),
+            "repaid": np.where(np.arange(n) % 4 == 0, "no", "yes"),
+            "client": np.arange(n) // 4,
+        }
+    )
+
+
+def made(frame: pd.DataFrame | None = None, **changes: Any) -> Dataset:
+    named = {"label": "repaid", "sensitive": "sex", **changes}
+    return Dataset.from_frame(people() if frame is None else frame, **named)
+
+
+# --- from_frame ---------------------------------------------------------------------------------
+
+
+def test_label_sensitive_unit_and_dropped_columns_are_no_features() -> None:
+    data = made(sensitive=("sex", "race"), unit="client", drop=["city"])
+    assert list(data.X) == ["age"]
+    assert isinstance(data.groups, pd.DataFrame)
+    assert list(data.groups) == ["sex", "race"]
+    assert data.unit == "client"
+    assert data.sensitive == ("sex", "race")
+
+
+def test_the_sensitive_column_stays_a_feature_only_if_asked() -> None:
+    assert "sex" not in made().X
+    assert "sex" in made(keep_sensitive=True).X
+
+
+def test_of_two_classes_the_last_is_positive_and_of_three_none() -> None:
+    assert made().positive == "yes"
+    assert made(positive="no").positive == "no"
+    three = people().assign(repaid=np.arange(40) % 3)
+    assert made(three).positive is None
+    assert made(three).classes == (0, 1, 2)
+
+
+def test_the_users_frame_is_left_as_it_was() -> None:
+    frame = people()
+    before = frame.copy(deep=True)
+    made(frame).split()
+    pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"label": "repayed"}, "label names the column 'repayed'.*Did you mean 'repaid'\\?\"),
+        ({"sensitive": "Sex"}, "sensitive names the column 'Sex'.*Did you mean 'sex'\\?\"),
+        ({"sensitive": ()}, "sensitive names no column"),
+        ({"unit": "cliemt"}, "unit names the column 'cliemt'.*Did you mean 'client'\\?\"),
+        ({"drop": ["towm"]}, "drop names the column 'towm'.*Its columns: 'age', 'city'"),
+        ({"positive": "Yes"}, "positive must be one of.*'no', 'yes'; got 'Yes'. Did you mean"),
+        ({"sensitive": "repaid"}, "label 'repaid' cannot be the sensitive attribute"),
+        ({"drop": ["age", "city", "race", "client"]}, "No column is left for the features"),
+    ],
+)
+def test_a_wrong_name_is_an_error_that_helps(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(**changes)
+
+
+def test_missing_labels_are_refused_with_rows_number_and_way_out() -> None:
+    frame = people()
+    frame.loc[[3, 7, 8, 9, 10, 11, 12], "repaid"] = None
+    with pytest.raises(ValueError, match="label 'repaid' is missing in 7 of 40 rows") as caught:
+        made(frame)
+    assert "rows 3, 7, 8, 9, 10 and 2 more" in str(caught.value)
+    assert "dropna(subset=['repaid'])" in str(caught.value)
+
+
+def test_missing_groups_and_units_are_refused() -> None:
+    frame = people()
+    frame.loc[5, "sex"] = None
+    with pytest.raises(ValueError, match=r"'sex' is missing in 1 of 40 rows: rows 5.*fillna"):
+        made(frame)
+    frame = people().astype({"client": float})
+    frame.loc[6, "client"] = np.nan
+    with pytest.raises(ValueError, match=r"unit 'client' is missing in 1 of 40 rows: rows 6"):
+        made(frame, unit="client")
+
+
+def test_one_class_one_group_no_rows_and_repeated_names_are_refused() -> None:
+    with pytest.raises(ValueError, match="'repaid' has one class only, 'yes'"):
+        made(people().assign(repaid="yes"))
+    with pytest.raises(ValueError, match="sensitive attribute 'sex' has one group only, 'F'"):
+        made(people().assign(sex="F"))
+    with pytest.raises(ValueError, match="sensitive attribute 'sex' has one group only"):
+        made(people().assign(sex="F"), sensitive=("race", "sex"))
+    with pytest.raises(ValueError, match="The table has no rows"):
+        made(people().head(0))
+    with pytest.raises(ValueError, match="more than one column named 'age'"):
+        made(people().rename(columns={"city": "age"}))
+
+
+def test_a_label_of_amounts_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must hold classes, got numbers such as 0\.5"):
+        made(people().assign(repaid=np.arange(40) / 2))
+
+
+def test_a_label_that_cannot_be_sorted_is_refused() -> None:
+    mixed = pd.Series(["yes", 1] * 20, dtype=object)
+    with pytest.raises(TypeError, match=r"mixes values.*astype\(str\)"):
+        made(people().assign(repaid=mixed))
+
+
+# --- split --------------------------------------------------------------------------------------
+
+fractions = st.floats(0.05, 0.8)
+
+
+@given(n=st.integers(20, 120), public=fractions, test=fractions, seed=st.integers(0, 99))
+def test_the_parts_are_disjoint_cover_all_and_have_the_stated_sizes(
+    n: int, public: float, test: float, seed: int
+) -> None:
+    data = made(people(n))
+    n_test = round(test * n)
+    n_public = round(public * (n - n_test))
+    split = data.split(public=public, test=test, random_state=seed)
+    rows = [split.private.X.index, split.public.X.index, split.test.X.index]
+    assert sorted(i for part in rows for i in part) == list(range(n))
+    assert [len(part) for part in rows] == [n - n_test - n_public, n_public, n_test]
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=10, max_size=30),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_records_of_one_unit_stay_on_one_side(sizes: list[int], seed: int, data: Any) -> None:
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    owner = np.array(data.draw(st.permutations(owner.tolist())))
+    frame = people(len(owner)).assign(client=owner, sex=np.arange(len(owner)) % 2, repaid=owner % 2)
+    split = made(frame, unit="client").split(public=0.3, test=0.3, random_state=seed)
+    held = [set(part.units) for part in vars(split).values()]
+    assert sum(map(len, held)) == len(sizes)
+    assert set.union(*held) == set(range(len(sizes)))
+    assert sum(len(t) for t in vars(split).values()) == len(owner)
+
+
+def test_every_part_keeps_its_rows_together() -> None:
+    frame = people(100)
+    for part in vars(made(frame).split()).values():
+        assert part.X["age"].tolist() == frame.loc[part.X.index, "age"].tolist()
+        assert part.groups.tolist() == frame.loc[part.X.index, "sex"].tolist()
+        if part.y is not None:
+            assert part.y.tolist() == frame.loc[part.X.index, "repaid"].tolist()
+
+
+def test_the_split_is_repeated_by_its_seed_and_changed_by_another() -> None:
+    data = made(people(100))
+    first, again, other = (data.split(random_state=seed) for seed in (1, 1, 2))
+    assert list(first.private.X.index) == list(again.private.X.index)
+    assert set(first.private.X.index) != set(other.private.X.index)
+
+
+def test_the_order_of_rows_depends_on_their_number_and_the_seed_alone() -> None:
+    # Records are dealt to teachers by position: a record's values must not move other records.
+    frame = people(60)
+    changed = frame.copy()
+    changed.loc[17, ["age", "sex", "repaid"]] = [99, "M", "no"]
+    before, after = made(frame).split(), made(changed).split()
+    for part in ("private", "public", "test"):
+        assert list(getattr(before, part).X.index) == list(getattr(after, part).X.index)
+
+
+def test_rows_come_in_a_random_order() -> None:
+    # In the order of the file, teachers by position would get one city, or one year, each.
+    rows = np.asarray(made(people(200)).split().private.X.index)
+    assert abs(np.corrcoef(rows, np.arange(len(rows)))[0, 1]) < 0.3
+
+
+def test_the_public_part_has_no_labels_but_its_groups() -> None:
+    split = made().split()
+    assert split.public.y is None
+    assert split.public.groups is not None
+    assert "repaid" not in split.public.X
+    assert split.private.y is not None
+    assert split.test.y is not None
+
+
+@pytest.mark.parametrize(
+    ("fraction", "message"),
+    [
+        ({"public": 1.0}, "public must lie in [0, 1), got public=1.0"),
+        ({"test": -0.1}, "test must lie in [0, 1), got test=-0.1"),
+        ({"test": 0.001}, "test=0.001 of 40 records leaves none for the test part"),
+        ({"public": 0.001}, "public=0.001 of 40 records leaves none for the public part"),
+        ({"public": 0.99, "test": 0.99}, "leaves none for the public part"),
+        ({"public": 0.99}, "leave none for the private part"),
+    ],
+)
+def test_impossible_fractions_are_refused(fraction: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        made().split(**fraction)
+
+
+def test_zero_leaves_a_part_out_on_purpose() -> None:
+    split = made().split(public=0, test=0)
+    assert (len(split.private), len(split.public), len(split.test)) == (40, 0, 0)

@@ -1,0 +1,98 @@
+import gzip
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.datasets import read_table
+
+TEXT = "age,city,score\n30,Bonn,1.5\n41,,NA\n?,Ulm,2\n"
+
+
+def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_numbers_are_numbers_and_missing_is_missing(tmp_path: Path) -> None:
+    frame = read_table(written(tmp_path, TEXT))
+    assert frame["age"].tolist()[:2] == [30, 41]
+    assert frame.isna().to_numpy().tolist() == [
+        [False, False, False],
+        [False, True, True],
+        [True, False, False],
+    ]
+    assert frame["score"].dropna().tolist() == [1.5, 2.0]
+    assert frame["city"].dropna().tolist() == ["Bonn", "Ulm"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_separator_and_compression_make_no_difference(
+    tmp_path: Path, separator: str, compressed: bool
+) -> None:
+    content = TEXT.replace(",", separator).encode()
+    path = written(tmp_path, gzip.compress(content) if compressed else content)
+    pd.testing.assert_frame_equal(read_table(path), read_table(written(tmp_path, TEXT, "b.csv")))
+
+
+def test_parquet_is_read_as_stored(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [1, 2], "city": ["a", "b"]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
+
+
+def test_text_among_numbers_leaves_the_column_as_written(tmp_path: Path) -> None:
+    frame = read_table(written(tmp_path, "a,b\n1,1.50\nx,2\n"))
+    assert frame["a"].tolist() == ["1", "x"]
+    assert frame["b"].tolist() == [1.5, 2.0]
+
+
+def test_codes_with_a_leading_zero_stay_text(tmp_path: Path) -> None:
+    frame = read_table(written(tmp_path, "zip,x\n01234,0.5\n99999,0\n"))
+    assert frame["zip"].tolist() == ["01234", "99999"]
+    assert frame["x"].tolist() == [0.5, 0.0]
+
+
+def test_quoted_separators_spaces_and_a_byte_order_mark_are_understood(tmp_path: Path) -> None:
+    frame = read_table(written(tmp_path, '\ufeffcity, note\nUlm, "a, b"\n Bonn, c \n'))
+    assert list(frame) == ["city", "note"]
+    assert frame["note"].tolist() == ["a, b", "c"]
+
+
+def test_words_that_pandas_would_take_for_missing_are_kept(tmp_path: Path) -> None:
+    assert read_table(written(tmp_path, "a\nNone\nnull\n"))["a"].tolist() == ["None", "null"]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere\.csv"):
+        read_table(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"a,b\n", "has a header and no rows"),
+        (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 values, the header has 2"),
+        (b"a,b\n1,2\n1\n", "line 3 has 1 values, the header has 2"),
+        (b",a\n0,1\n", r"Column 1 of .* has no name.*index=False"),
+        (b"a,a\n1,2\n", "more than one column named 'a'"),
+        (b"a,b\n\xff\xfe,1\n", "is not text in UTF-8"),
+        (b"a\0b,c\n1,2\n", "is not a text file"),
+        (b"PK\x03\x04abc", "zip archive or a spreadsheet"),
+        (b"\x1f\x8b\x08\x00abc", "is not a whole gzip file"),
+        (b"PAR1 and nothing more", "is not a Parquet file"),
+        (b'a,b\n1,"2\n', "is not a table"),
+    ],
+)
+def test_what_is_no_table_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_table(written(tmp_path, content))
+
+
+def test_a_folder_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is a folder"):
+        read_table(tmp_path)
