@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -69,6 +70,10 @@ class GNMax:
         """Return the winning class of each row of ``counts`` (n, n_classes) plus ``drawn``."""
         return _winners(counts, drawn)
 
+    def decide_row(self, row: Sequence[int], drawn: Sequence[float]) -> int:
+        """Decide one query, in plain numbers: where every answer changes what is asked next."""
+        return _winner(row, drawn)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LNMax:
@@ -117,6 +122,10 @@ class LNMax:
     def decide(self, counts: ArrayLike, drawn: Array) -> IntArray:
         """Return the winning class of each row of ``counts`` (n, n_classes) plus ``drawn``."""
         return _winners(counts, drawn)
+
+    def decide_row(self, row: Sequence[int], drawn: Sequence[float]) -> int:
+        """Decide one query, in plain numbers: where every answer changes what is asked next."""
+        return _winner(row, drawn)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +206,13 @@ class NoisyThreshold:
         reached: BoolArray = largest + drawn >= self.threshold
         return reached
 
+    def decide_row(
+        self, row: Sequence[int], drawn: float, admissible: Iterable[int] | None = None
+    ) -> bool:
+        """Decide one query, in plain numbers; ``admissible`` lists classes, all if not given."""
+        largest = max(row) if admissible is None else max([row[k] for k in admissible])
+        return largest + drawn >= self.threshold
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConfidentGNMax:
@@ -250,6 +266,12 @@ class ConfidentGNMax:
     def cost(self, n_checks: int, n_answers: int) -> RenyiCurve:
         """Rényi cost of ``n_checks`` checks and ``n_answers`` answers, as the papers count it."""
         return self.check.cost(n_checks) + self.answer.cost(n_answers)
+
+
+def _winner(row: Sequence[int], drawn: Sequence[float]) -> int:
+    """First class with the largest noisy count; as ``_winners``, for one row."""
+    noisy = [votes + noise for votes, noise in zip(row, drawn, strict=True)]
+    return noisy.index(max(noisy))
 
 
 def _winners(counts: ArrayLike, drawn: Array) -> IntArray:

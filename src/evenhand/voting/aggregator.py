@@ -156,7 +156,8 @@ class _GatedRun:
     """The sequential part: one query at a time, because each answer moves the gate."""
 
     def __init__(self, votes: Votes, groups: IntArray, gate: DemographicParityGate) -> None:
-        self.votes = votes
+        self._counts: list[list[int]] = votes.counts.tolist()  # plain numbers are faster one by one
+        self.n_classes = votes.n_classes
         self.groups = groups
         self.gate = gate
         self._labels = np.full(len(votes), REJECTED, dtype=np.int64)
@@ -165,7 +166,6 @@ class _GatedRun:
         self._events: list[int] = []
         self._event = 0
         self._held: dict[tuple[int, int], deque[int]] = {}
-        self._masks: dict[tuple[int, ...], BoolArray] = {}
         self.n_checks = 0
         self.n_draws = 0
 
@@ -180,25 +180,22 @@ class _GatedRun:
         """Ask up to ``size`` queries under one charge; False if none could be asked."""
         uses = (answer,) if check is None else (check, answer)
         asked = drawn = 0
-        n_classes = self.votes.n_classes
+        n_classes = self.n_classes
         with ledger.reserve(
             dict.fromkeys(uses, size), purpose="answers to public queries"
         ) as grant:
-            check_noise = None if check is None else grant.draw(check, n_classes)
-            answer_noise = grant.draw(answer, n_classes)
+            check_noise = [] if check is None else grant.draw(check, n_classes).tolist()
+            answer_noise = grant.draw(answer, n_classes).tolist()
             while asked < size and (taken := queue.take() or self._deliver_and_take(queue)):
                 row, group, allowed = taken
-                counts = self.votes.counts[row : row + 1]
-                if check is not None and check_noise is not None:
-                    mask = self._mask(allowed)
-                    noise = check_noise[asked : asked + 1]
-                    asked += 1
-                    if not check.decide(counts, noise, admissible=mask)[0]:
-                        self._reasons[row] = Reason.NO_CONSENSUS
-                        continue
-                else:
-                    asked += 1
-                winner = int(answer.decide(counts, answer_noise[drawn : drawn + 1])[0])
+                counts = self._counts[row]
+                asked += 1
+                if check is not None and not check.decide_row(
+                    counts, check_noise[asked - 1], admissible=allowed
+                ):
+                    self._reasons[row] = Reason.NO_CONSENSUS
+                    continue
+                winner = answer.decide_row(counts, answer_noise[drawn])
                 drawn += 1
                 self._offer(row, group, winner)
             grant.settle({answer: drawn} if check is None else {check: asked, answer: drawn})
@@ -222,7 +219,7 @@ class _GatedRun:
             groups=self.groups,
             n_checks=self.n_checks,
             n_draws=self.n_draws,
-            n_classes=self.votes.n_classes,
+            n_classes=self.n_classes,
         )
 
     def _offer(self, row: int, group: int, label: int) -> None:
@@ -255,10 +252,3 @@ class _GatedRun:
         self._reasons[row] = Reason.ANSWERED
         self._order.append(row)
         self._events.append(self._event)
-
-    def _mask(self, allowed: tuple[int, ...]) -> BoolArray:
-        if allowed not in self._masks:
-            mask = np.zeros(self.votes.n_classes, dtype=bool)
-            mask[list(allowed)] = True
-            self._masks[allowed] = mask
-        return self._masks[allowed]
