@@ -63,10 +63,10 @@ def test_the_users_frame_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": "repayed"}, "label names the column 'repayed'.*Did you mean 'repaid'\\?\"),
-        ({"sensitive": "Sex"}, "sensitive names the column 'Sex'.*Did you mean 'sex'\\?\"),
+        ({"label": "repayed"}, r"label names the column 'repayed'.*Did you mean 'repaid'\?"),
+        ({"sensitive": "Sex"}, r"sensitive names the column 'Sex'.*Did you mean 'sex'\?"),
         ({"sensitive": ()}, "sensitive names no column"),
-        ({"unit": "cliemt"}, "unit names the column 'cliemt'.*Did you mean 'client'\\?\"),
+        ({"unit": "cliemt"}, r"unit names the column 'cliemt'.*Did you mean 'client'\?"),
         ({"drop": ["towm"]}, "drop names the column 'towm'.*Its columns: 'age', 'city'"),
         ({"positive": "Yes"}, "positive must be one of.*'no', 'yes'; got 'Yes'. Did you mean"),
         ({"sensitive": "repaid"}, "label 'repaid' cannot be the sensitive attribute"),
