@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,20 @@ from evenhand.fairness.notions import DemographicParity, exact_gap
 from evenhand.typing import BoolArray, IntArray
 
 RULES = ("sound", "published")
+
+_FORMAT = "evenhand demographic parity gate 1"
+_KEYS = {
+    "format",
+    "margin",
+    "reference",
+    "rule",
+    "cold_start",
+    "counts",
+    "held",
+    "active",
+    "first_held",
+    "violations",
+}
 
 
 class Outcome(NamedTuple):
@@ -155,27 +170,17 @@ class DemographicParityGate:
     def deliver(self) -> list[tuple[int, int]]:
         """Return withheld answers, as (group, label), that may be given now, each recorded.
 
-        First every waiting group with enough withheld answers is tried once more; then what is
-        left of active groups is handed out one by one, in order of the cells' first withholding,
-        until nothing fits. Withheld answers of groups that are still waiting stay withheld.
+        One by one, in order of the cells' first withholding, until nothing fits: every table on
+        the way is within the margin. Groups that still wait keep what is withheld.
         """
         given: list[tuple[int, int]] = []
-        if self.rule == "published":
-            return given
-        for group in dict.fromkeys(z for z, _ in self._first_held):
-            block = None if self._active[group] else self._release_block(group)
-            for label in self._order(group) if block else ():
-                given += [(group, label)] * block[label] if block else []
         found = True
         while found:
             found = False
             for group, label in self._first_held:
-                if (
-                    self._active[group]
-                    and self._held[group][label]
-                    and label in self.admissible(group)
-                ):
-                    self._held[group][label] -= 1
+                held = self._held[group]
+                if self._active[group] and held[label] and label in self.admissible(group):
+                    held[label] -= 1
                     self._record(group, label)
                     given.append((group, label))
                     found = True
@@ -200,6 +205,74 @@ class DemographicParityGate:
     def gap(self) -> float:
         """Largest difference in the given table now; 0.0 with fewer than two groups in it."""
         return float(exact_gap(self._table.counts, self.notion.reference))
+
+    @property
+    def locked(self) -> bool:
+        """Whether no active group may receive any class: only a late group can move the table."""
+        active = [z for z in range(self.n_groups) if self._active[z]]
+        return bool(active) and not any(self.admissible(z) for z in active)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the whole state in JSON's types; it holds given and withheld labels, no more."""
+        return {
+            "format": _FORMAT,
+            "margin": self.notion.margin,
+            "reference": self.notion.reference,
+            "rule": self.rule,
+            "cold_start": self.cold_start,
+            "counts": [list(row) for row in self._table.counts],
+            "held": [list(row) for row in self._held],
+            "active": list(self._table.groups),
+            "first_held": [list(cell) for cell in self._first_held],
+            "violations": self.violations,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> DemographicParityGate:
+        """Return a gate that goes on where ``to_dict`` stopped; anything doubtful is refused."""
+        _check_keys(state)
+        counts, held = _rows("counts", state["counts"]), _rows("held", state["held"])
+        if len(counts) != len(held) or len(counts[0]) != len(held[0]):
+            raise ValueError("A gate's counts and held must have the same shape.")
+        gate = cls(
+            state["margin"],
+            len(counts),
+            len(counts[0]),
+            cold_start=state["cold_start"],
+            rule=state["rule"],
+            reference=state["reference"],
+        )
+        gate.violations = _checks.at_least("violations", state["violations"], 0)
+        for group, row in enumerate(counts):
+            for label, times in enumerate(row):
+                gate._record(group, label, times)
+        gate._held = held
+        for group in state["active"]:
+            if not any(counts[_checks.at_least("active", group, 0)]) or gate._active[group]:
+                raise ValueError(
+                    f"Group {group} is listed as active, but twice or without answers."
+                )
+            gate._activate(group)
+        gate._first_held = [(group, label) for group, label in state["first_held"]]
+        gate._check_consistent()
+        return gate
+
+    def _check_consistent(self) -> None:
+        cells = set(self._first_held)
+        occupied = {
+            (z, k) for z, row in enumerate(self._held) for k, times in enumerate(row) if times
+        }
+        grid = {(z, k) for z in range(self.n_groups) for k in self._all}
+        if len(cells) < len(self._first_held) or not occupied <= cells <= grid:
+            raise ValueError("A gate's first_held must list each cell of held that was used, once.")
+        for group, row in enumerate(self._table.counts):
+            if any(row) and not self._active[group]:
+                raise ValueError(f"Group {group} has given answers but is not listed as active.")
+        if self.rule == "sound" and self._exceeds():
+            raise ValueError(
+                f"The given answers have a gap of {self.gap:.6g}, above the margin of "
+                f"{self.notion.margin}. A sound gate never gets there: the state is not its own."
+            )
 
     def _compute_open(self, group: int) -> tuple[int, ...]:
         if self.rule == "published":
@@ -251,4 +324,27 @@ class DemographicParityGate:
         return order + [k for k in self._all if k not in order]
 
     def _exceeds(self) -> bool:
-        return exact_gap(self._table.counts, "rest") > self.notion.exact_margin
+        gap = exact_gap(self._table.counts, self.notion.reference)
+        return gap > self.notion.exact_margin
+
+
+def _check_keys(state: Mapping[str, Any]) -> None:
+    if state.get("format") != _FORMAT:
+        raise ValueError(f"A gate's format must be {_FORMAT!r}, got {state.get('format')!r}.")
+    missing, unknown = sorted(_KEYS - set(state)), sorted(set(state) - _KEYS)
+    if missing or unknown:
+        raise ValueError(
+            f"A gate's state must have exactly the keys {', '.join(sorted(_KEYS))}; missing: "
+            f"{', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}."
+        )
+
+
+def _rows(name: str, table: Any) -> list[list[int]]:
+    """Copy a full table of whole numbers >= 0."""
+    if (
+        not isinstance(table, list)
+        or not table
+        or not all(isinstance(row, list) and len(row) == len(table[0]) for row in table)
+    ):
+        raise ValueError(f"A gate's {name} must be a list of equally long lists, got {table!r}.")
+    return [[_checks.at_least(name, times, 0) for times in row] for row in table]
