@@ -1,6 +1,7 @@
 """What a release of private data costs."""
 
 from evenhand.privacy.budget import Budget
+from evenhand.privacy.exact_local import exact_local_rdp
 from evenhand.privacy.gaussian import (
     delta_from_mu,
     epsilon_from_mu,
@@ -13,6 +14,7 @@ from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplac
 from evenhand.privacy.ledger import BudgetExceeded, Grant, Ledger
 from evenhand.privacy.ledger_database import DatabaseStore
 from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
+from evenhand.privacy.local import LocalCost, theorem6
 from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
@@ -32,6 +34,7 @@ __all__ = [
     "Guarantee",
     "LNMax",
     "Ledger",
+    "LocalCost",
     "MemoryStore",
     "Noise",
     "NoisyThreshold",
@@ -45,8 +48,10 @@ __all__ = [
     "discrete_gaussian_mu",
     "discrete_laplace_mu",
     "epsilon_from_mu",
+    "exact_local_rdp",
     "laplace_mu",
     "mu_from_epsilon",
     "n_affordable",
     "sigma_for",
+    "theorem6",
 ]
