@@ -17,6 +17,7 @@ from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Stor
 from evenhand.privacy.local import LocalCost, theorem6
 from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
+from evenhand.privacy.one_bit import one_bit_rdp
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "laplace_mu",
     "mu_from_epsilon",
     "n_affordable",
+    "one_bit_rdp",
     "sigma_for",
     "theorem6",
 ]
