@@ -1,4 +1,4 @@
-"""One thread per process, and the built-in data sets where they are on this machine."""
+"""One thread per process, no test against the clock, and the built-in data sets."""
 
 import functools
 import os
@@ -8,8 +8,12 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy is loaded: small matrices, many tests
 
 import pytest  # noqa: E402 - the threads must be set first
+from hypothesis import settings  # noqa: E402 - as above
 
 from evenhand import datasets  # noqa: E402 - as above
+
+settings.register_profile("evenhand", deadline=None)  # a busy machine is no error
+settings.load_profile("evenhand")
 
 LOADERS: dict[str, Callable[..., datasets.Dataset]] = {
     "acs-income": datasets.load_acs_income,

@@ -136,6 +136,11 @@ def test_one_wild_value_is_held_at_the_clip() -> None:
     assert PublicEncoder(clip=2.5).fit(PUBLIC).transform(row(age=1e9))[0, 0] == 2.5
 
 
+def test_a_huge_value_does_not_overflow_a_tiny_scale() -> None:
+    encoder = PublicEncoder().fit(np.array([[0.0], [1e-6]]))
+    assert_array_equal(encoder.transform(np.array([[1e308], [-1e308]])), [[10.0], [-10.0]])
+
+
 def test_bounds_hold_a_value_before_it_is_scaled() -> None:
     schema = Schema.declared({"age": {"bounds": (0, 50)}})
     encoder = PublicEncoder(schema).fit(PUBLIC[["age"]])
