@@ -243,12 +243,12 @@ class _Stack:
         curvature = self.weight * (probability * (1.0 - probability))[:, :, 0]
         # One array times its own transpose: half the work, and exactly symmetric.
         root = self.design * np.sqrt(curvature)[:, :, None]
-        hessian = np.matmul(root.transpose(0, 2, 1), root)
+        hessian: FloatArray = np.matmul(root.transpose(0, 2, 1), root)
         i = np.arange(len(self.penalty))
         hessian[:, i, i] += self.penalty
         hessian[:, i, i] += JITTER * (1.0 + hessian[:, i, i].max(axis=1, keepdims=True))
-        direction: FloatArray = np.linalg.solve(hessian, -gradient.transpose(0, 2, 1))
-        return direction.transpose(0, 2, 1)
+        direction = np.linalg.solve(hessian, -gradient.transpose(0, 2, 1))
+        return np.asarray(direction.transpose(0, 2, 1), dtype=np.float64)
 
     def solve_cg(self, gradient: FloatArray, probability: FloatArray) -> FloatArray:
         """Newton direction of several classes, by conjugate gradients with a diagonal scale.

@@ -12,7 +12,7 @@ from evenhand.teachers.ensemble import checked, queries
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, IntArray
 
-__all__ = ["LogisticTeachers", "StackedEnsemble"]
+__all__ = ["LogisticTeachers", "MLPTeachers", "StackedEnsemble"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,75 @@ class LogisticTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     ) -> StackedEnsemble:
         """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
         learner = StackedLogistic(C=self.C, tolerance=self.tolerance)
+        return fit_stack(learner, X, y, partition, n_classes, rng, progress)
+
+
+class MLPTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """One ReLU network for each teacher, all trained as one stacked network in PyTorch.
+
+    Needs the extra ``torch``: ``pip install "evenhand[torch]"``.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    epochs : int
+        Passes of each teacher over its own records.
+    batch_size : int
+        Largest number of records in one step of one teacher.
+    learning_rate : float
+        Of Adam, constant.
+    weight_decay : float
+        Weight of ``|w|^2 / 2`` in the loss, at least 0.
+
+    Notes
+    -----
+    No early stopping: a stopping time read from private data would be a release. Initial weights
+    and batch orders of teacher ``t`` depend on ``(rng, t)`` alone. A teacher with one class
+    answers it; one without records answers class 0. Trained on one thread
+    (``benchmarks/teachers_mlp.py``).
+
+    Examples
+    --------
+    >>> MLPTeachers(hidden=(32,), epochs=5)
+    MLPTeachers(epochs=5, hidden=(32,))
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (64, 64),
+        *,
+        epochs: int = 20,
+        batch_size: int = 32,
+        learning_rate: float = 0.003,
+        weight_decay: float = 0.0,
+    ) -> None:
+        self.hidden = hidden
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        partition: Partition,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> StackedEnsemble:
+        """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
+        # Here, not above: PyTorch is slow to import and only these teachers need it.
+        from evenhand.learners.mlp import StackedMLP
+
+        learner = StackedMLP(
+            hidden=tuple(self.hidden),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
         return fit_stack(learner, X, y, partition, n_classes, rng, progress)
 
 

@@ -1,0 +1,286 @@
+"""Many small neural networks trained as one stacked network, each on its own rows, in PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.learners.stack import Progress
+from evenhand.typing import FloatArray, IntArray
+
+# Not needed to import this module, so that documentation and tests read it without the extra.
+torch: Any = import_module("torch") if find_spec("torch") else None
+
+CHUNK_MODELS: Final = 32  # of one stack: parameters, gradients and moments stay in the cache
+CHUNK_BYTES: Final = 64_000_000  # of activations when predicting
+WIDTH_STEP: Final = 8  # batches are padded to a multiple of this, so that few shapes occur
+LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
+ADAM_BETAS: Final = (0.9, 0.999)
+ADAM_EPSILON: Final = 1e-8
+
+__all__ = ["MLPStack", "StackedMLP"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLPStack:
+    """Fitted networks, one per partition; those without two classes answer one class."""
+
+    layers: Sequence[tuple[Any, Any]] = field(repr=False)  # weight (n, in, out), bias (n, 1, out)
+    allowed: FloatArray = field(repr=False)  # (n_models, n_classes): 0, or -inf for an absent class
+
+    @property
+    def n_models(self) -> int:
+        """Number of models."""
+        return len(self.allowed)
+
+    def predict(self, X: FloatArray) -> IntArray:
+        """Return the class of each row by each model, shape (n_models, n_rows)."""
+        out = np.empty((self.n_models, len(X)), dtype=np.int64)
+        x = torch.as_tensor(X, dtype=torch.float32)
+        allowed = torch.as_tensor(self.allowed, dtype=torch.float32)
+        widest = max(weight.shape[2] for weight, _ in self.layers)
+        step = max(1, CHUNK_BYTES // (4 * widest * max(1, len(X))))
+        with _one_thread(), torch.no_grad():
+            for start in range(0, self.n_models, step):
+                some = slice(start, start + step)
+                hidden = x.expand(len(allowed[some]), *x.shape)
+                for weight, bias in self.layers[:-1]:
+                    hidden = torch.baddbmm(bias[some], hidden, weight[some]).relu_()
+                weight, bias = self.layers[-1]
+                score = torch.baddbmm(bias[some], hidden, weight[some])
+                out[some] = (score + allowed[some, None, :]).argmax(dim=2).numpy()
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackedMLP:
+    """A ReLU network on each of many partitions, trained by Adam, all at once.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    epochs : int
+        Passes of each model over its own rows.
+    batch_size : int
+        Largest number of rows in one step of one model. A model's rows are dealt to
+        ``ceil(n / batch_size)`` batches of nearly equal size.
+    learning_rate : float
+        Of Adam, constant.
+    weight_decay : float
+        Weight of ``|w|^2 / 2`` in the loss, at least 0.
+
+    Notes
+    -----
+    The initial weights and batch orders of model ``t`` come from ``rng.spawn``, hence from
+    ``(rng, t)``; the shape of its arithmetic follows from its own rows. So another partition
+    cannot move one bit of it. A partition without records answers class 0; one with a single
+    class answers that class, and a class that a partition does not hold is never answered from
+    it.
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+    epochs: int = 20
+    batch_size: int = 32
+    learning_rate: float = 0.003
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if torch is None:
+            raise ImportError(
+                'MLPTeachers needs PyTorch. Install it with: pip install "evenhand[torch]"'
+            )
+        for width in self.hidden:
+            _checks.at_least("hidden", width, 1)
+        _checks.at_least("epochs", self.epochs, 1)
+        _checks.at_least("batch_size", self.batch_size, 1)
+        _checks.positive("learning_rate", self.learning_rate)
+        _checks.non_negative("weight_decay", self.weight_decay)
+
+    def fit(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        rows: Sequence[IntArray],
+        *,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> MLPStack:
+        """Fit one model on each set of rows."""
+        sizes = (X.shape[1], *self.hidden, n_classes)
+        layers = _layers(_flat(len(rows), sizes), len(rows), sizes)
+        allowed = np.full((len(rows), n_classes), -np.inf)
+        streams = rng.spawn(len(rows))
+        shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for t, own in enumerate(rows):
+            present = np.unique(y[own]) if len(own) else np.zeros(1, dtype=np.int64)
+            allowed[t, present] = 0.0
+            if len(present) > 1:
+                shapes[self._batches(len(own))].append(t)
+        done = len(rows) - sum(map(len, shapes.values()))
+        with _one_thread(), torch.no_grad():
+            for shape in sorted(shapes):
+                for start in range(0, len(shapes[shape]), CHUNK_MODELS):
+                    some = shapes[shape][start : start + CHUNK_MODELS]
+                    parts = [rows[t] for t in some]
+                    own_streams = [streams[t] for t in some]
+                    trained = self._train(X, y, parts, own_streams, sizes, shape)
+                    for layer, its in zip(layers, trained, strict=True):
+                        layer[0][some], layer[1][some] = its
+                    done += len(some)
+                    if progress is not None:
+                        progress(done, len(rows))
+        return MLPStack(layers=layers, allowed=allowed)
+
+    def _batches(self, n: int) -> tuple[int, int]:
+        """Return steps in an epoch and padded rows in a batch, for a partition of ``n`` rows."""
+        steps = math.ceil(n / self.batch_size)
+        return steps, _round_up(math.ceil(n / steps), WIDTH_STEP)
+
+    def _train(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        parts: Sequence[IntArray],
+        streams: Sequence[np.random.Generator],
+        sizes: tuple[int, ...],
+        shape: tuple[int, int],
+    ) -> Sequence[tuple[Any, Any]]:
+        """Train models of one shape together; return their layers."""
+        steps, width = shape
+        model = _Network(streams, sizes)
+        adam = torch.optim.Adam(
+            [model.flat],
+            lr=self.learning_rate,
+            betas=ADAM_BETAS,
+            eps=ADAM_EPSILON,
+            weight_decay=self.weight_decay,
+            fused=True,
+        )
+        features, labels, order, share = self._deal(X, y, parts, streams, sizes, shape)
+        for epoch in range(self.epochs):
+            for step in range(steps):
+                at = order[epoch, step].flatten()
+                batch = features.index_select(0, at).unflatten(0, (len(parts), width))
+                target = labels.index_select(0, at).unflatten(0, (len(parts), width))
+                model.backward(batch, target, share[step])
+                adam.step()
+        return model.layers
+
+    def _deal(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        parts: Sequence[IntArray],
+        streams: Sequence[np.random.Generator],
+        sizes: tuple[int, ...],
+        shape: tuple[int, int],
+    ) -> tuple[Any, Any, Any, Any]:
+        """Rows of all models in one table, and which of them each step reads.
+
+        ``order`` is (epochs, steps, n_models, width) of row numbers in the table; ``share`` is
+        (steps, n_models, width, 1), one over the size of the batch, and 0 where the batch is
+        padded.
+        """
+        steps, width = shape
+        features = torch.as_tensor(X[np.concatenate(parts)], dtype=torch.float32)
+        labels = torch.as_tensor(np.eye(sizes[-1])[y[np.concatenate(parts)]], dtype=torch.float32)
+        order = np.zeros((self.epochs, steps, len(parts), width), dtype=np.int64)
+        share = np.zeros((steps, len(parts), width, 1), dtype=np.float32)
+        first = 0
+        for i, (own, stream) in enumerate(zip(parts, streams, strict=True)):
+            n = len(own)
+            shuffled = first + stream.permuted(np.tile(np.arange(n), (self.epochs, 1)), axis=1)
+            edges = np.arange(steps + 1) * n // steps
+            for step in range(steps):
+                size = edges[step + 1] - edges[step]
+                order[:, step, i, :size] = shuffled[:, edges[step] : edges[step + 1]]
+                order[:, step, i, size:] = first  # read and weighted 0
+                share[step, i, :size] = 1.0 / size
+            first += n
+        return features, labels, torch.as_tensor(order), torch.as_tensor(share)
+
+
+class _Network:
+    """Stacked parameters and their gradient, each in one flat block for a fused optimizer."""
+
+    def __init__(self, streams: Sequence[np.random.Generator], sizes: tuple[int, ...]) -> None:
+        self.flat = _flat(len(streams), sizes)
+        self.flat.grad = torch.zeros_like(self.flat)
+        self.layers = _layers(self.flat, len(streams), sizes)
+        self.gradients = _layers(self.flat.grad, len(streams), sizes)
+        for weight, _ in self.layers:  # He-uniform, and biases stay 0
+            bound = math.sqrt(6.0 / weight.shape[1])
+            for own, stream in zip(weight, streams, strict=True):
+                drawn = stream.random(tuple(own.shape), dtype=np.float32)
+                own.copy_(torch.as_tensor(bound * (2.0 * drawn - 1.0)))
+
+    def backward(self, x: Any, target: Any, share: Any) -> None:
+        """Write the gradient of the mean cross-entropy of each model's batch into ``flat.grad``.
+
+        Parameters
+        ----------
+        x : tensor, shape (n_models, width, d)
+        target : tensor, shape (n_models, width, n_classes)
+            One-hot labels.
+        share : tensor, shape (n_models, width, 1)
+            Weight of each row in its model's mean; 0 for padding.
+        """
+        inputs = [x]
+        for weight, bias in self.layers[:-1]:
+            inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
+        weight, bias = self.layers[-1]
+        delta = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
+        delta = delta.sub_(target).mul_(share)
+        for i in reversed(range(len(self.layers))):
+            weight_gradient, bias_gradient = self.gradients[i]
+            torch.bmm(inputs[i].transpose(1, 2), delta, out=weight_gradient)
+            torch.sum(delta, dim=1, keepdim=True, out=bias_gradient)
+            if i:
+                delta = torch.bmm(delta, self.layers[i][0].transpose(1, 2))
+                delta = delta.mul_(inputs[i].sign_())  # the slope of ReLU; its output is spent
+
+
+def _flat(n_models: int, sizes: tuple[int, ...]) -> Any:
+    """Zeros for all parameters of all models, padded to whole vectors."""
+    each = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
+    return torch.zeros(_round_up(n_models * each, LANES))
+
+
+def _layers(flat: Any, n_models: int, sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
+    """Cut a flat block into layers: weight (n, in, out) and bias (n, 1, out)."""
+    views = []
+    first = 0
+    for n_in, n_out in pairwise(sizes):
+        middle = first + n_models * n_in * n_out
+        last = middle + n_models * n_out
+        weight = flat[first:middle].view(n_models, n_in, n_out)
+        views.append((weight, flat[middle:last].view(n_models, 1, n_out)))
+        first = last
+    return views
+
+
+def _round_up(n: int, step: int) -> int:
+    return -(-n // step) * step
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small products on several threads wait for each other; the caller's number comes back."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
