@@ -2,7 +2,18 @@
 
 from evenhand.fairness.gate import DemographicParityGate, Outcome
 from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.fairness.intervals import Estimate, clopper_pearson
+from evenhand.fairness.metrics import (
+    demographic_parity,
+    equalized_odds,
+    error_parity,
+    error_rate,
+    false_positive_parity,
+    group_error_rates,
+    selection_rates,
+)
 from evenhand.fairness.notions import DemographicParity, exact_gap, parity_gaps
+from evenhand.fairness.report import FairnessReport, fairness_report
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
@@ -10,13 +21,24 @@ __all__ = [
     "Coverage",
     "DemographicParity",
     "DemographicParityGate",
+    "Estimate",
+    "FairnessReport",
     "GroupCodes",
     "JointTally",
     "Outcome",
     "Tally",
+    "clopper_pearson",
     "coverage_table",
+    "demographic_parity",
     "encode_groups",
+    "equalized_odds",
+    "error_parity",
+    "error_rate",
     "exact_gap",
+    "fairness_report",
+    "false_positive_parity",
     "gap_trace",
+    "group_error_rates",
     "parity_gaps",
+    "selection_rates",
 ]

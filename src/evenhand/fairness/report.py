@@ -1,0 +1,205 @@
+"""All group metrics of one set of predictions, as one value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.fairness import metrics
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.tally import JointTally, Tally, answers
+from evenhand.fairness.trace import Coverage, coverage_table
+from evenhand.typing import REJECTED, ArrayLike, FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FairnessReport:
+    """Every gap with its definition and interval, and a row per group.
+
+    Parameters
+    ----------
+    estimates : tuple of Estimate
+        Metrics over all groups, found by name with ``report["equalized_odds_rest"]``.
+    groups, classes : tuple of str
+        Names, in the order of every table here.
+    rates : ndarray of float64, shape (n_groups, n_classes)
+        ``P(Yhat = k' | Z = z)`` among the answered; NaN for a group without answers.
+    selection : tuple of Estimate
+        Selection rate per group of the ``positive`` class; empty without one.
+    errors : tuple of Estimate
+        Error rate per group; empty without true labels.
+    coverage : Coverage
+        Answered per group and class: the true class, or one column "all" without true labels.
+    positive : int or None
+        Class for which being selected is the good outcome.
+    """
+
+    estimates: tuple[Estimate, ...]
+    groups: tuple[str, ...]
+    classes: tuple[str, ...]
+    rates: FloatArray
+    selection: tuple[Estimate, ...]
+    errors: tuple[Estimate, ...]
+    coverage: Coverage
+    positive: int | None
+
+    def __post_init__(self) -> None:
+        shape = (len(self.groups), len(self.classes))
+        if self.rates.shape != shape:
+            raise ValueError(f"rates must have shape {shape}, got {self.rates.shape}.")
+
+    def __getitem__(self, name: str) -> Estimate:
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        known = [estimate.name for estimate in self.estimates]
+        raise KeyError(
+            f"No metric {name!r} here. There are: {', '.join(known)}."
+            f"{_checks.did_you_mean(name, known)}"
+        )
+
+    def __str__(self) -> str:
+        lines = [str(estimate) for estimate in self.estimates]
+        lines.append(f"coverage: {_said(self.coverage.overall)}")
+        for z, group in enumerate(self.groups):
+            offered = int(self.coverage.offered[z].sum())
+            given = int(self.coverage.given[z].sum())
+            rates = ", ".join(
+                f"{name} {_said(float(rate))}"
+                for name, rate in zip(self.classes, self.rates[z], strict=True)
+            )
+            error = f"; error {_said(self.errors[z].value)}" if self.errors else ""
+            lines.append(f"{group}: {given} of {offered} answered; {rates}{error}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON's types; NaN becomes None."""
+        return {
+            "metrics": {estimate.name: estimate.to_dict() for estimate in self.estimates},
+            "classes": list(self.classes),
+            "positive": self.positive,
+            "groups": [
+                {
+                    "name": group,
+                    "n": int(self.coverage.offered[z].sum()),
+                    "n_answered": int(self.coverage.given[z].sum()),
+                    "rates": [_json(float(rate)) for rate in self.rates[z]],
+                    "selection_rate": self.selection[z].to_dict() if self.selection else None,
+                    "error_rate": self.errors[z].to_dict() if self.errors else None,
+                }
+                for z, group in enumerate(self.groups)
+            ],
+            "coverage": self.coverage.to_dict(),
+        }
+
+
+def fairness_report(
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike,
+    groups: object,
+    *,
+    classes: Sequence[object] | None = None,
+    positive: int | None = None,
+    level: float = metrics.LEVEL,
+    group_names: tuple[str, ...] | None = None,
+) -> FairnessReport:
+    """Assess predictions per group.
+
+    Parameters
+    ----------
+    y_true : array-like of int, shape (n,), or None
+        True classes as codes in [0, n_classes). Without them only demographic parity is reported.
+    y_pred : array-like of int, shape (n,)
+        Predicted classes, or REJECTED (-1) where there is no answer. Metrics are over the answers.
+    groups : GroupCodes, array, Series or DataFrame of n rows
+        Anything that ``encode_groups`` takes.
+    classes : sequence, optional
+        Names of the classes, in code order; by default the codes that occur, at least two.
+    positive : int, optional
+        Code of the class for which per-group selection rates and false positives are reported.
+    level : float
+        Level of each interval *by itself*; all of them together cover with less.
+    group_names : tuple of str, optional
+        Groups known beforehand, see ``encode_groups``; one without records is reported as empty.
+
+    Returns
+    -------
+    FairnessReport
+
+    Examples
+    --------
+    >>> report = fairness_report([0, 1, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0], list("aaabbb"))
+    >>> print(report["error_rate"])
+    error_rate: 0.3333, 95% interval [0.0433, 0.7772], n = 6
+    >>> report["demographic_parity_rest"].definition
+    "max over z, k' of |P(Yhat=k' | Z=z) - P(Yhat=k' | Z!=z)|; in [0, 1], best 0"
+    """
+    codes = encode_groups(groups, names=group_names or getattr(groups, "names", None))
+    n_classes = len(classes) if classes is not None else _n_classes(y_true, y_pred)
+    names = tuple(map(str, classes)) if classes is not None else tuple(map(str, range(n_classes)))
+    if n_classes < 2:
+        raise ValueError(f"classes must name at least two classes, got {names!r}.")
+    predicted = answers("y_pred", y_pred, n_classes)
+    size = (codes.n_groups, n_classes)
+    tally = Tally.of(codes.codes, predicted, *size)
+    estimates = [
+        metrics.demographic_parity(tally, reference=reference, level=level)
+        for reference in REFERENCES
+    ]
+    errors: tuple[Estimate, ...] = ()
+    truth = np.zeros(len(predicted), dtype=np.int64)
+    if y_true is not None:
+        joint = JointTally.of(codes.codes, y_true, predicted, *size)
+        truth = _checks.codes("y_true", y_true, n_classes)
+        for reference in REFERENCES:
+            estimates += [
+                metrics.equalized_odds(joint, reference=reference, level=level),
+                metrics.error_parity(joint, reference=reference, level=level),
+                metrics.false_positive_parity(
+                    joint, positive=positive, reference=reference, level=level
+                ),
+            ]
+        estimates.append(metrics.error_rate(joint, level=level))
+        errors = metrics.group_error_rates(joint, level=level)
+    return FairnessReport(
+        estimates=tuple(estimates),
+        groups=codes.names,
+        classes=names,
+        rates=tally.rates,
+        selection=(
+            () if positive is None else metrics.selection_rates(tally, positive, level=level)
+        ),
+        errors=errors,
+        coverage=coverage_table(
+            codes.codes,
+            truth,
+            predicted != REJECTED,
+            names=codes.names,
+            n_classes=n_classes if y_true is not None else 1,
+        ),
+        positive=positive,
+    )
+
+
+def _n_classes(y_true: ArrayLike | None, y_pred: ArrayLike) -> int:
+    """Count classes up to the largest code; fails later, with a message, if these are no codes."""
+    largest = 1
+    for labels in (y_true, y_pred):
+        array = np.asarray(labels if labels is not None else [0])
+        if array.size and np.issubdtype(array.dtype, np.integer):
+            largest = max(largest, int(array.max()))
+    return largest + 1
+
+
+def _said(value: float) -> str:
+    return "no records" if math.isnan(value) else f"{value:.4f}"
+
+
+def _json(value: float) -> float | None:
+    return None if math.isnan(value) else value
