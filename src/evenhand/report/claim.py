@@ -1,0 +1,125 @@
+"""The claim in plain words: what epsilon and delta mean, for whom, and against which change."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from scipy.stats import norm
+
+from evenhand.privacy import Guarantee
+
+MARGIN_BINDS: Final = (
+    "The margin binds the answered set, that is, the labels the student learned from. It does not "
+    "bind the student, and it does not bind the population the model will meet."
+)
+NOT_COVERED: Final = (
+    "Not covered by the guarantee. These numbers were measured on test rows after training. "
+    "Publishing them says something about the people in the test rows, and no noise was added."
+)
+COVERED: Final = (
+    "Covered by the guarantee: computed from released answers and public groups alone, which "
+    "costs nothing further."
+)
+
+_CHANGE: Final = {
+    "replace one": "one {unit} in the private data is replaced by any other",
+    "add or remove one": "one {unit}, with all of its records, is in the private data or is not",
+    "change one group label": "the group label of one {unit} is one or another; "
+    "nothing else about the {unit} is protected",
+}
+
+
+def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
+    """Return each term of the claim with its meaning, in the order in which it is read."""
+    unit = guarantee.unit
+    change = _CHANGE[guarantee.neighbors].format(unit=unit)
+    return (
+        (
+            "What is compared",
+            f"Two runs of the same training on private data that differ in one respect: {change}. "
+            f"In the terms of the claim, the unit is “{unit}” and neighbors are “"
+            f"{guarantee.neighbors}”.",
+        ),
+        (
+            f"Epsilon = {guarantee.epsilon:g}",
+            f"Whatever somebody concludes from the model, the change of one {unit} makes that "
+            f"conclusion at most {factor(guarantee.epsilon)} times as likely (e to the power of "
+            f"epsilon). Zero would mean that the change makes no difference at all.",
+        ),
+        (f"Delta = {guarantee.delta:g}", _delta(guarantee.delta)),
+        ("What an attacker gains", _attacker(guarantee)),
+        ("Noise", _sentence(guarantee.noise)),
+        (
+            "Accounting",
+            f"{_sentence(guarantee.accounting)} Each answer was charged before its noise was "
+            f"drawn. What is claimed is the whole budget, however much of it was spent.",
+        ),
+    )
+
+
+def best_guess(guarantee: Guarantee) -> float:
+    """Largest chance of telling two neighboring data sets apart when either is equally likely.
+
+    ``Phi(mu / 2)`` where the guarantee is known as mu-GDP (Dong, Roth and Su 2022, Section 2);
+    otherwise ``(e^epsilon + delta) / (e^epsilon + 1)``, which (epsilon, delta) alone implies
+    (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Both are upper bounds for any attacker.
+
+    Examples
+    --------
+    >>> claim = dict(epsilon=3.0, delta=1e-5, unit="record", neighbors="replace one", noise="",
+    ...              accounting="", public=(), not_covered=())
+    >>> round(best_guess(Guarantee(**claim)), 3)
+    0.953
+    >>> round(best_guess(Guarantee(**claim, mu_squared=0.517)), 3)
+    0.64
+    """
+    if guarantee.mu_squared is not None:
+        return float(norm.cdf(math.sqrt(guarantee.mu_squared) / 2))
+    # Divided through by e^epsilon, so that a large epsilon does not overflow.
+    shrunk = math.exp(-guarantee.epsilon)
+    return (1 + guarantee.delta * shrunk) / (1 + shrunk)
+
+
+def factor(epsilon: float) -> str:
+    """Return ``e**epsilon`` for a reader, rounded up: the claim is an upper bound."""
+    if epsilon > 20:
+        return f"10^{math.ceil(epsilon / math.log(10))}"
+    value = math.exp(epsilon)
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{math.ceil(value * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def not_private(guarantee: Guarantee) -> str:
+    """Say in two sentences that nothing is promised, and why."""
+    why = guarantee.reason or f"its noise can be predicted ({guarantee.noise})"
+    return (
+        f"Nothing is promised about anybody’s data: {why}. Do not publish this model, and do not "
+        f"use it on private data; train it again with protecting noise, which is the default."
+    )
+
+
+def _delta(delta: float) -> str:
+    if delta == 0:
+        return "The bound holds without exception."
+    return (
+        f"The bound may fail by at most this much: a probability of about 1 in "
+        f"{_round(1 / delta)}. It should be far below one over the number of units."
+    )
+
+
+def _attacker(guarantee: Guarantee) -> str:
+    chance = math.ceil(best_guess(guarantee) * 1000) / 10
+    return (
+        f"Somebody who knows everything except which of the two data sets was used, finds either "
+        f"equally likely, and sees the model, guesses right with a chance of at most "
+        f"{min(chance, 100.0):.1f} %. Without seeing it: 50 %."
+    )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _round(number: float) -> str:
+    return f"{number:,.0f}" if number < 1e9 else f"{number:.1e}"

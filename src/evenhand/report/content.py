@@ -1,0 +1,171 @@
+"""Everything the report says about a model, as one value: computed first, drawn afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand._version import __version__
+from evenhand.datasets import Dataset
+from evenhand.privacy import Guarantee
+from evenhand.report import settings
+from evenhand.report.disparity import Disparity
+from evenhand.report.measured import Measured
+from evenhand.report.outcomes import Outcomes
+from evenhand.report.spending import Spending
+from evenhand.voting import Answers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelReport:
+    """What may be told of a trained model, and nothing else.
+
+    Parameters
+    ----------
+    title : str
+    method : str
+        Name of the estimator's class.
+    guarantee : Guarantee
+        The claim.
+    spending : Spending
+        What was spent on what.
+    answers : Answers
+        What became of every public row.
+    outcomes : Outcomes
+        The same, counted.
+    disparity : Disparity or None
+        The gap of the answered set over time; None for a method without a margin.
+    measured : Measured or None
+        What was measured on test rows, *not covered* by the guarantee.
+    facts : tuple of (str, str)
+        What the report's writer says about the data.
+    settings : tuple of (str, str)
+        Every argument of the estimator in words.
+    columns : tuple of str
+        Names of the columns that ``predict`` expects; empty where the model was fitted on arrays.
+    n_columns : int
+        How many they are.
+    version : str
+        Version of this package.
+
+    Privacy
+    -------
+    All of it but ``measured`` and ``facts`` is the claim itself, released answers, public facts and
+    settings. Votes, and costs computed from votes, are not within reach of this value.
+    """
+
+    title: str
+    method: str
+    guarantee: Guarantee
+    spending: Spending
+    answers: Answers
+    outcomes: Outcomes
+    disparity: Disparity | None
+    measured: Measured | None
+    facts: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    n_columns: int
+    version: str
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        *,
+        title: str | None = None,
+        dataset: Dataset | Mapping[str, object] | None = None,
+        measured: Any = None,
+    ) -> ModelReport:
+        """Gather the report of a fitted or loaded model.
+
+        Parameters
+        ----------
+        model : PATEClassifier or FairPATEClassifier
+            Fitted, or read by ``evenhand.load``.
+        title : str, optional
+            Default: made of the data set's name and the method.
+        dataset : Dataset or mapping, optional
+            A data set gives its name, label and sensitive attributes, and no count: how many
+            records there are can be private. A mapping is printed as it is.
+        measured : FairnessReport, optional
+            Measurements on test rows.
+        """
+        check_is_fitted(model, "answers_")
+        answers: Answers = model.answers_
+        classes = tuple(str(name) for name in model.classes_)
+        groups = None if answers.groups is None else tuple(model.groups_)
+        name, facts = _facts(dataset)
+        method = type(model).__name__
+        return cls(
+            title=title or (f"{method} trained on {name}" if name else f"Report on a {method}"),
+            method=method,
+            guarantee=model.guarantee_,
+            spending=Spending.of(model.ledger_.to_dict()),
+            answers=answers,
+            outcomes=Outcomes.of(answers, classes, groups),
+            disparity=None
+            if groups is None
+            else Disparity.of(answers, groups, model.fairness, model.rule),
+            measured=None if measured is None else Measured.of(measured, classes=classes),
+            facts=facts,
+            settings=settings.of_model(model),
+            columns=tuple(str(name) for name in getattr(model, "feature_names_in_", ())),
+            n_columns=int(model.n_features_in_),
+            version=__version__,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before relying on the model, the claim's own warnings first."""
+        found = [words for words in self.guarantee.warnings if words]
+        if self.spending.n_open:
+            found.append(
+                f"{self.spending.n_open:,} uses were reserved by a run that did not finish; they "
+                f"stay charged, because their noise may have been drawn"
+            )
+        if self.disparity is not None and not self.disparity.kept:
+            found.append(
+                f"the answered set was outside the margin after {self.disparity.n_outside:,} of "
+                f"{len(self.disparity.gaps):,} answers (rule “{self.disparity.rule}”); the largest "
+                f"gap was {self.disparity.largest:.4f}, the margin is "
+                f"{self.disparity.notion.margin:g}"
+            )
+        silent = self._without_answers()
+        if silent:
+            found.append(
+                f"no public row of {', '.join(silent)} was answered: the student learned nothing "
+                f"from this group, and the margin says nothing about it"
+            )
+        return tuple(found)
+
+    def _without_answers(self) -> list[str]:
+        """Return the groups that have public rows and not one answer."""
+        table = self.outcomes
+        none = (table.sizes > 0) & (table.answered.sum(axis=1) == 0)
+        return [group for group, silent in zip(table.groups, none, strict=True) if silent]
+
+
+def _facts(
+    dataset: Dataset | Mapping[str, object] | None,
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the data set's name and what may be said of it without counting its records."""
+    if dataset is None:
+        return "", ()
+    if isinstance(dataset, Dataset):
+        return dataset.name, (
+            ("Data set", dataset.name),
+            ("Label", dataset.label),
+            ("Sensitive attribute", ", ".join(dataset.sensitive)),
+            ("Columns", str(dataset.X.shape[1])),
+        )
+    if not isinstance(dataset, Mapping):
+        raise TypeError(
+            f"dataset must be a Dataset or a mapping of names to facts, got "
+            f"{type(dataset).__name__}. Write for example {{'Data set': 'Adult'}}."
+        )
+    rows = tuple((str(key), str(value)) for key, value in dataset.items())
+    return dict(rows).get("Data set", ""), rows

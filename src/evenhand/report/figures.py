@@ -1,0 +1,377 @@
+"""The charts of the report: drawn from computed values only, with names escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, Final
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from evenhand.fairness import DemographicParity, Estimate
+from evenhand.report.disparity import Disparity
+from evenhand.report.measured import NAMES, REFERENCES, Measured, known
+from evenhand.report.outcomes import SHORT, Outcomes
+from evenhand.report.spending import Spending
+from evenhand.typing import FloatArray, IntArray
+from evenhand.voting import Reason
+
+# Okabe and Ito 2008, without the yellow, which is too pale for thin marks on white.
+PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#5B4B8A")
+INK, SOFT, GRID, MARGIN = "#1f2933", "#52606d", "#e4e7eb", "#B3261E"
+NOT_USED: Final = "#eef1f4"
+FONT: Final = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
+)
+REFUSED: Final = {
+    Reason.NO_CONSENSUS: ("#8a94a0", "/"),
+    Reason.OUTSIDE_MARGIN: ("#6b7580", "x"),
+    Reason.WITHHELD: ("#a9b2bc", "\\"),
+    Reason.NO_CLASS_ADMISSIBLE: ("#c3cad1", "."),
+    Reason.NOT_ASKED: (NOT_USED, ""),
+}
+"""Colour and pattern of each reason: greys, told apart by the pattern, also in print."""
+
+MOST_POINTS: Final = 1500
+LONGEST_LABEL: Final = 26
+WIDEST_BAR: Final = 0.07  # share of the axis that a number needs, to be written into a bar
+
+
+def label(name: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a name for a chart: cut to length, and without the markup that Plotly would read.
+
+    Examples
+    --------
+    >>> label("<b>bold</b>")
+    '&lt;b&gt;bold&lt;/b&gt;'
+    """
+    short = name if len(name) <= longest else f"{name[: longest - 1]}…"
+    return escape(short, quote=False)
+
+
+def colours(n: int) -> list[str]:
+    """Return ``n`` colours that differ for colour-blind readers: a palette, or steps of Cividis."""
+    if n <= len(PALETTE):
+        return list(PALETTE[:n])
+    steps = np.linspace(0, 1, n)[:, None]
+    dark, middle, light = np.array([0, 34, 78]), np.array([124, 123, 120]), np.array([253, 231, 55])
+    mixed = np.where(
+        steps < 0.5, dark + 2 * steps * (middle - dark), middle + (2 * steps - 1) * (light - middle)
+    )
+    return [f"rgb({r:.0f},{g:.0f},{b:.0f})" for r, g, b in mixed]
+
+
+def spending(books: Spending) -> go.Figure:
+    """Draw the budget as one bar: what each purpose took of it, and what was left."""
+    figure = go.Figure()
+    parts = [
+        (charge.words or charge.mechanism, charge.share, colour, charge.n_uses)
+        for charge, colour in zip(books.charges, colours(len(books.charges)), strict=True)
+    ]
+    for name, share, colour, n_uses in parts:
+        _segment(figure, label(name, 70), [share], [0], colour, hover=[f"{n_uses:,} uses"])
+    _segment(figure, "not spent", [max(0.0, 1 - books.share)], [0], NOT_USED, hover=[""])
+    _style(figure, height=150, legend=True)
+    _share_axis(figure, "share of the privacy budget (mu²), in percent")
+    figure.update_yaxes(visible=False)
+    return figure
+
+
+def outcomes(table: Outcomes) -> go.Figure:
+    """Draw a bar per group: its public rows by the label they got, or by why they got none."""
+    figure = go.Figure()
+    sizes = np.maximum(table.sizes, 1)
+    rows = list(range(len(table.groups)))
+    for k, colour in enumerate(colours(len(table.classes))):
+        n = table.answered[:, k]
+        name = f"answered {label(table.classes[k])}"
+        _segment(figure, name, n / sizes, rows, colour, hover=_rows_in_words(n))
+    for column, reason in enumerate(table.reasons):
+        n = table.unlabelled[:, column]
+        colour, shape = REFUSED[reason]
+        _segment(
+            figure, SHORT[reason], n / sizes, rows, colour, shape=shape, hover=_rows_in_words(n)
+        )
+    _style(figure, height=130 + 46 * len(rows), legend=True)
+    _share_axis(figure, "share of the group’s public rows, in percent")
+    figure.update_yaxes(**_ticks(table.groups, table.sizes.tolist()))
+    return figure
+
+
+def disparity(trace: Disparity) -> go.Figure:
+    """Draw the gap of the answered set after each answer, with the margin as a line."""
+    x, y = thinned(trace.n_given, trace.gaps)
+    margin = trace.notion.margin
+    figure = go.Figure(
+        go.Scatter(
+            x=x.tolist(),
+            y=y.tolist(),
+            mode="lines",
+            line={"color": PALETTE[0], "width": 1.6, "shape": "hv"},
+            hovertemplate="after %{x:,} answers: %{y:.4f}<extra></extra>",
+            showlegend=False,
+        )
+    )
+    top = max(margin * 1.25, trace.largest * 1.08, 1e-3)
+    figure.add_hline(y=margin, line={"color": MARGIN, "width": 1.6, "dash": "dash"})
+    figure.add_annotation(
+        x=1,
+        xref="paper",
+        xanchor="right",
+        y=margin,
+        yanchor="bottom",
+        text=f"margin {margin:g}",
+        showarrow=False,
+        font={"color": MARGIN, "size": 13},
+    )
+    for group, at in trace.joined[1:5] if len(trace.joined) <= 5 else ():
+        figure.add_vline(x=at, line={"color": SOFT, "width": 1, "dash": "dot"})
+        figure.add_annotation(
+            x=at,
+            y=0.02,
+            yref="paper",
+            yanchor="bottom",
+            xanchor="left",
+            text=f"first answer to {label(group)}",
+            showarrow=False,
+            font={"color": SOFT, "size": 12},
+        )
+    _style(figure, height=330, legend=False)
+    figure.update_xaxes(
+        title_text="answers given so far", range=[0, int(x[-1]) if len(x) else 1], tickformat=",d"
+    )
+    figure.update_yaxes(title_text="largest gap (difference of rates)", range=[0, top])
+    return figure
+
+
+def gaps(measured: Measured, notion: DemographicParity | None) -> go.Figure:
+    """Draw every measured gap with its interval; the margin only where it is defined alike."""
+    kinds = list(dict.fromkeys(gap.kind for gap in measured.gaps))
+    shown = [gap for gap in measured.gaps if known(gap.estimate)]
+    references = [name for name in REFERENCES if any(gap.reference == name for gap in shown)]
+    figure = go.Figure()
+    for at, reference in enumerate(references):
+        these = [gap for gap in shown if gap.reference == reference]
+        rows = [kinds.index(gap.kind) + (at - (len(references) - 1) / 2) * 0.24 for gap in these]
+        _dots(
+            figure,
+            [gap.estimate for gap in these],
+            rows,
+            PALETTE[at],
+            name=f"against {REFERENCES[reference]}",
+            symbol=("circle", "diamond", "square")[at],
+        )
+    largest = max([gap.estimate.high for gap in shown] + [0.05])
+    _style(figure, height=130 + 64 * len(kinds), legend=True)
+    if notion is not None and "demographic_parity" in kinds:
+        largest = max(largest, notion.margin)
+        row = kinds.index("demographic_parity")
+        figure.add_shape(
+            type="line",
+            x0=notion.margin,
+            x1=notion.margin,
+            y0=row - 0.46,
+            y1=row + 0.46,
+            line={"color": MARGIN, "width": 2, "dash": "dash"},
+        )
+        left = notion.margin < largest * 0.7
+        figure.add_annotation(
+            x=notion.margin,
+            y=row - 0.46,
+            yanchor="top",
+            text=f" margin {notion.margin:g} ",
+            showarrow=False,
+            xanchor="left" if left else "right",
+            font={"color": MARGIN, "size": 13},
+        )
+    figure.update_xaxes(
+        title_text="largest difference of rates (0 is best)", range=[0, largest * 1.04]
+    )
+    figure.update_yaxes(**_ticks([NAMES.get(kind, kind) for kind in kinds], None))
+    return figure
+
+
+def by_group(measured: Measured) -> go.Figure:
+    """Draw the groups side by side: the error, and the rate of each class, with intervals."""
+    panels: list[tuple[str, tuple[Estimate, ...], float | None]] = []
+    if measured.error is not None:
+        panels.append(("wrong predictions", measured.errors, measured.error.value))
+    panels += [
+        (f"predicted {label(measured.classes[k])}", tuple(row[k] for row in measured.rates), None)
+        for k in measured.shown
+    ]
+    columns = min(2 if len(panels) in (2, 4) else 3, len(panels))
+    lines = -(-len(panels) // columns)
+    tall = 34 * len(measured.groups) + 70
+    figure = make_subplots(
+        rows=lines,
+        cols=columns,
+        shared_yaxes=True,
+        horizontal_spacing=0.05,
+        vertical_spacing=0.0 if lines == 1 else min(0.9 / lines, 70 / (lines * tall)),
+        subplot_titles=[name for name, _, _ in panels],
+    )
+    for at, (_, estimates, overall) in enumerate(panels):
+        place: dict[str, Any] = {"row": at // columns + 1, "col": at % columns + 1}
+        rows = list(range(len(estimates)))
+        _dots(figure, estimates, rows, PALETTE[0 if overall is None else 5], **place)
+        if overall is not None:
+            figure.add_vline(x=overall, line={"color": SOFT, "width": 1, "dash": "dot"}, **place)
+        high = max([e.high for e in estimates if known(e)] + [0.05])
+        figure.update_xaxes(range=[0, min(1.02, high * 1.1)], tickformat=".0%", **place)
+        figure.update_yaxes(**_ticks(measured.groups, measured.sizes), **place)
+    _style(figure, height=40 + lines * tall, legend=False)
+    figure.update_annotations(font={"size": 14, "color": INK})
+    return figure
+
+
+def thinned(x: IntArray, y: FloatArray, most: int = MOST_POINTS) -> tuple[IntArray, FloatArray]:
+    """Return at most ``most`` points; each stretch keeps its *largest* value: no peak is lost."""
+    if len(x) <= most:
+        return x, y
+    starts = np.linspace(0, len(x), most, endpoint=False).astype(np.int64)
+    highest = np.maximum.reduceat(y, starts)
+    ends = np.append(starts[1:], len(x)) - 1
+    return x[ends], highest
+
+
+def _segment(
+    figure: go.Figure,
+    name: str,
+    shares: Any,
+    rows: Sequence[int],
+    colour: str,
+    *,
+    hover: Sequence[str],
+    shape: str = "",
+) -> None:
+    """Add one part to stacked horizontal bars, with its share written in where it fits."""
+    values = [float(share) for share in shares]
+    pale = colour == NOT_USED or shape or not colour.startswith("#")
+    figure.add_bar(
+        x=values,
+        y=list(rows),
+        orientation="h",
+        name=name,
+        marker={
+            "color": colour,
+            "line": {"color": "white", "width": 1},
+            "pattern": {"shape": shape, "fgcolor": "white", "fgopacity": 0.75, "size": 6},
+        },
+        text=[f"{share:.1%}" if share >= WIDEST_BAR else "" for share in values],
+        textposition="inside",
+        insidetextanchor="middle",
+        textangle=0,
+        constraintext="none",
+        textfont={"color": INK if pale or colour in PALETTE[1:5] else "white", "size": 13},
+        hovertext=[
+            f"{name}: {share:.1%} {words}".strip()
+            for share, words in zip(values, hover, strict=True)
+        ],
+        hoverinfo="text",
+    )
+
+
+def _dots(
+    figure: go.Figure,
+    estimates: Sequence[Estimate],
+    rows: Sequence[float],
+    colour: str,
+    *,
+    name: str = "",
+    symbol: str = "circle",
+    **place: Any,
+) -> None:
+    """Add one mark with its interval for each row that was measured."""
+    drawn = [(row, e) for row, e in zip(rows, estimates, strict=True) if known(e)]
+    figure.add_trace(
+        go.Scatter(
+            x=[e.value for _, e in drawn],
+            y=[row for row, _ in drawn],
+            mode="markers",
+            name=name,
+            marker={"color": colour, "size": 9, "symbol": symbol},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [e.high - e.value for _, e in drawn],
+                "arrayminus": [e.value - e.low for _, e in drawn],
+                "color": colour,
+                "thickness": 1.8,
+                "width": 4,
+            },
+            hovertext=[f"{e.value:.4f} ({e.low:.4f} to {e.high:.4f})" for _, e in drawn],
+            hoverinfo="text",
+            showlegend=bool(name),
+        ),
+        **place,
+    )
+
+
+def _rows_in_words(n: IntArray) -> list[str]:
+    return [f"({int(count):,} rows)" for count in n]
+
+
+def _style(figure: go.Figure, *, height: int, legend: bool) -> None:
+    figure.update_layout(
+        template="none",
+        height=height,
+        barmode="stack",
+        bargap=0.35,
+        font={"family": FONT, "size": 14, "color": INK},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        dragmode=False,
+        hoverlabel={"font": {"family": FONT, "size": 13}},
+        showlegend=legend,
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "traceorder": "normal",
+            "itemclick": False,
+            "itemdoubleclick": False,
+            "font": {"size": 13},
+        },
+    )
+    figure.update_xaxes(
+        automargin=True,
+        fixedrange=True,
+        gridcolor=GRID,
+        zeroline=False,
+        showline=True,
+        linecolor=SOFT,
+        ticks="outside",
+        tickcolor=SOFT,
+        title_standoff=8,
+    )
+    figure.update_yaxes(
+        automargin=True,
+        fixedrange=True,
+        gridcolor=GRID,
+        zeroline=False,
+        showline=False,
+    )
+
+
+def _share_axis(figure: go.Figure, title: str) -> None:
+    figure.update_xaxes(title_text=title, range=[0, 1], tickformat=".0%", dtick=0.2)
+
+
+def _ticks(names: Sequence[str], sizes: Sequence[int] | None) -> dict[str, Any]:
+    """Put names at whole numbers, the first on top: Plotly would read some names as numbers."""
+    words = [label(name) for name in names]
+    if sizes is not None:
+        words = [f"{word} (n = {n:,})" for word, n in zip(words, sizes, strict=True)]
+    return {
+        "tickmode": "array",
+        "tickvals": list(range(len(words))),
+        "ticktext": [f"{word}  " for word in words],
+        "range": [len(words) - 0.5, -0.5],
+        "showgrid": False,
+    }

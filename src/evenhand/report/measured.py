@@ -1,0 +1,157 @@
+"""What was measured on test rows: a fairness report in the shape of the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand.fairness import Estimate, FairnessReport, Tally, selection_rates
+
+NAMES: Final[Mapping[str, str]] = {
+    "demographic_parity": "Demographic parity",
+    "equalized_odds": "Equalized odds",
+    "error_parity": "Error parity",
+    "false_positive_parity": "False-positive parity",
+}
+MEANINGS: Final[Mapping[str, str]] = {
+    "demographic_parity": "how often a class is predicted",
+    "equalized_odds": "how often a class is predicted to rows of one true class",
+    "error_parity": "how often a prediction is wrong",
+    "false_positive_parity": "how often a class is predicted to rows that are not of it",
+}
+REFERENCES: Final[Mapping[str, str]] = {
+    "rest": "all other groups together",
+    "pairwise": "each other group",
+    "overall": "everybody",
+}
+"""What a group is compared with, by the words of the package."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """One measure of how differently groups are treated.
+
+    Parameters
+    ----------
+    kind : str
+        A key of ``NAMES``, or the estimate's own name where it is not one of them.
+    reference : str
+        A key of ``REFERENCES``, or empty.
+    estimate : Estimate
+    """
+
+    kind: str
+    reference: str
+    estimate: Estimate
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Gap:
+        """Take the name of an estimate apart."""
+        kind, _, reference = estimate.name.rpartition("_")
+        if kind in NAMES and reference in REFERENCES:
+            return cls(kind=kind, reference=reference, estimate=estimate)
+        return cls(kind=estimate.name, reference="", estimate=estimate)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return NAMES.get(self.kind, self.kind.replace("_", " "))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Error, rates and gaps of the student on test rows. Not covered by any guarantee.
+
+    Parameters
+    ----------
+    groups, classes : tuple of str
+    sizes : tuple of int
+        Test rows per group; those without a prediction are not counted.
+    n_unanswered : int
+        Test rows without a prediction.
+    level : float
+        Level of each interval by itself.
+    error : Estimate or None
+        Share of wrong predictions; None where no true labels were given.
+    errors : tuple of Estimate
+        The same within each group; empty without true labels.
+    rates : tuple of tuple of Estimate
+        ``rates[group][class]``: share of the group's rows that are predicted the class.
+    shown : tuple of int
+        Classes to draw: all, or of two the one that counts as being selected.
+    gaps : tuple of Gap
+        Those of one kind side by side.
+    """
+
+    groups: tuple[str, ...]
+    classes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    n_unanswered: int
+    level: float
+    error: Estimate | None
+    errors: tuple[Estimate, ...]
+    rates: tuple[tuple[Estimate, ...], ...]
+    shown: tuple[int, ...]
+    gaps: tuple[Gap, ...]
+
+    @classmethod
+    def of(cls, found: Any, *, classes: tuple[str, ...]) -> Measured:
+        """Read a ``FairnessReport`` on the model's ``classes``.
+
+        Raises
+        ------
+        TypeError
+            If it is something else.
+        ValueError
+            If it is about another number of classes than the model has.
+        """
+        if not isinstance(found, FairnessReport):
+            raise TypeError(
+                f"measured must be a FairnessReport, got {type(found).__name__}. Make one with "
+                f"evenhand.fairness.fairness_report(y_true, y_pred, groups)."
+            )
+        if len(found.classes) != len(classes):
+            raise ValueError(
+                f"measured is about {len(found.classes)} classes ({', '.join(found.classes)}), the "
+                f"model has {len(classes)} ({', '.join(classes)}). Measure this model's own "
+                f"predictions, with classes=model.classes_."
+            )
+        given = found.coverage.given.sum(axis=1)
+        tally = _counted(found, given)
+        level = found.estimates[0].level
+        columns = [selection_rates(tally, k, level=level) for k in range(len(classes))]
+        error = [estimate for estimate in found.estimates if estimate.name == "error_rate"]
+        gaps = [Gap.of(e) for e in found.estimates if e.name != "error_rate"]
+        kinds = [gap.kind for gap in gaps]
+        chosen = 1 if found.positive is None else found.positive
+        return cls(
+            groups=found.groups,
+            classes=classes,
+            sizes=tuple(int(n) for n in given),
+            n_unanswered=int(found.coverage.offered.sum() - given.sum()),
+            level=level,
+            error=error[0] if error else None,
+            errors=found.errors,
+            rates=tuple(zip(*columns, strict=True)),
+            shown=(chosen,) if len(classes) == 2 else tuple(range(len(classes))),
+            gaps=tuple(sorted(gaps, key=lambda gap: kinds.index(gap.kind))),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Test rows with a prediction."""
+        return sum(self.sizes)
+
+
+def known(estimate: Estimate) -> bool:
+    """Whether there was a record to measure on."""
+    return not np.isnan(estimate.value)
+
+
+def _counted(found: FairnessReport, given: Any) -> Tally:
+    """Return the counts behind the rates: a rate times its total is a whole number again."""
+    counts = np.rint(np.nan_to_num(found.rates) * given[:, None]).astype(np.int64)
+    return Tally(counts=counts)

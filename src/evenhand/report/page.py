@@ -1,0 +1,124 @@
+"""The report of one model as a single HTML file that opens from disk and loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from plotly.offline import get_plotlyjs
+
+from evenhand.datasets import Dataset
+from evenhand.report import sections
+from evenhand.report.content import ModelReport
+from evenhand.report.htmltext import text
+
+SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
+    ("claim", "The claim", sections.the_claim),
+    ("spending", "What was spent on what", sections.what_was_spent),
+    ("measurements", "Accuracy and fairness, measured", sections.measured),
+    ("answers", "Answers and refusals", sections.outcomes),
+    ("margin", "Disparity over time", sections.disparity),
+    ("settings", "Settings", sections.settings),
+    ("use", "Load and predict", sections.how_to_use),
+)
+
+
+def write_model_report(
+    model: Any,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    dataset: Dataset | Mapping[str, object] | None = None,
+    measured: Any = None,
+) -> Path:
+    """Write ``report.html`` for a fitted or loaded model.
+
+    Parameters
+    ----------
+    model : PATEClassifier or FairPATEClassifier
+        Fitted, or read by ``evenhand.load``.
+    path : path
+        The file to write. An earlier report there is replaced, whole or not at all.
+    title : str, optional
+        Default: made of the data set's name and the method.
+    dataset : Dataset or mapping, optional
+        What to say about the data; of a ``Dataset`` no count is printed.
+    measured : FairnessReport, optional
+        Measurements on test rows. They are printed as not covered by the guarantee.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Privacy
+    -------
+    The page holds the claim, released answers, public facts and settings: post-processing. Only
+    ``measured`` and ``dataset`` can add something else, and they come from the caller.
+    """
+    report = ModelReport.of(model, title=title, dataset=dataset, measured=measured)
+    return write(report, Path(path))
+
+
+def write(report: ModelReport, path: Path) -> Path:
+    """Write the page of a report: all of it, or nothing."""
+    page = render(report).encode("utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Bytes, not text: a changed line ending would no longer match the page's own checksums.
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(page)
+        os.chmod(scratch, 0o644)
+        os.replace(scratch, path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def render(report: ModelReport) -> str:
+    """Return the page as text."""
+    style, draw, plotly = _asset("page.css"), _asset("page.js"), get_plotlyjs()
+    body = "".join(
+        f'<section aria-labelledby="{name}"><h2 id="{name}">{at}. {text(title)}</h2>'
+        f"{section(report)}</section>\n"
+        for at, (name, title, section) in enumerate(SECTIONS, start=1)
+    )
+    links = sections.contents((name, title) for name, title, _ in SECTIONS)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(plotly, draw)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{text(report.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        '<a class="skip" href="#claim">Skip to the claim</a>\n'
+        f"<header>{sections.head(report)}{links}</header>\n<main>\n{body}</main>\n"
+        f"<footer>Written by evenhand {text(report.version)}. This page is complete in itself: it "
+        "loads nothing and sends nothing.</footer>\n"
+        f"<script>{plotly}</script>\n<script>{draw}</script>\n</body>\n</html>\n"
+    )
+
+
+def _policy(*scripts: str) -> str:
+    """Return a policy under which only these scripts run, and no request leaves the page."""
+    sources = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+
+
+def _asset(name: str) -> str:
+    return resources.files("evenhand.report").joinpath(name).read_text(encoding="utf-8")

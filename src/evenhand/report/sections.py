@@ -1,0 +1,359 @@
+"""The sections of the page, in the order in which they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from evenhand.fairness import Estimate
+from evenhand.report import claim, figures
+from evenhand.report.content import ModelReport
+from evenhand.report.htmltext import items, pairs, table, text
+from evenhand.report.measured import MEANINGS, REFERENCES, Gap, Measured, known
+from evenhand.report.outcomes import SHORT
+
+
+def head(report: ModelReport) -> str:
+    """Return the title, the banner where nothing is promised, warnings, and four numbers."""
+    parts = [
+        '<p class="kind">Model report · evenhand '
+        + text(report.version)
+        + (f" · trained {text(report.spending.last[:10])} (UTC)" if report.spending.last else "")
+        + "</p>",
+        f"<h1>{text(report.title)}</h1>",
+    ]
+    if not report.guarantee.holds:
+        parts.append(
+            '<div class="banner" role="alert"><strong>Not private</strong>'
+            f"<p>{text(claim.not_private(report.guarantee))}</p></div>"
+        )
+    if report.warnings:
+        lines = items(f"{words[:1].upper()}{words[1:]}." for words in report.warnings)
+        parts.append(
+            '<section class="warnings" aria-labelledby="warnings">'
+            f'<h2 id="warnings">Read this first</h2>{lines}</section>'
+        )
+    parts.append(_glance(report))
+    return "".join(parts)
+
+
+def the_claim(report: ModelReport) -> str:
+    """Return the claim, its terms in plain words, and what it rests on and leaves out."""
+    guarantee = report.guarantee
+    void = "" if guarantee.holds else ' class="void"'
+    public = items(_capital(words) for words in guarantee.public) or "<p>Nothing.</p>"
+    left_out = items(_capital(words) for words in guarantee.not_covered) or "<p>Nothing named.</p>"
+    parts = [f"<blockquote{void}>{text(guarantee)}</blockquote>"]
+    if guarantee.holds:
+        parts.append("<h3>What this means</h3>" + pairs(claim.meaning(guarantee)))
+    else:
+        parts.append(
+            "<p>The terms of the claim are not explained here, because it does not hold.</p>"
+        )
+    parts.append(
+        '<div class="two">'
+        f"<div><h3>Treated as public</h3>{public}</div>"
+        f"<div><h3>Not covered by the guarantee</h3>{left_out}</div></div>"
+    )
+    if report.facts:
+        parts.append("<h3>About the data</h3>" + pairs(report.facts))
+    return "".join(parts)
+
+
+def what_was_spent(report: ModelReport) -> str:
+    """Return the ledger, added up by purpose."""
+    books = report.spending
+    rows = [
+        (
+            charge.purpose,
+            f"{charge.words}: {charge.mechanism}" if charge.words else charge.mechanism,
+            f"{charge.n_uses:,}",
+            f"{charge.mu_squared:.4g}",
+            f"{charge.share:.1%}",
+        )
+        for charge in books.charges
+    ]
+    rows.append(("Not spent", "", "", f"{_left(report):.4g}", f"{max(0.0, 1 - books.share):.1%}"))
+    rows.append(("Budget", "", "", f"{books.mu_squared_budget:.4g}", "100.0%"))
+    return (
+        "<p>Privacy loss is counted in mu², the square of the Gaussian differential privacy "
+        "parameter: the costs of single uses add up without loss, and no use was allowed that "
+        "would have passed the budget. The price of a use is fixed in advance and is the same "
+        "whatever the votes were.</p>"
+        + _figure(
+            "spent",
+            "What was spent on what",
+            "The whole bar is the privacy budget.",
+            figures.spending(books),
+        )
+        + table("The ledger", ("Purpose", "Mechanism", "Uses", "mu²", "Share of budget"), rows, 3)
+    )
+
+
+def measured(report: ModelReport) -> str:
+    """Return error, rates and gaps on test rows, with intervals."""
+    found = report.measured
+    if found is None:
+        return (
+            "<p>No measurements were given for this report. Neither the error of the model nor its "
+            "gaps between groups can be judged from this page: the privacy guarantee and the "
+            "margin of the answered set say nothing about them.</p>"
+        )
+    notion = None if report.disparity is None else report.disparity.notion
+    gap_rows = [(g.name, _compares(g), *_cells(g.estimate)) for g in found.gaps]
+    return (
+        f'<p class="cover uncovered">{text(claim.NOT_COVERED)}</p>'
+        f"<p>{text(_how_measured(found))}</p>"
+        + _figure(
+            "gaps",
+            "Gaps between groups on test rows",
+            _gap_words(report),
+            figures.gaps(found, notion),
+            table("Gaps on test rows", ("Gap", "Compares", "Value", "Interval"), gap_rows, 2),
+        )
+        + _figure(
+            "groups",
+            "Error and predictions in each group",
+            "Share of the group’s test rows. The dotted line is the error over all rows.",
+            figures.by_group(found),
+            _group_table(found),
+        )
+    )
+
+
+def outcomes(report: ModelReport) -> str:
+    """Return the answers and refusals."""
+    counted, answers = report.outcomes, report.answers
+    who = "group and class" if counted.by_group else "class"
+    head_row = (
+        "Group" if counted.by_group else "Rows",
+        *(f"answered {name}" for name in counted.classes),
+        *(SHORT[reason] for reason in counted.reasons),
+        "rows",
+    )
+    rows = [
+        (
+            group,
+            *(f"{n:,}" for n in counted.answered[i].tolist()),
+            *(f"{n:,}" for n in counted.unlabelled[i].tolist()),
+            f"{int(counted.sizes[i]):,}",
+        )
+        for i, group in enumerate(counted.groups)
+    ]
+    why = items(f"{SHORT[r]}: {r.words.partition(': ')[2]}" for r in counted.reasons)
+    return (
+        f'<p class="cover covered">{text(claim.COVERED)}</p>'
+        f"<p>The teachers were asked about {answers.n_asked:,} of {len(answers):,} public rows and "
+        f"{answers.n_answered:,} answers were given; the student learned from these alone. A row "
+        f"is left without an answer for one of the reasons below.</p>{why}"
+        + _figure(
+            "outcomes",
+            f"Answers and refusals per {who}",
+            "Each bar is all public rows of one group."
+            if counted.by_group
+            else "The bar is all public rows; this method reads no groups.",
+            figures.outcomes(counted),
+        )
+        + table(f"Public rows per {who}", head_row, rows, len(head_row) - 1)
+    )
+
+
+def disparity(report: ModelReport) -> str:
+    """Return the gap of the answered set over time."""
+    trace = report.disparity
+    if trace is None:
+        return (
+            "<p>This method has no fairness margin: every answer was given as it was drawn, and "
+            "nothing was refused for the sake of a group.</p>"
+        )
+    notion = trace.notion
+    kept = (
+        "The answered set was within the margin after every answer."
+        if trace.kept
+        else f"The answered set was outside the margin after {trace.n_outside:,} of "
+        f"{len(trace.gaps):,} answers."
+    )
+    rows = [
+        ("Margin", f"{notion.margin:g}"),
+        ("Largest gap after any answer", f"{trace.largest:.4f}"),
+        ("Gap of the whole answered set", f"{trace.final:.4f}"),
+        ("A group is compared with", REFERENCES[notion.reference]),
+        ("Rule of the gate", trace.rule),
+    ]
+    return (
+        f'<p class="cover covered">{text(claim.COVERED)}</p>'
+        f"<p><strong>{text(kept)}</strong> {text(claim.MARGIN_BINDS)}</p>"
+        "<p>The gap is the largest difference, over groups and classes, between the rate at which "
+        f"a group received a class and the rate at which {REFERENCES[notion.reference]} did. "
+        "Answers that were given together count as one step.</p>"
+        + _figure(
+            "disparity",
+            "Disparity of the answered set over time",
+            "Within the margin means at or below the dashed line.",
+            figures.disparity(trace),
+        )
+        + pairs(rows)
+    )
+
+
+def settings(report: ModelReport) -> str:
+    """Return every argument that the model was trained with."""
+    return (
+        f"<p>All arguments of <code>{text(report.method)}</code>. They are treated as public, so "
+        "they must not have been chosen by looking at private data.</p>"
+        f'<div class="settings">{pairs(report.settings)}</div>'
+    )
+
+
+def how_to_use(report: ModelReport) -> str:
+    """Return how to load the model and predict, and which columns it expects."""
+    columns = (
+        f"<details><summary>The {report.n_columns} columns it expects</summary>"
+        f"<p>{', '.join(f'<code>{text(name)}</code>' for name in report.columns)}</p></details>"
+        if report.columns
+        else f"<p>It was fitted on arrays and expects {report.n_columns} columns.</p>"
+    )
+    return (
+        "<p>The model is a folder of plain files: JSON and arrays, no executable code. "
+        "<code>load</code> checks every file against its checksum first. Predictions need no group "
+        "and cost no further privacy.</p>"
+        '<pre tabindex="0" aria-label="Python code"><code>import evenhand\n'
+        "import pandas as pd\n\n"
+        'model = evenhand.load("model")           # the folder that save() wrote\n'
+        "print(model.guarantee_)                  # the claim, as printed above\n"
+        'labels = model.predict(pd.read_csv("new_rows.csv"))</code></pre>' + columns
+    )
+
+
+def _glance(report: ModelReport) -> str:
+    guarantee, trace, found = report.guarantee, report.disparity, report.measured
+    tiles = []
+    if guarantee.holds:
+        tiles.append(
+            (
+                "Privacy",
+                f"ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}",
+                f"for each {guarantee.unit}; {guarantee.neighbors}",
+            )
+        )
+    else:
+        tiles.append(("Privacy", "none", "the noise of this run protects nobody"))
+    if trace is not None:
+        tiles.append(
+            (
+                "Gap of the answered set",
+                f"{trace.final:.4f}",
+                f"margin {trace.notion.margin:g}; "
+                + ("within it after every answer" if trace.kept else "left at times"),
+            )
+        )
+    answers = report.answers
+    tiles.append(
+        (
+            "Answers given",
+            f"{answers.n_answered:,}",
+            f"of {len(answers):,} public rows",
+        )
+    )
+    if found is None or found.error is None:
+        tiles.append(("Error on test rows", "not measured", "no labelled test rows were given"))
+    else:
+        tiles.append(
+            (
+                "Error on test rows",
+                f"{found.error.value:.3f}",
+                f"{found.level:.0%} interval {_interval(found.error, 3)}; not covered by the "
+                f"guarantee",
+            )
+        )
+    inside = "".join(
+        f'<div><dt>{text(name)}</dt><dd><span class="figure">{text(value)}</span><br>'
+        f'<span class="note">{text(note)}</span></dd></div>'
+        for name, value, note in tiles
+    )
+    return f'<dl class="glance">{inside}</dl>'
+
+
+def _figure(name: str, title: str, about: str, figure: Any, numbers: str = "") -> str:
+    """Return a chart with its caption, and its numbers as a table if not beside it already."""
+    # Inside a script element only "<" could end the data.
+    data = json.dumps(json.loads(figure.to_json()), ensure_ascii=True).replace("<", "\\u003c")
+    height = int(figure.layout.height)
+    more = f"<details><summary>The numbers as a table</summary>{numbers}</details>"
+    return (
+        f'<figure aria-labelledby="{name}-title"><figcaption id="{name}-title">{text(title)}'
+        f"<span>{text(about)}</span></figcaption>"
+        f'<div class="chart" id="{name}" role="img" aria-label="{text(title)}. The numbers follow '
+        f'as a table." style="height:{height}px">'
+        "This chart needs JavaScript; its numbers follow as a table.</div>"
+        f'<script type="application/json" id="{name}-data">{data}</script>'
+        f"{more if numbers else ''}</figure>"
+    )
+
+
+def _group_table(found: Measured) -> str:
+    rows = []
+    for i, group in enumerate(found.groups):
+        row = [group, f"{found.sizes[i]:,}"]
+        for estimate in (*found.errors[i : i + 1], *found.rates[i]):
+            row += _cells(estimate)
+        rows.append(row)
+    measures = ["Error"] if found.errors else []
+    measures += [f"Predicted {name}" for name in found.classes]
+    head_row = ["Group", "Test rows", *(w for m in measures for w in (m, "Interval"))]
+    return table("Test rows per group", head_row, rows, len(head_row) - 1)
+
+
+def _cells(estimate: Estimate) -> tuple[str, str]:
+    if not known(estimate):
+        return "no data", ""
+    return f"{estimate.value:.4f}", _interval(estimate, 4)
+
+
+def _interval(estimate: Estimate, digits: int) -> str:
+    return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
+
+
+def _how_measured(found: Measured) -> str:
+    missing = (
+        f" {found.n_unanswered:,} further rows got no prediction and are not counted."
+        if found.n_unanswered
+        else ""
+    )
+    return (
+        f"Measured on {found.n_rows:,} test rows.{missing} Each interval covers the rate of the "
+        f"population with a chance of at least {found.level:.0%} by itself, if the test rows are "
+        f"a random sample of it; small groups have wide intervals. No single number says whether "
+        f"people are treated fairly: read the gaps together with the errors, and with what a "
+        f"wrong prediction costs whom."
+    )
+
+
+def _compares(gap: Gap) -> str:
+    if gap.kind not in MEANINGS:
+        return gap.estimate.definition
+    return f"{MEANINGS[gap.kind]}, against {REFERENCES[gap.reference]}"
+
+
+def _gap_words(report: ModelReport) -> str:
+    if report.disparity is None:
+        return "Each dot is measured on the student’s predictions; the bar is its interval."
+    return (
+        "Each dot is measured on the student’s predictions; the bar is its interval. The dashed "
+        "line is the margin of the answered set, for comparison: the student is not bound by it."
+    )
+
+
+def _left(report: ModelReport) -> float:
+    return max(0.0, report.spending.mu_squared_budget - report.spending.mu_squared_spent)
+
+
+def _capital(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def contents(sections: Iterable[tuple[str, str]]) -> str:
+    """Return links to the sections."""
+    links = "".join(f'<li><a href="#{name}">{text(title)}</a></li>' for name, title in sections)
+    return f'<nav aria-label="Contents"><ol>{links}</ol></nav>'

@@ -1,0 +1,105 @@
+"""What was spent on what: the ledger's lines, added up by purpose and mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+KINDS: Final[Mapping[str, str]] = {
+    "GNMax": "noisy winner of the vote (Gaussian noise on every count)",
+    "LNMax": "noisy winner of the vote (Laplace noise on every count)",
+    "NoisyThreshold": "noisy check whether enough teachers agree",
+}
+"""What a mechanism does, by its class name, for a reader who does not know the code."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """All uses of one mechanism for one purpose.
+
+    Parameters
+    ----------
+    purpose, mechanism : str
+        As they stand in the ledger.
+    n_uses : int
+        Uses that were charged.
+    mu_squared : float
+        What they cost together, in Gaussian DP.
+    share : float
+        The same as a share of the budget, in [0, 1].
+    n_open : int
+        Uses of reservations that were never settled (a crash); they stay charged.
+    """
+
+    purpose: str
+    mechanism: str
+    n_uses: int
+    mu_squared: float
+    share: float
+    n_open: int
+
+    @property
+    def words(self) -> str:
+        """What the mechanism does; empty for one that this package does not know."""
+        return KINDS.get(self.mechanism.partition("(")[0], "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """The books of one run, ready to be read.
+
+    Parameters
+    ----------
+    charges : tuple of Charge
+        In the order in which they first occur in the ledger.
+    mu_squared_budget, mu_squared_spent : float
+        What the budget affords, and what was charged to it.
+    first, last : str
+        UTC times of the first and the last charge, ISO 8601 to the second; empty without one.
+    """
+
+    charges: tuple[Charge, ...]
+    mu_squared_budget: float
+    mu_squared_spent: float
+    first: str
+    last: str
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Spending:
+        """Add up what ``Ledger.to_dict`` returns."""
+        budget = float(record["mu_squared_budget"])
+        lines: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        for entry in record["entries"]:
+            lines.setdefault((entry["purpose"], entry["mechanism"]), []).append(entry)
+        charges = []
+        for (purpose, mechanism), entries in lines.items():
+            cost = sum(float(entry["mu_squared"]) for entry in entries)
+            charges.append(
+                Charge(
+                    purpose=purpose,
+                    mechanism=mechanism,
+                    n_uses=sum(int(entry["n_uses"]) for entry in entries),
+                    mu_squared=cost,
+                    share=cost / budget,
+                    n_open=sum(int(entry["n_uses"]) for entry in entries if not entry["settled"]),
+                )
+            )
+        times = sorted(str(entry["charged_at"])[:19] for entry in record["entries"])
+        return cls(
+            charges=tuple(charges),
+            mu_squared_budget=budget,
+            mu_squared_spent=float(record["mu_squared_spent"]),
+            first=times[0] if times else "",
+            last=times[-1] if times else "",
+        )
+
+    @property
+    def share(self) -> float:
+        """Spent share of the budget, in [0, 1]."""
+        return self.mu_squared_spent / self.mu_squared_budget
+
+    @property
+    def n_open(self) -> int:
+        """Uses that stay charged because their reservation was never settled."""
+        return sum(charge.n_open for charge in self.charges)

@@ -1,0 +1,63 @@
+"""The report in a few lines of plain text, for a terminal."""
+
+from __future__ import annotations
+
+from evenhand.report.claim import not_private
+from evenhand.report.content import ModelReport
+from evenhand.report.measured import REFERENCES, known
+
+
+def summary_lines(report: ModelReport) -> tuple[str, ...]:
+    """Return what a reader must know first, one line each, in the order of the page.
+
+    Names that come from data are printed without control characters.
+    """
+    lines = [report.title]
+    if not report.guarantee.holds:
+        lines.append(f"NOT PRIVATE. {not_private(report.guarantee)}")
+    lines += [f"Warning: {words}." for words in report.warnings]
+    lines.append(f"Claim: {report.guarantee}")
+    books = report.spending
+    lines += [
+        f"Spent: {charge.share:.1%} of the budget on {charge.purpose}, {charge.n_uses:,} uses of "
+        f"{charge.mechanism}."
+        for charge in books.charges
+    ]
+    lines.append(f"Left of the budget: {max(0.0, 1 - books.share):.1%}.")
+    lines += _measured(report)
+    answers = report.answers
+    lines.append(
+        f"Answers: {answers.n_answered:,} given, {answers.n_asked:,} asked, of {len(answers):,} "
+        f"public rows."
+    )
+    trace = report.disparity
+    if trace is not None:
+        kept = "within it after every answer" if trace.kept else f"left {trace.n_outside:,} times"
+        lines.append(
+            f"Gap of the answered set: {trace.final:.4f}, largest {trace.largest:.4f}; margin "
+            f"{trace.notion.margin:g}, {kept}. The student is not bound by the margin."
+        )
+    return tuple(_printable(line) for line in lines)
+
+
+def _measured(report: ModelReport) -> list[str]:
+    found = report.measured
+    if found is None:
+        return ["Error and gaps on test rows: not measured."]
+    estimates = [("Error", found.error)] if found.error is not None else []
+    estimates += [
+        (f"{gap.name} gap, against {REFERENCES.get(gap.reference, 'its reference')}", gap.estimate)
+        for gap in found.gaps
+        if known(gap.estimate)
+    ]
+    lines = [f"Measured on {found.n_rows:,} test rows, not covered by the guarantee:"]
+    lines += [
+        f"  {name}: {e.value:.4f} ({e.level:.0%} interval {e.low:.4f} to {e.high:.4f})"
+        for name, e in estimates
+    ]
+    return lines
+
+
+def _printable(line: str) -> str:
+    """Replace control characters: a name must not move the cursor of somebody's terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
