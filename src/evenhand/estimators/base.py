@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -99,7 +101,8 @@ class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         assert self.budget is not None
         unit, neighbors = partition.unit, partition.neighbors
         if ledger is None:
-            noise = DiscreteNoise() if self.noise is None else self.noise
+            # A copy: a parameter is not changed by fit, and a seeded test starts anew each time.
+            noise = DiscreteNoise() if self.noise is None else copy.deepcopy(self.noise)
             run = Ledger(self.budget, noise=noise, unit=unit, neighbors=neighbors)
         else:
             if (ledger.unit, ledger.neighbors) != (unit, neighbors):
@@ -186,12 +189,16 @@ class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             "measurements on private or test rows",
         ]
         if data.set_aside:
-            not_covered.insert(
-                0, f"the features of {data.set_aside} rows of the table, set aside as public"
-            )
+            aside = f"{data.set_aside} rows of the table, set aside as public"
+            not_covered.insert(0, f"the features and groups of {aside}")
         budget = ledger.budget
-        n_units = data.n_private if data.units is None else len(np.unique(data.units))
-        warning = delta_warning(budget.delta, n_units)
+        if partition.neighbors == "replace one":
+            warning = delta_warning(budget.delta, data.n_private)
+        else:
+            # The number of units is private here: it may warn the curator, not enter the claim.
+            warning = ""
+            if to_curator := delta_warning(budget.delta, len(np.unique(data.units))):
+                warnings.warn(to_curator, stacklevel=4)
         test_mode = not ledger.noise.protects
         return Guarantee(
             epsilon=budget.epsilon,
@@ -226,7 +233,8 @@ class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         -------
         Free: the student was made from released answers and public rows (post-processing).
         """
-        labels: Array = self.classes_[self.student_.predict(self._encode(X)).astype(np.int64)]
+        encoded = self._encode(X)
+        labels: Array = self.classes_[self.student_.predict(encoded).astype(np.int64)]
         return labels
 
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]

@@ -115,8 +115,6 @@ def read_fit_inputs(
         units = None if units is None else units[private]
     else:
         X_public = checked_features(estimator, X_public, reset=False, name="X_public")
-        if not len(X_public):
-            raise ValueError("X_public has no row: without public rows there is nothing to ask.")
     groups = None
     if sensitive_features_public is not None:
         groups = encode_groups(sensitive_features_public)

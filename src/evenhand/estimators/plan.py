@@ -70,5 +70,6 @@ def require_one_answer(
     raise BudgetExceeded(
         f"{mechanism!r} costs more for one answer than the budget has left: epsilon="
         f"{ledger.budget.epsilon:g} at delta={delta:g} affords "
-        f"mu={math.sqrt(ledger.remaining):.3g}, one answer needs mu={math.sqrt(cost):.3g}. {way_out}."
+        f"mu={math.sqrt(ledger.remaining):.3g}, one answer needs mu={math.sqrt(cost):.3g}. "
+        f"{way_out}."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 
 from evenhand._checks import open_unit, positive
 from evenhand.privacy.gaussian import mu_from_epsilon
@@ -41,12 +41,16 @@ class Budget:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon, hint))
         object.__setattr__(self, "delta", open_unit("delta", self.delta))
 
-    @cached_property
+    @property
     def mu(self) -> float:
         """The Gaussian DP parameter that this budget affords."""
-        return mu_from_epsilon(self.epsilon, self.delta)
+        return _mu(self.epsilon, self.delta)
 
-    @cached_property
+    @property
     def mu_squared(self) -> float:
         """The sum of squared parameters that this budget affords."""
         return self.mu**2
+
+
+_mu = cache(mu_from_epsilon)
+"""A root search; kept outside the value, which scikit-learn compares field by field."""

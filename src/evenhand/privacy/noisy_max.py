@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -56,7 +55,8 @@ class GNMax:
 
     def mu_squared(self, noise: Noise) -> float:
         """Cost of one query, whatever the votes are."""
-        return 2.0 * noise.gaussian_mu(self.sigma) ** 2
+        mu = noise.gaussian_mu(self.sigma)
+        return 2.0 * (mu * mu)
 
     def cost(self, n_queries: int) -> RenyiCurve:
         """Rényi cost of ``n_queries`` queries, as the papers count it."""
@@ -104,7 +104,8 @@ class LNMax:
 
     def mu_squared(self, noise: Noise) -> float:
         """Cost of one query, whatever the votes are."""
-        return 2.0 * noise.laplace_mu(self.scale) ** 2
+        mu = noise.laplace_mu(self.scale)
+        return 2.0 * (mu * mu)
 
     def cost(self, n_queries: int) -> RenyiCurve:
         """Rényi cost: two Laplace mechanisms per query (Mironov 2017, Proposition 6)."""
@@ -165,7 +166,8 @@ class NoisyThreshold:
 
     def mu_squared(self, noise: Noise) -> float:
         """Cost of one check, whatever the votes are."""
-        return noise.gaussian_mu(self.sigma) ** 2
+        mu = noise.gaussian_mu(self.sigma)
+        return mu * mu
 
     def cost(self, n_checks: int) -> RenyiCurve:
         """Rényi cost of ``n_checks`` checks, as the papers count it."""
@@ -249,12 +251,12 @@ class ConfidentGNMax:
         positive("sigma_check", self.sigma_check, _HINT)
         _ = self.check, self.answer  # their own checks of the other two
 
-    @cached_property
+    @property
     def check(self) -> NoisyThreshold:
         """The first stage."""
         return NoisyThreshold(threshold=self.threshold, sigma=self.sigma_check)
 
-    @cached_property
+    @property
     def answer(self) -> GNMax:
         """The second stage."""
         return GNMax(sigma=self.sigma)

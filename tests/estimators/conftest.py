@@ -1,0 +1,56 @@
+"""A small table with missing values and text columns, in three parts."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import Budget, DemographicParity, FairPATEClassifier
+from evenhand.privacy import GNMax, SeededNoise
+
+
+class Parts(NamedTuple):
+    X: pd.DataFrame
+    y: pd.Series
+    groups: pd.Series
+    X_public: pd.DataFrame
+    groups_public: pd.Series
+
+    def fit(self, model: FairPATEClassifier, **changes: Any) -> FairPATEClassifier:
+        given = {
+            "X": self.X,
+            "y": self.y,
+            "X_public": self.X_public,
+            "sensitive_features_public": self.groups_public,
+        }
+        return model.fit(**(given | changes))
+
+
+@pytest.fixture
+def parts() -> Parts:
+    rng = np.random.default_rng(0)
+    n, n_public = 600, 300
+    groups = pd.Series(rng.choice(["a", "b"], n + n_public, p=[0.7, 0.3]))
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(size=n + n_public) + (groups == "a") * 0.5,
+            "job": rng.choice(["nurse", "clerk", "cook"], n + n_public),
+        }
+    )
+    X.loc[rng.random(n + n_public) < 0.05, "income"] = np.nan
+    signal = X["income"].fillna(0) + rng.normal(size=n + n_public) / 2
+    y = pd.Series(np.where(signal > 0.3, "yes", "no"))
+    return Parts(X[:n], y[:n], groups[:n], X[n:], groups[n:])
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return {
+        "budget": Budget(epsilon=100.0, delta=1e-5),
+        "fairness": DemographicParity(margin=0.1),
+        "n_teachers": 20,
+        "mechanism": GNMax(sigma=3.0),
+        "noise": SeededNoise(1),
+        "random_state": 0,
+    }

@@ -1,0 +1,115 @@
+"""Bad input gets one clear line that names the value and the way out."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import Budget, FairPATEClassifier, PATEClassifier
+from evenhand.privacy import Ledger
+
+from .conftest import Parts
+
+
+def bad(message: str) -> Any:
+    return pytest.raises((ValueError, TypeError), match=message)
+
+
+def test_the_parts_of_fit_that_are_missing_are_named(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = FairPATEClassifier(**settings)
+    with bad("X_public is missing.*public_fraction"):
+        model.fit(parts.X, parts.y)
+    with bad("sensitive_features_public is missing.*PATEClassifier"):
+        parts.fit(model, sensitive_features_public=None)
+    with bad("one group only .'a'"):
+        parts.fit(model, sensitive_features_public=pd.Series(["a"] * 300))
+    with bad("one class only"):
+        parts.fit(model, y=pd.Series(["yes"] * 600))
+    with bad("y has 2 missing labels .first in row 4"):
+        parts.fit(model, y=parts.y.where(~np.isin(np.arange(600), (4, 9)), None))
+    with bad("budget must be a Budget.*Budget.epsilon=3.0"):
+        parts.fit(FairPATEClassifier(**(settings | {"budget": None})))
+    with bad("fairness must be a DemographicParity.*PATEClassifier"):
+        parts.fit(FairPATEClassifier(**(settings | {"fairness": None})))
+    with bad("X_public has 0 rows"):
+        parts.fit(model, X_public=parts.X_public[:0], sensitive_features_public=[])
+
+
+def test_rows_that_do_not_match_are_counted(parts: Parts, settings: dict[str, Any]) -> None:
+    model = FairPATEClassifier(**settings)
+    with bad("X has 600, y has 599"):
+        parts.fit(model, y=parts.y[:-1])
+    with bad("X_public has 300, sensitive_features_public has 299"):
+        parts.fit(model, sensitive_features_public=parts.groups_public[:-1])
+    with bad("unit_ids has 3"):
+        parts.fit(model, unit_ids=[1, 2, 3])
+    with bad("sensitive_features has 5"):
+        parts.fit(model, sensitive_features=list("abcde"))
+
+
+def test_a_misspelt_column_gets_the_nearest_name(parts: Parts, settings: dict[str, Any]) -> None:
+    model = FairPATEClassifier(**settings)
+    with bad("Did you mean 'income'"):
+        parts.fit(model, X_public=parts.X_public.rename(columns={"income": "incme"}))
+    fitted = parts.fit(model)
+    with bad("Did you mean 'job'"):
+        fitted.predict(parts.X.rename(columns={"job": "jobb"}))
+    with bad("job"):
+        fitted.predict(parts.X[["income"]])
+
+
+def test_text_where_numbers_were_names_column_and_value(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    text = parts.X.astype({"income": str})
+    text.iloc[7, 0] = "a lot"
+    with bad("income.*a lot|a lot.*income"):
+        parts.fit(FairPATEClassifier(**settings), X=text)
+
+
+def test_more_teachers_than_records_is_refused(parts: Parts, settings: dict[str, Any]) -> None:
+    with bad("601|n_teachers"):
+        parts.fit(FairPATEClassifier(**(settings | {"n_teachers": 601})))
+
+
+def test_an_undeclared_class_is_named(parts: Parts, settings: dict[str, Any]) -> None:
+    with bad("holds 'yes', which is not among classes.*Did you mean 'yess'"):
+        parts.fit(FairPATEClassifier(**(settings | {"classes": ["no", "yess"]})))
+
+
+def test_a_ledger_and_a_noise_together_are_refused(parts: Parts, settings: dict[str, Any]) -> None:
+    with bad("noise= and ledger= were both given"):
+        parts.fit(FairPATEClassifier(**settings), ledger=Ledger(Budget(epsilon=1.0, delta=1e-5)))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5])
+def test_the_share_set_aside_lies_between_none_and_all(parts: Parts, share: float) -> None:
+    with bad("public_fraction must lie strictly between 0 and 1"):
+        PATEClassifier(Budget(epsilon=1.0, delta=1e-5), public_fraction=share).fit(parts.X, parts.y)
+
+
+def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[str, Any]) -> None:
+    from evenhand._random import as_generator
+    from evenhand.estimators.inputs import read_fit_inputs
+
+    people = np.arange(600) // 4
+    data = read_fit_inputs(
+        FairPATEClassifier(**settings),
+        parts.X,
+        parts.y,
+        sensitive_features=parts.groups,
+        X_public=None,
+        sensitive_features_public=None,
+        unit_ids=people,
+        classes=None,
+        public_fraction=0.3,
+        needs_groups=True,
+        rng=as_generator(0),
+    )
+    assert data.n_public % 4 == 0
+    aside = set(people[data.X_public.index])
+    assert not aside & set(people[data.X_private.index])
+    assert data.n_public + data.n_private == 600

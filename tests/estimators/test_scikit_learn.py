@@ -1,0 +1,101 @@
+"""Scikit-learn's own contract, with no exceptions."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import cross_validate
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand.privacy import GNMax, SeededNoise
+
+# Scikit-learn's checks fit on 20 to 200 rows, so they run without effective privacy: five
+# teachers, noise far below one vote, and half of the rows set aside as public.
+LOOSE = {
+    "budget": Budget(epsilon=1e7, delta=1e-5),
+    "n_teachers": 3,
+    "mechanism": GNMax(sigma=0.05),
+    "public_fraction": 0.5,
+    "random_state": 0,
+}
+
+
+class GroupedFairPATE(FairPATEClassifier):
+    """FairPATE with the sign of the first column as group: the checks know of no groups."""
+
+    def fit(self, X: Any, y: Any) -> "GroupedFairPATE":  # type: ignore[override]
+        try:
+            first = np.asarray(X, dtype=float)[:, 0]
+            groups = np.arange(len(first)) % 2
+        except (TypeError, ValueError, IndexError):
+            groups = None  # the row checks of fit speak first
+        return super().fit(X, y, sensitive_features=groups)
+
+
+@parametrize_with_checks(
+    [
+        PATEClassifier(noise=SeededNoise(0), **LOOSE),
+        GroupedFairPATE(
+            noise=SeededNoise(0), fairness=DemographicParity(margin=1.0), cold_start=1, **LOOSE
+        ),
+    ]
+)
+@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
+def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def small_table(seed: int = 0, n: int = 600) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+    rng = np.random.default_rng(seed)
+    groups = pd.Series(rng.choice(["a", "b"], n, p=[0.7, 0.3]))
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(size=n),
+            "job": rng.choice(["nurse", "clerk", "cook"], n),
+        }
+    )
+    X.loc[rng.random(n) < 0.05, "income"] = np.nan
+    y = pd.Series(np.where(X["income"].fillna(0) + rng.normal(size=n) / 2 > 0, "yes", "no"))
+    return X, y, groups
+
+
+def fair(**changes: Any) -> FairPATEClassifier:
+    settings: dict[str, Any] = {
+        "budget": Budget(epsilon=20.0, delta=1e-5),
+        "fairness": DemographicParity(margin=0.2),
+        "n_teachers": 20,
+        "mechanism": GNMax(sigma=3.0),
+        "public_fraction": 0.3,
+        "noise": SeededNoise(1),
+        "random_state": 0,
+    }
+    return FairPATEClassifier(**(settings | changes))
+
+
+def test_a_clone_fits_the_same_model() -> None:
+    X, y, groups = small_table()
+    first = fair().fit(X, y, sensitive_features=groups)
+    again = clone(first).fit(X, y, sensitive_features=groups)
+    assert np.array_equal(first.answers_.labels, again.answers_.labels)
+    assert np.array_equal(first.predict_proba(X), again.predict_proba(X))
+
+
+def test_nested_parameters_of_teachers_can_be_set() -> None:
+    from evenhand.teachers import LogisticTeachers
+
+    model = fair(teachers=LogisticTeachers(C=1.0)).set_params(teachers__C=7.0)
+    assert model.get_params()["teachers__C"] == 7.0
+
+
+def test_groups_are_routed_by_cross_validation() -> None:
+    X, y, groups = small_table()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = fair().set_fit_request(sensitive_features=True)
+        scores = cross_validate(
+            model, X, y, params={"sensitive_features": groups}, cv=3, error_score="raise"
+        )
+    assert (scores["test_score"] > 0.6).all()
