@@ -1,0 +1,126 @@
+"""The account of a data set, which several runs share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.cli import settings
+from evenhand.cli.console import note
+
+if TYPE_CHECKING:
+    from evenhand.cli.asked import Asked
+    from evenhand.cli.tables import Roles, TrainingTables
+    from evenhand.privacy import Ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The account that was named at the command line, if one was.
+
+    Parameters
+    ----------
+    where : str or None
+        A file for SQLite, or the URL of a database.
+    name : str
+        Name in that database.
+    epsilon : float or None
+        What all runs may spend together.
+    """
+
+    where: str | None
+    name: str
+    epsilon: float | None
+
+    def check(self, asked: Asked) -> None:
+        """Refuse half an account, before any file is read."""
+        if (self.where is None) != (self.epsilon is None):
+            absent = "--ledger" if self.where is None else "--account-epsilon"
+            raise ValueError(
+                f"An account needs --ledger and --account-epsilon; {absent} is missing. Give both, "
+                f"or neither for a run on its own."
+            )
+        if self.where is not None and asked.public_fraction is not None and asked.seed is None:
+            raise ValueError(
+                "An account with --public-fraction needs --seed: without it every run would set "
+                "other rows aside, and soon each row had been public once."
+            )
+
+    def open(self, asked: Asked, roles: Roles, tables: TrainingTables) -> Ledger | None:
+        """Open the account, or check that the one on record guards the same data set."""
+        if self.where is None or self.epsilon is None:
+            return None
+        from evenhand.privacy import Budget, DatabaseStore, Ledger
+
+        facts: dict[str, str | int] = {
+            "columns": ", ".join(sorted(tables.columns)),
+            "label": roles.label,
+            "sensitive": ", ".join(roles.sensitive),
+            "unit column": roles.unit or "",
+            "public rows": "a table of their own"
+            if asked.public_fraction is None
+            else f"{asked.public_fraction:g} of the table, seed {asked.seed}",
+        }
+        if roles.unit is None:  # else the number of records is private
+            facts["records"] = len(tables.X)
+        if "://" not in self.where and not Path(self.where).absolute().parent.is_dir():
+            raise FileNotFoundError(
+                f"The folder of the ledger {self.where} does not exist. Make it first; a ledger is "
+                f"kept over all runs, so choose a place that stays."
+            )
+        opened = Ledger(
+            Budget(epsilon=self.epsilon, delta=asked.delta),
+            noise=settings.noise(asked.noise),
+            store=DatabaseStore(self.where),
+            account=self.name,
+            facts=facts,
+            unit="record" if roles.unit is None else asked.unit_name,
+            neighbors="replace one" if roles.unit is None else "add or remove one",
+        )
+        left = epsilon_left(opened)
+        if left < asked.epsilon:
+            note(
+                f"account {self.name!r} has epsilon={left:.3f} left, less than --epsilon "
+                f"{asked.epsilon:g}: the asking will stop there"
+            )
+        return opened
+
+
+def summary(ledger: Ledger) -> dict[str, Any]:
+    """Return the state of the account for a result. All of it is public."""
+    return {
+        "name": ledger.account,
+        "ledger": str(ledger.store),
+        "epsilon": ledger.budget.epsilon,
+        "delta": ledger.budget.delta,
+        "epsilon_spent": ledger.spent_epsilon(ledger.budget.delta),
+        "epsilon_left": epsilon_left(ledger),
+    }
+
+
+def sentence(ledger: Ledger) -> str:
+    """Say in one sentence what the account has left."""
+    state = summary(ledger)
+    return (
+        f"The account {state['name']!r} has spent epsilon={state['epsilon_spent']:.3f} of "
+        f"{state['epsilon']:g} at delta={state['delta']:g}; what is left is worth "
+        f"epsilon={state['epsilon_left']:.3f} on its own."
+    )
+
+
+def refusal(ledger: Ledger, why: object) -> str:
+    """Say that the account, and not the run's own budget, is what does not suffice."""
+    return (
+        f"The account {ledger.account!r} in {ledger.store} is spent: epsilon="
+        f"{ledger.spent_epsilon(ledger.budget.delta):.3f} of {ledger.budget.epsilon:g} is gone, "
+        f"and the rest does not cover one answer of this run. More teachers make an answer "
+        f"cheaper; further data need an account of their own. ({why})"
+    )
+
+
+def epsilon_left(ledger: Ledger) -> float:
+    """Epsilon that what is left would be worth on its own."""
+    from evenhand.privacy import epsilon_from_mu
+
+    return epsilon_from_mu(ledger.remaining**0.5, ledger.budget.delta) if ledger.remaining else 0.0

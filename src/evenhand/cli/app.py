@@ -1,0 +1,65 @@
+"""The commands, under one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evenhand._version import __version__
+from evenhand.cli.datasets import datasets
+from evenhand.cli.demo import demo
+from evenhand.cli.evaluate import evaluate
+from evenhand.cli.failures import CommandGroup
+from evenhand.cli.predict import predict
+from evenhand.cli.train import train
+
+# Tracebacks of Typer would print local variables, and these hold the private data.
+app = typer.Typer(
+    name="evenhand",
+    cls=CommandGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command()(train)
+app.command()(predict)
+app.command()(evaluate)
+app.add_typer(datasets, name="datasets")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"evenhand {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def evenhand(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and end."
+        ),
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug",
+            envvar="EVENHAND_DEBUG",
+            help="Keep the traceback of an error in the input. It shows code, not data.",
+        ),
+    ] = False,
+) -> None:
+    """Train classifiers that are differentially private and within a fairness margin.
+
+    Start with `evenhand demo`: real data, a model and a report in under a minute.
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="evenhand")

@@ -1,0 +1,112 @@
+"""What a command says: words, tables and progress on stderr; results for machines on stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import TimeElapsedColumn as Elapsed
+from rich.table import Table
+
+STAGES: Final = {"teachers": "training the teachers", "answers": "asking the teachers"}
+"""The stages of ``fit``, in the words of the progress bar."""
+
+
+def note(text: str) -> None:
+    """Say a sentence to the person at the terminal: on stderr, so that pipes do not carry it."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(*parts: str | Table) -> None:
+    """Print a result for people on stdout."""
+    console = Console(highlight=False, soft_wrap=False)
+    for part in parts:
+        if isinstance(part, str):
+            console.print(part, markup=False)
+        else:
+            console.print(part)
+
+
+def emit(values: Mapping[str, Any]) -> None:
+    """Print one JSON object on stdout."""
+    print(json.dumps(plain(values), ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
+    """Return a table for ``show``: text on the left, all but the first column on the right."""
+    out = Table(title=title or None, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    for i, name in enumerate(columns):
+        out.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        out.add_row(*row)
+    return out
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON has it: NaN and infinities, which JSON lacks, become null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # a NumPy scalar or array
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+class Bars:
+    """One line of progress per stage, on a terminal; silent elsewhere."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Take the progress of ``fit``."""
+        words = STAGES.get(stage, stage)
+        if stage not in self._tasks:
+            self._close()
+            self._tasks[stage] = self._progress.add_task(words, total=total)
+        self._progress.update(self._tasks[stage], completed=done, total=total)
+
+    def begin(self, words: str) -> None:
+        """Show a stage whose length is not known."""
+        self._close()
+        self._tasks[words] = self._progress.add_task(words, total=None)
+
+    def say(self, words: str) -> None:
+        """Take the progress of a download: words, also where there is no terminal."""
+        if self._progress.disable:
+            note(words)
+        self.begin(words)
+
+    def _close(self) -> None:
+        """Stop the bars before: asking may end early, when the budget is spent."""
+        for task in self._tasks.values():
+            self._progress.remove_task(task)
+        self._tasks.clear()
+
+
+@contextmanager
+def progress_bars() -> Iterator[Bars]:
+    """Open progress bars on stderr; they are gone afterwards."""
+    console = Console(stderr=True)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Elapsed(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        yield Bars(progress)

@@ -1,0 +1,108 @@
+"""``evenhand evaluate``: error and gaps on labelled rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.cli import options, settings
+from evenhand.cli.console import emit, note, progress_bars, show
+from evenhand.cli.folder import Training, whole_file
+from evenhand.cli.options import choices, metavar
+from evenhand.cli.tables import Roles
+
+
+def evaluate(
+    model: options.ModelFolder,
+    test: Annotated[
+        Path,
+        typer.Argument(metavar="TEST", help="Labelled rows: CSV (also .gz) or Parquet."),
+    ],
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of the classes.", show_default="that of training"
+        ),
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Sensitive column; may be repeated.",
+            show_default="those of training",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar=metavar(settings.REFERENCES),
+            autocompletion=choices(settings.REFERENCES),
+            help="What a group is compared with: all others pooled, each other one, or everybody.",
+            show_default="that of training",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS", help="The favourable class.", show_default="that of training"
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the report with these measurements in it (HTML)."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of --report if it is there.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Measure a model on labelled rows: its error, and how differently it treats groups.
+
+    The numbers are computed without noise, so the guarantee does not cover them: publishing them
+    tells something about the people in the test rows.
+    """
+    with progress_bars() as bars:
+        bars.begin(f"measuring on {test}")
+        from evenhand.cli import results
+        from evenhand.estimators import load
+        from evenhand.report import write_model_report
+
+        fitted = load(model)
+        known = Training.read(model)
+        roles = _roles(known, label, sensitive)
+        compared = settings.check_reference(reference or (known.reference if known else "rest"))
+        trial = results.read_trial(test, roles)
+        measured = results.measure(
+            fitted,
+            trial,
+            positive=positive if positive is not None or known is None else known.positive,
+            same_groups=known is not None and roles.sensitive == known.sensitive,
+        )
+        if report is not None:
+            with whole_file(report, overwrite=overwrite) as made:
+                write_model_report(
+                    fitted, made, dataset={"Test rows": test.name}, measured=measured
+                )
+    if report is not None:
+        note(f"the report is in {report}")
+    if json:
+        about = {"model": str(model), "test": str(test), "label": roles.label}
+        emit(about | {"sensitive": roles.sensitive} | results.of_measured(measured, compared))
+    else:
+        show(*results.measured_parts(measured, compared))
+
+
+def _roles(known: Training | None, label: str | None, sensitive: list[str] | None) -> Roles:
+    """Take what was named, and the rest from training."""
+    label = label or (None if known is None else known.label)
+    if label is None:
+        raise ValueError(
+            "--label is missing, and this model was not trained at the command line, so nothing is "
+            "remembered. Name the column of the classes."
+        )
+    columns = tuple(sensitive or ())
+    if known is not None and (not columns or set(columns) == set(known.sensitive)):
+        columns = known.sensitive  # in the order in which groups were named
+    return Roles(label=label, sensitive=columns)

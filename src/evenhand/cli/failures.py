@@ -1,0 +1,66 @@
+"""Which error ends in which exit code, decided in one place for every command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+
+class CommandGroup(TyperGroup):
+    """Runs a command; bad input becomes one line on stderr and exit code 2.
+
+    Everything else keeps its traceback and ends with exit code 1: it is a defect of the program,
+    and whoever reports it needs to say where it was.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            if ctx.params.get("debug") or not is_bad_input(error):
+                raise
+            print(f"error: {one_line(error)}", file=sys.stderr)
+            raise typer.Exit(BAD_INPUT) from None
+
+
+def is_bad_input(error: Exception) -> bool:
+    """Whether the user can mend it: a wrong value, a file that is not there, an empty budget."""
+    if isinstance(error, BrokenPipeError):
+        return False  # the reader of our output left, as in "evenhand predict ... | head"
+    if isinstance(error, ValueError | OSError):
+        return True
+    # Imported late: a shell that completes a word must not wait for numerical libraries.
+    from evenhand.datasets import DataNotAvailable
+    from evenhand.privacy import BudgetExceeded
+
+    return isinstance(error, BudgetExceeded | DataNotAvailable)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message without line breaks, and never empty."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@contextmanager
+def as_bad_input(*kinds: type[Exception], where: str = "") -> Iterator[None]:
+    """Turn errors that mean a defect elsewhere, and bad input here, into ValueError.
+
+    A column of dates is a TypeError to the library, whose caller chose the types; at the command
+    line it is what stood in the user's file.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise ValueError(f"{where}: {one_line(error)}" if where else one_line(error)) from error

@@ -1,0 +1,144 @@
+"""A model folder written in one piece: the model, its report, and how it was trained."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from evenhand.cli.failures import as_bad_input
+from evenhand.cli.tables import Roles
+
+TRAINING: Final = "training.json"
+REPORT: Final = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What the command line remembers of a run. Public; no prediction and no claim rests on it.
+
+    It stands beside the checked files of the model, in ``training.json``: the defaults of
+    ``evenhand evaluate``, and the mark by which ``evenhand demo`` knows a folder of its own.
+    """
+
+    command: str
+    label: str
+    sensitive: tuple[str, ...]
+    reference: str
+    margin: float | None
+    positive: str | None
+
+    @classmethod
+    def of(
+        cls, command: str, roles: Roles, *, reference: str, margin: float | None, positive: Any
+    ) -> Training:
+        """Remember the roles of the columns and what was asked for."""
+        return cls(
+            command=command,
+            label=roles.label,
+            sensitive=roles.sensitive,
+            reference=reference,
+            margin=margin,
+            positive=None if positive is None else str(positive),
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> Training | None:
+        """Read it back; None for a model that was saved from Python."""
+        file = folder / TRAINING
+        if not file.is_file():
+            return None
+        with as_bad_input(ValueError, TypeError, KeyError, where=f"{file} is damaged"):
+            values = json.loads(file.read_text(encoding="utf-8"))
+            return cls(**{**values, "sensitive": tuple(values["sensitive"])})
+
+    def write(self, folder: Path) -> None:
+        """Write it into ``folder``."""
+        text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        (folder / TRAINING).write_text(text, encoding="utf-8")
+
+
+def require_free(out: Path) -> None:
+    """Refuse a place that is taken, before anything is spent."""
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise FileExistsError(
+            f"{out} exists and is not empty. Choose another folder with --out, or remove this one "
+            f"first."
+        )
+    nearest = next(folder for folder in out.absolute().parents if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(f"{nearest} cannot be written. Choose another folder with --out.")
+
+
+def require_free_or_demo(out: Path) -> None:
+    """Like ``require_free``, but a folder that holds an earlier demo and nothing else will do."""
+    if out.is_dir() and not out.is_symlink() and _is_demo(out):
+        return
+    require_free(out)
+
+
+def write_model_folder(
+    model: Any,
+    out: Path,
+    *,
+    training: Training,
+    write_report: Callable[[Path], object],
+    replace_demo: bool = False,
+) -> None:
+    """Save the model, what is remembered and the report: all of it, or nothing.
+
+    Parameters
+    ----------
+    write_report : callable
+        Called with the path of the report.
+    replace_demo : bool
+        Put it in the place of an earlier demo.
+    """
+    out = out.absolute()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    # Made beside its place and moved there at the end: a run that is killed leaves no half model.
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+        made = Path(scratch) / "model"
+        model.save(made)
+        training.write(made)
+        write_report(made / REPORT)
+        if replace_demo and out.is_dir() and _is_demo(out):
+            os.replace(out, Path(scratch) / "earlier")
+        else:
+            require_free(out)
+        os.replace(made, out)
+
+
+@contextmanager
+def whole_file(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a path to write to, and put the file in its place once it is whole."""
+    if out.exists() and not overwrite:
+        raise FileExistsError(f"{out} exists. Choose another name, or add --overwrite.")
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder {out.absolute().parent} does not exist. Make it first."
+        )
+    with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}-") as scratch:
+        made = Path(scratch) / out.name
+        yield made
+        os.replace(made, out)
+
+
+def _is_demo(folder: Path) -> bool:
+    """Whether ``folder`` holds what ``demo`` wrote, and nothing of anybody else."""
+    try:
+        training = Training.read(folder)
+        manifest: Mapping[str, str] = json.loads((folder / "manifest.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    own = {*manifest, "manifest.json", TRAINING, REPORT}
+    return (
+        training is not None
+        and training.command == "demo"
+        and all(file.name in own and file.is_file() for file in folder.iterdir())
+    )

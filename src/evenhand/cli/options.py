@@ -1,0 +1,89 @@
+"""Options that several commands share, each with its help text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.cli import settings
+
+
+def choices(names: Iterable[str]) -> Callable[[], list[str]]:
+    """Return what a shell offers to complete a word."""
+    listed = list(names)
+    return lambda: listed
+
+
+def metavar(names: Iterable[str]) -> str:
+    """Return the words to choose from, as the help page shows them."""
+    return "|".join(names)
+
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on stdout, and words on stderr only.")
+]
+ModelFolder = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Folder that train, demo or save() wrote.")
+]
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
+        "strong, above 10 says little.",
+        rich_help_panel="Privacy",
+    ),
+]
+Delta = Annotated[
+    float,
+    typer.Option(
+        help="Chance with which epsilon may fail. Between 0 and 1; keep it well below one over the "
+        "number of records, or the claim carries a warning.",
+        rich_help_panel="Privacy",
+    ),
+]
+NoiseName = Annotated[
+    str,
+    typer.Option(
+        "--noise",
+        metavar=metavar(settings.NOISES),
+        autocompletion=choices(settings.NOISES),
+        help="Exact discrete noise, or floating-point noise (faster; the claim names it).",
+        rich_help_panel="Privacy",
+    ),
+]
+Margin = Annotated[
+    float,
+    typer.Option(
+        help="How far apart the groups' rates of an answer may be, among the answers that the "
+        "model learns from. A difference of two rates, in [0, 1].",
+        rich_help_panel="Fairness",
+    ),
+]
+Reference = Annotated[
+    str,
+    typer.Option(
+        metavar=metavar(settings.REFERENCES),
+        autocompletion=choices(settings.REFERENCES),
+        help="What a group is compared with: all others pooled, each other one, or everybody.",
+        rich_help_panel="Fairness",
+    ),
+]
+NTeachers = Annotated[
+    int,
+    typer.Option(
+        "--teachers",
+        help="Number of teachers, each trained on its own share of the private records. At most "
+        "the number of records.",
+        rich_help_panel="Teachers",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="Seeds splits and models. It never seeds the privacy noise, so two runs differ.",
+        rich_help_panel="Teachers",
+    ),
+]

@@ -1,0 +1,79 @@
+"""``evenhand predict``: labels for new rows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.cli.console import emit, note, progress_bars
+from evenhand.cli.folder import whole_file
+from evenhand.cli.options import Json, ModelFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def predict(
+    model: ModelFolder,
+    new: Annotated[
+        Path,
+        typer.Argument(
+            metavar="NEW",
+            help="Rows to decide on: CSV (also .gz) or Parquet. Missing values and new categories "
+            "are allowed; other columns, such as a label or groups, are passed over.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV file to write.", show_default="stdout"),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class, in [0, 1].")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of --out if it is there.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Predict the label of every row, in the order of the file. No group is needed.
+
+    Predictions cost no privacy: the model was made of answers that are released already.
+    """
+    with progress_bars() as bars:
+        bars.begin(f"predicting {new}")
+        from evenhand.cli.tables import features_of
+        from evenhand.datasets import read_table
+        from evenhand.estimators import load
+
+        fitted = load(model)
+        X = features_of(fitted, read_table(new), new)
+        labels = fitted.predict(X)
+        shares = fitted.predict_proba(X) if proba else None
+    classes = [str(name) for name in fitted.classes_]
+    if out is not None:
+        if out.exists() and out.samefile(new):
+            raise FileExistsError(f"{out} is the table to predict on. Choose another --out.")
+        with whole_file(out, overwrite=overwrite) as made:
+            _frame(labels, shares, classes).to_csv(made, index=False)
+        note(f"{len(X)} predictions are in {out}")
+        if json:
+            emit({"n_rows": len(X), "out": str(out)})
+    elif json:
+        found: dict[str, Any] = {"n_rows": len(X), "predictions": labels}
+        if shares is not None:
+            found |= {"classes": classes, "probabilities": shares}
+        emit(found)
+    else:
+        _frame(labels, shares, classes).to_csv(sys.stdout, index=False)
+
+
+def _frame(labels: Any, shares: Any, classes: list[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {"prediction": labels}
+    if shares is not None:
+        columns |= {f"probability of {name}": shares[:, i] for i, name in enumerate(classes)}
+    return pd.DataFrame(columns)

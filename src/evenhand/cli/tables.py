@@ -1,0 +1,284 @@
+"""The user's files as the tables that ``fit``, ``predict`` and the measurements need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand._checks import did_you_mean
+from evenhand.cli.failures import as_bad_input
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.datasets import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """What the columns of the user's tables are for. All that are not named are features.
+
+    Parameters
+    ----------
+    label : str
+        Column of the classes.
+    sensitive : tuple of str
+        Columns of the sensitive attribute, in the order in which groups are named.
+    unit : str, optional
+        Column that says whose record a row is.
+    drop : tuple of str
+        Columns to leave out.
+    """
+
+    label: str
+    sensitive: tuple[str, ...]
+    unit: str | None = None
+    drop: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        named = [
+            ("--label", self.label),
+            *(("--sensitive", column) for column in self.sensitive),
+            *([] if self.unit is None else [("--unit", self.unit)]),
+            *(("--drop", column) for column in self.drop),
+        ]
+        first: dict[str, str] = {}
+        for option, column in named:
+            if column in first:
+                raise ValueError(
+                    f"The column {column!r} is named by {first[column]} and by {option}. Name it "
+                    f"once: one column has one role."
+                )
+            first[column] = option
+
+    @property
+    def not_features(self) -> frozenset[str]:
+        """Columns that no model reads."""
+        unit = () if self.unit is None else (self.unit,)
+        return frozenset((self.label, *self.sensitive, *unit, *self.drop))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingTables:
+    """What ``fit`` is given.
+
+    ``X_public`` is None where rows of the private table are to be set aside as public; ``groups``
+    are then those of the private rows, and else those of the public rows.
+    """
+
+    X: pd.DataFrame
+    y: pd.Series[Any]
+    units: pd.Series[Any] | None
+    X_public: pd.DataFrame | None
+    groups: pd.DataFrame | None
+    columns: tuple[str, ...]
+    schema: Schema | None
+
+
+def read_training(
+    private: Path, public: Path | None, roles: Roles, schema: Path | None
+) -> TrainingTables:
+    """Read the private table and, if there is one, the public table, and check that they match.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there (with the nearest name), a missing label, group or unit
+        (with the rows), one group only, two tables that do not belong together, and text where
+        numbers belong.
+    """
+    from evenhand.datasets import Schema, read_table
+
+    table = read_table(private)
+    asked = None if public is None else read_table(public)
+    others = () if asked is None else tuple(asked.columns)
+    require(table, private, "--label", roles.label)
+    if roles.unit is not None:
+        require(table, private, "--unit", roles.unit)
+    for column in roles.drop:
+        if column not in others:
+            require(table, private, "--drop", column)
+    X = features(table, private, roles)
+    y = labels(table, private, roles.label)
+    if y.nunique() < 2:
+        raise ValueError(
+            f"{private}: the label {roles.label!r} has one class only ({y.iloc[0]!r}), so there is "
+            f"nothing to learn. At least two classes are needed."
+        )
+    units = None
+    if roles.unit is not None:
+        units = table[roles.unit]
+        refuse_missing(units, private, "unit", "Give each of these rows an id of its own.")
+    declared = None if schema is None else _declared(schema, roles)
+    X_public = None
+    where, holder = private, table
+    if asked is not None and public is not None:
+        where, holder = public, asked
+        X_public = _matching(features(asked, public, roles), public, X, private)
+        X_public = X_public[list(X.columns)]
+        if declared is None:
+            _refuse_other_kinds(X, private, X_public, public)
+    groups = group_columns(holder, where, roles.sensitive) if roles.sensitive else None
+    if groups is not None:
+        _refuse_one_group(groups, where)
+    with as_bad_input(TypeError):
+        if declared is not None:
+            declared.check(X, where=str(private))
+        if X_public is not None:
+            known = Schema.of_public(X_public) if declared is None else declared
+            known.check(X_public, where=str(public))
+            known.check(X, where=str(private))
+    return TrainingTables(
+        X=X,
+        y=y,
+        units=units,
+        X_public=X_public,
+        groups=groups,
+        columns=tuple(table.columns),
+        schema=declared,
+    )
+
+
+def require(frame: pd.DataFrame, path: Path, option: str, column: str) -> None:
+    """Raise ValueError if ``frame`` has no such column, and name the nearest one."""
+    if column not in frame.columns:
+        raise ValueError(
+            f"{path} has no column {column!r}, which {option} names."
+            f"{did_you_mean(column, frame.columns)} Its columns: {', '.join(frame.columns)}."
+        )
+
+
+def refuse_missing(column: pd.Series[Any], path: Path, what: str, way_out: str) -> None:
+    """Raise ValueError if a value is missing, and name the rows."""
+    from evenhand.datasets.columns import some
+
+    rows = (column.reset_index(drop=True).isna().to_numpy().nonzero()[0] + 1).tolist()
+    if rows:
+        raise ValueError(
+            f"{path}: the {what} {column.name!r} is missing in {len(rows)} of {len(column)} rows "
+            f"(row {some(rows)}, counted from 1 below the header). {way_out}"
+        )
+
+
+def features(frame: pd.DataFrame, path: Path, roles: Roles) -> pd.DataFrame:
+    """Return the columns that have no other role."""
+    X = frame[[column for column in frame.columns if column not in roles.not_features]]
+    if not X.shape[1]:
+        raise ValueError(
+            f"{path} has no column left for the features beside "
+            f"{', '.join(sorted(roles.not_features))}. Drop fewer columns."
+        )
+    return X
+
+
+def labels(frame: pd.DataFrame, path: Path, label: str) -> pd.Series[Any]:
+    """Return the labels as whole numbers, booleans or text; none is missing."""
+    import pandas as pd
+
+    y = frame[label]
+    refuse_missing(
+        y, path, "label", "Leave these rows out: a record without a label cannot teach or test."
+    )
+    if pd.api.types.is_float_dtype(y.dtype):
+        whole = y.astype("int64")
+        if (whole != y).any():
+            raise ValueError(
+                f"{path}: the label {label!r} must hold classes, got numbers such as "
+                f"{float(y[whole != y].iloc[0])!r}. Make classes of them first, for example by a "
+                f"threshold."
+            )
+        return whole
+    return y
+
+
+def group_columns(frame: pd.DataFrame, path: Path, sensitive: Sequence[str]) -> pd.DataFrame:
+    """Return the sensitive columns; no value is missing."""
+    for column in sensitive:
+        require(frame, path, "--sensitive", column)
+        refuse_missing(
+            frame[column],
+            path,
+            "sensitive attribute",
+            "Whether a margin is kept cannot be said about an unknown group: leave these rows "
+            "out, or fill in a group of their own such as 'unknown'.",
+        )
+    return frame[list(sensitive)]
+
+
+def sensitive_features(groups: pd.DataFrame) -> Any:
+    """Return one column as a Series and several as a DataFrame: group names depend on it."""
+    return groups.iloc[:, 0] if groups.shape[1] == 1 else groups
+
+
+def features_of(model: Any, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return the columns that the model was trained on; others are passed over."""
+    known = [str(name) for name in model.feature_names_in_]
+    for name in known:
+        if name not in frame.columns:
+            spare = [column for column in frame.columns if column not in known]
+            raise ValueError(
+                f"{path} has no column {name!r}, which the model was trained on."
+                f"{did_you_mean(name, spare)} The model reads {', '.join(known)}."
+            )
+    return frame[known]
+
+
+def _declared(path: Path, roles: Roles) -> Schema:
+    """Read a declared schema; columns that are no features may stand in it."""
+    from evenhand.datasets import Schema
+
+    with as_bad_input(TypeError, KeyError, where=str(path)):
+        schema = Schema.load(path)
+    return Schema(columns=tuple(c for c in schema.columns if c.name not in roles.not_features))
+
+
+def _matching(X_public: pd.DataFrame, public: Path, X: pd.DataFrame, private: Path) -> pd.DataFrame:
+    """Refuse two tables whose features have different names."""
+    for there, here, frame, other in (
+        (private, public, X_public, X),
+        (public, private, X, X_public),
+    ):
+        absent = [name for name in other.columns if name not in frame.columns]
+        if absent:
+            spare = [name for name in frame.columns if name not in other.columns]
+            raise ValueError(
+                f"{here} has no column {absent[0]!r}, which {there} has."
+                f"{did_you_mean(absent[0], spare)} Both need the same features: rename it, or "
+                f"leave it out with --drop {absent[0]}."
+            )
+    return X_public
+
+
+def _refuse_other_kinds(
+    X: pd.DataFrame, private: Path, X_public: pd.DataFrame, public: Path
+) -> None:
+    """Refuse numbers in one table that are text in the other: mostly a slip in one cell."""
+    import pandas as pd
+
+    from evenhand.datasets.columns import kind_of
+
+    for column in X.columns:
+        with as_bad_input(TypeError):
+            kinds = kind_of(X[column], str(private)), kind_of(X_public[column], str(public))
+        if set(kinds) != {"numeric", "categorical"}:
+            continue
+        text, where = (X[column], private) if kinds[1] == "numeric" else (X_public[column], public)
+        odd = text.notna() & pd.to_numeric(text.astype(object), errors="coerce").isna()
+        row = int((odd if odd.any() else text.notna()).to_numpy().argmax())
+        raise ValueError(
+            f"{where}: column {column!r} holds text, {text.iloc[row]!r} in row {row + 1} (counted "
+            f"from 1 below the header), where the other table holds numbers. Correct the value or "
+            f"leave it empty; if these are categories, declare them with --schema."
+        )
+
+
+def _refuse_one_group(groups: pd.DataFrame, path: Path) -> None:
+    for column in groups:
+        if groups[column].nunique() < 2:
+            raise ValueError(
+                f"{path}: the sensitive attribute {column!r} has one group only "
+                f"({groups[column].iloc[0]!r}), so there is nothing to compare. Name another "
+                f"column, or train without a margin: --method pate without --sensitive."
+            )

@@ -1,0 +1,307 @@
+"""``evenhand train``: a model folder from a private and a public table."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.cli import account as accounts
+from evenhand.cli import options, settings
+from evenhand.cli.account import Account
+from evenhand.cli.asked import Asked
+from evenhand.cli.console import Bars, emit, note, progress_bars, show
+from evenhand.cli.folder import Training, require_free, write_model_folder
+from evenhand.cli.options import choices, metavar
+from evenhand.cli.tables import Roles
+
+if TYPE_CHECKING:
+    from evenhand.cli.tables import TrainingTables
+    from evenhand.privacy import Ledger
+
+_ROLES = "Columns"
+_FAIRNESS = "Fairness"
+_TEACHERS = "Teachers"
+_MECHANISM = "Mechanism (default: chosen from public numbers)"
+_ACCOUNT = "Account of the data set, over all runs"
+
+
+def train(
+    private: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PRIVATE", help="Private records with labels: CSV (also .gz) or Parquet."
+        ),
+    ],
+    label: Annotated[
+        str,
+        typer.Option(metavar="COLUMN", help="Column of the classes.", rich_help_panel=_ROLES),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="New folder for the model and its report.")
+    ],
+    epsilon: options.Epsilon,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Public rows with the same features and the sensitive columns. A label column in "
+            "it is not read.",
+        ),
+    ] = None,
+    public_fraction: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Instead of --public: share of the private rows, in (0, 1), to treat as public. "
+            "The guarantee does not cover the features of these rows.",
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labelled rows to measure the model on. The guarantee does not cover these "
+            "numbers.",
+        ),
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Sensitive column; name several by repeating the option, and groups are their "
+            "combinations. Not a feature.",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column to leave out, such as an identifier; may be repeated.",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that says whose record a row is. The guarantee is then for each of these, "
+            "with all of its records, instead of for each record.",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    unit_name: Annotated[
+        str,
+        typer.Option(metavar="NOUN", help="What a unit is, in the claim.", rich_help_panel=_ROLES),
+    ] = "person",
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS",
+            help="The favourable class, for the report.",
+            show_default="the last of two",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Declared columns in JSON: kinds, categories, bounds.",
+            show_default="read from the public rows",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    delta: options.Delta = 1e-5,
+    noise: options.NoiseName = "exact",
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="How far apart the groups' rates of an answer may be, among the answers that the "
+            "model learns from. A difference of two rates, in [0, 1]. Needed by fairpate.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = None,
+    reference: options.Reference = "rest",
+    rule: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(settings.RULES),
+            autocompletion=choices(settings.RULES),
+            help="Keep every group within the margin, or follow the published algorithm, for "
+            "comparison.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = "sound",
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(settings.METHODS),
+            autocompletion=choices(settings.METHODS),
+            help="With a fairness margin, or without.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = "fairpate",
+    n_teachers: options.NTeachers = 250,
+    teacher: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(settings.TEACHERS),
+            autocompletion=choices(settings.TEACHERS),
+            help="What a teacher is. mlp needs the extra torch.",
+            rich_help_panel=_TEACHERS,
+        ),
+    ] = "logistic",
+    seed: options.Seed = None,
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            help="Standard deviation of the noise on each count, in votes.",
+            show_default=False,
+            rich_help_panel=_MECHANISM,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Ask a cheap question first: do this many teachers agree? In votes.",
+            show_default=False,
+            rich_help_panel=_MECHANISM,
+        ),
+    ] = None,
+    sigma_check: Annotated[
+        float | None,
+        typer.Option(
+            help="Standard deviation of the noise on that question, in votes.",
+            show_default=False,
+            rich_help_panel=_MECHANISM,
+        ),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Where the account is kept: a SQLite file, or a PostgreSQL URL.",
+            rich_help_panel=_ACCOUNT,
+        ),
+    ] = None,
+    account: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Name of the account.", rich_help_panel=_ACCOUNT),
+    ] = "default",
+    account_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="What all runs on this data set may spend together, at the same delta. Needed "
+            "with --ledger, and the same in every run.",
+            show_default=False,
+            rich_help_panel=_ACCOUNT,
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Train a private and fair classifier; write the model, its claim and a report.
+
+    The claim holds whatever the data are: every use of the private table is charged before its
+    noise is drawn. Nothing is written unless everything is.
+    """
+    started = time.perf_counter()
+    roles = Roles(label=label, sensitive=tuple(sensitive or ()), unit=unit, drop=tuple(drop or ()))
+    asked = Asked(
+        method=method,
+        epsilon=epsilon,
+        delta=delta,
+        margin=margin,
+        reference=reference,
+        rule=rule,
+        n_teachers=n_teachers,
+        teacher=teacher,
+        noise=noise,
+        sigma=sigma,
+        threshold=threshold,
+        sigma_check=sigma_check,
+        public_fraction=public_fraction,
+        unit_name=unit_name,
+        seed=seed,
+    )
+    asked.check(roles, has_public=public is not None)
+    shared = Account(where=ledger, name=account, epsilon=account_epsilon)
+    shared.check(asked)
+    require_free(out)
+    with progress_bars() as bars:
+        bars.begin(f"reading {private}")
+        from evenhand.cli import results
+        from evenhand.cli.tables import read_training
+        from evenhand.report import write_model_report
+
+        tables = read_training(private, public, roles, schema)
+        results.check_positive(positive, tables.y)
+        trial = None if test is None else results.read_trial(test, roles)
+        model = asked.estimator(tables, has_account=ledger is not None)
+        opened = shared.open(asked, roles, tables)
+        _fit(model, tables, opened, bars)
+        bars.begin("measuring and writing")
+        measured = None if trial is None else results.measure(model, trial, positive=positive)
+        write_model_folder(
+            model,
+            out,
+            training=Training.of(
+                "train", roles, reference=reference, margin=margin, positive=positive
+            ),
+            write_report=lambda path: write_model_report(
+                model, path, dataset=_facts(private, roles), measured=measured
+            ),
+        )
+    summary = results.of_run(model, measured, reference) | {
+        "model": str(out),
+        "account": None if opened is None else accounts.summary(opened),
+        "wall_s": time.perf_counter() - started,
+    }
+    for warning in model.guarantee_.warnings:
+        note(f"warning: {warning}")
+    if json:
+        emit(summary)
+        return
+    show(*results.run_parts(summary))
+    if measured is not None:
+        show(*results.measured_parts(measured, reference))
+    if opened is not None:
+        show(accounts.sentence(opened))
+    show(f"The model, its claim and report.html are in {out} ({summary['wall_s']:.1f} s).")
+
+
+def _facts(private: Path, roles: Roles) -> dict[str, str]:
+    """Return what the report may say about the data: names, and no count."""
+    return {
+        "Data set": private.name,
+        "Label": roles.label,
+        "Sensitive attribute": ", ".join(roles.sensitive) or "none",
+    }
+
+
+def _fit(model: Any, tables: TrainingTables, ledger: Ledger | None, bars: Bars) -> None:
+    """Train; a refusal also says what an account has left."""
+    from evenhand.cli.tables import sensitive_features
+    from evenhand.privacy import BudgetExceeded
+
+    groups: dict[str, Any] = {}
+    if hasattr(model, "fairness") and tables.groups is not None:
+        of = "sensitive_features" if tables.X_public is None else "sensitive_features_public"
+        groups[of] = sensitive_features(tables.groups)
+    try:
+        model.fit(
+            tables.X,
+            tables.y,
+            X_public=tables.X_public,
+            unit_ids=tables.units,
+            ledger=ledger,
+            progress=bars,
+            **groups,
+        )
+    except BudgetExceeded as refused:
+        if ledger is None or accounts.epsilon_left(ledger) >= model.budget.epsilon:
+            raise
+        raise BudgetExceeded(accounts.refusal(ledger, refused)) from None
