@@ -1,5 +1,6 @@
 """What a release of private data costs."""
 
+from evenhand.privacy.audit import audit_epsilon_lower_bound
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.exact_local import exact_local_rdp
 from evenhand.privacy.gaussian import (
@@ -11,7 +12,7 @@ from evenhand.privacy.gaussian import (
 )
 from evenhand.privacy.guarantee import Guarantee, delta_warning
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
-from evenhand.privacy.ledger import BudgetExceeded, Grant, Ledger
+from evenhand.privacy.ledger import BudgetExceeded, Decider, Grant, Ledger, Mechanism
 from evenhand.privacy.ledger_database import DatabaseStore
 from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
 from evenhand.privacy.local import LocalCost, theorem6
@@ -27,6 +28,7 @@ __all__ = [
     "BudgetExceeded",
     "ConfidentGNMax",
     "DatabaseStore",
+    "Decider",
     "DiscreteNoise",
     "Entry",
     "FloatNoise",
@@ -36,6 +38,7 @@ __all__ = [
     "LNMax",
     "Ledger",
     "LocalCost",
+    "Mechanism",
     "MemoryStore",
     "Noise",
     "NoisyThreshold",
@@ -44,6 +47,7 @@ __all__ = [
     "SeededNoise",
     "Store",
     "StoreUnavailable",
+    "audit_epsilon_lower_bound",
     "delta_from_mu",
     "delta_warning",
     "discrete_gaussian_mu",

@@ -101,8 +101,8 @@ class DatabaseStore:
                 within=row.inside,
             )
             check_same(known, account, where=str(self))
-            _chain(db, account.name, lock=True)
-            self._check_sum(db, account.name, int(row.spent_units))
+            locked = _chain(db, account.name, lock=True)[-1]  # nobody charges while we add up
+            self._check_sum(db, account.name, int(locked.spent_units))
 
     def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
         """Charge all or nothing here and in every account around it."""

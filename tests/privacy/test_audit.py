@@ -1,0 +1,113 @@
+"""An attack at the worst case, through the ledger: it must stay below the claim, and it convicts.
+
+CONFIDENCE is that of each lower bound: correct code fails such a test with chance 1e-6.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evenhand.privacy import (
+    Budget,
+    DiscreteNoise,
+    FloatNoise,
+    GNMax,
+    Ledger,
+    NoisyThreshold,
+    SeededNoise,
+    epsilon_from_mu,
+)
+from evenhand.privacy.audit import audit_epsilon_lower_bound
+
+CONFIDENCE = 1 - 1e-6
+DELTA = 0.01
+N = 20_000
+PLENTY = Budget(epsilon=1e6, delta=1e-5)
+
+
+class HalfNoise(FloatNoise):
+    """Charges for sigma and draws half of it."""
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
+        return super().gaussian(sigma / 2, shape)
+
+
+class HalfDiscrete(DiscreteNoise):
+    """The same, in integers."""
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
+        return super().gaussian(sigma / 2, shape)
+
+
+def attack(mechanism, votes, moved, noise) -> tuple[float, float]:
+    """Lower bound from N releases on each side, and the claim for one release."""
+
+    def released(counts: tuple[int, ...]) -> np.ndarray:
+        ledger = Ledger(PLENTY, noise=noise)
+        return ledger.release(mechanism, np.tile(counts, (N, 1)), purpose="audit").astype(float)
+
+    bound = audit_epsilon_lower_bound(
+        released(votes), released(moved), delta=DELTA, confidence=CONFIDENCE
+    )
+    return bound, epsilon_from_mu(math.sqrt(mechanism.mu_squared(noise)), DELTA)
+
+
+# One released bit tells neighbors apart best when the leader stands about where the likelihood
+# ratio is exp(epsilon); a little nearer, so that half the noise does not push it out of sight.
+WORST = [
+    pytest.param(GNMax(sigma=3.0), (56, 60), (57, 59), id="GNMax"),
+    pytest.param(NoisyThreshold(threshold=61.5, sigma=2.0), (60, 3), (61, 2), id="NoisyThreshold"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "votes", "moved"), WORST)
+@pytest.mark.parametrize("noise", [FloatNoise(), DiscreteNoise()], ids=["float", "discrete"])
+def test_the_attack_stays_below_the_claim(mechanism, votes, moved, noise) -> None:
+    bound, claim = attack(mechanism, votes, moved, noise)
+    assert 0.1 * claim < bound < claim
+
+
+@pytest.mark.parametrize(("mechanism", "votes", "moved"), WORST)
+@pytest.mark.parametrize("noise", [HalfNoise(), HalfDiscrete()], ids=["float", "discrete"])
+def test_the_same_attack_convicts_half_the_noise(mechanism, votes, moved, noise) -> None:
+    bound, claim = attack(mechanism, votes, moved, noise)
+    assert bound > claim
+
+
+def test_the_bound_is_right_as_often_as_it_says() -> None:
+    # 400 audits of randomized response, whose epsilon is known: at confidence 0.9 at most 10 % are
+    # too high, and more than 77 of them by accident with chance below 1e-6.
+    truth = math.log(0.75 / 0.25)
+    bits = np.random.default_rng(1).random((400, 2, 400)) < np.array([[[0.25], [0.75]]])
+    too_high = {
+        confidence: sum(
+            audit_epsilon_lower_bound(x, y, delta=0.0, confidence=confidence) > truth
+            for x, y in bits.astype(float)
+        )
+        for confidence in (0.9, 1e-9)
+    }
+    assert stats.binom.sf(77, 400, 0.1) < 1e-6
+    assert too_high[0.9] <= 77
+    # It would see a bound that forgot its confidence: the plain ratio is too high half the time.
+    assert too_high[1e-9] > 77
+
+
+def test_equal_laws_show_nothing_and_the_roles_may_be_swapped() -> None:
+    draw = SeededNoise(2).gaussian
+    x, y = draw(1.0, (N,)), draw(1.0, (N,)) + 1.0
+    assert audit_epsilon_lower_bound(x, x + 0.0, delta=0.0, confidence=0.999) < 0.15
+    one = audit_epsilon_lower_bound(x, y, delta=DELTA, confidence=0.999)
+    other = audit_epsilon_lower_bound(y, x, delta=DELTA, confidence=0.999)
+    assert one == pytest.approx(other, rel=1e-9)
+
+
+def test_what_cannot_be_audited_is_refused() -> None:
+    good = np.zeros(200)
+    with pytest.raises(ValueError, match="samples1 must be at least 100 finite numbers"):
+        audit_epsilon_lower_bound(good, good[:99], delta=0.0, confidence=0.9)
+    with pytest.raises(ValueError, match="samples0 must be at least 100 finite"):
+        audit_epsilon_lower_bound(np.full(200, np.nan), good, delta=0.0, confidence=0.9)
+    with pytest.raises(ValueError, match="confidence must lie strictly between 0 and 1"):
+        audit_epsilon_lower_bound(good, good, delta=0.0, confidence=1.0)

@@ -1,0 +1,208 @@
+import json
+import math
+from dataclasses import fields, replace
+
+import pytest
+from dp_accounting import gaussian_mechanism
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.privacy import NEIGHBORS, Budget, Guarantee, delta_warning, epsilon_from_mu
+
+
+def claim(**changes) -> Guarantee:
+    usual = {
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "unit": "record",
+        "neighbors": "replace one",
+        "noise": "exact discrete noise (OpenDP)",
+        "accounting": "exact Gaussian DP accounting",
+        "public": ("the number of records",),
+        "not_covered": ("model selection",),
+    }
+    return Guarantee(**{**usual, **changes})
+
+
+def gdp(mu_squared: float, delta: float = 1e-5, **changes) -> Guarantee:
+    epsilon = epsilon_from_mu(math.sqrt(mu_squared), delta)
+    return claim(epsilon=epsilon, delta=delta, mu_squared=mu_squared, **changes)
+
+
+# ---------------------------------------------------------------- the sentence
+
+
+def test_the_sentence_says_the_whole_claim() -> None:
+    said = claim(unit="person", neighbors="add or remove one", warnings=("a small group",))
+    assert str(said) == (
+        "The release is (3.0, 1e-05)-differentially private for each person (neighbors: add or "
+        "remove one person), with exact discrete noise (OpenDP) and exact Gaussian DP accounting; "
+        "taken as public: the number of records; not covered: model selection; warning: a small "
+        "group."
+    )
+
+
+def test_what_does_not_hold_says_so_first() -> None:
+    said = claim(holds=False, reason="the margin was tuned on the private data")
+    assert str(said).startswith("NOT PRIVATE: the margin was tuned on the private data; if that")
+    said = claim(holds=False, noise="repeatable noise")
+    assert str(said).startswith("NOT PRIVATE: the noise protects nobody (repeatable noise); if")
+    assert not str(claim()).startswith("NOT PRIVATE")
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+def test_every_relation_has_its_words(neighbors: str) -> None:
+    words = {
+        "replace one": "replace one patient",
+        "add or remove one": "add or remove one patient",
+        "change one group label": "change the group label of one patient",
+    }
+    said = str(claim(unit="patient", neighbors=neighbors))
+    assert f"for each patient (neighbors: {words[neighbors]})" in said
+
+
+@given(st.sampled_from([field.name for field in fields(Guarantee)]))
+def test_every_text_of_the_claim_is_in_the_sentence(name: str) -> None:
+    mark = "an unmistakable mark"
+    value = getattr(claim(), name)
+    if name == "reason":
+        assert mark in str(claim(reason=mark, holds=False))
+    elif isinstance(value, tuple):
+        assert mark in str(claim(**{name: (mark,)}))
+    elif isinstance(value, str) and name != "neighbors":
+        assert mark in str(claim(**{name: mark}))
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be finite and > 0"),
+        ({"epsilon": math.inf}, "epsilon must be finite and > 0"),
+        ({"delta": 1.0}, "delta must be at least 0 and below 1"),
+        ({"delta": -1e-9}, "delta must be at least 0 and below 1"),
+        ({"unit": ""}, "unit must name whose data"),
+        ({"neighbors": "add-remove"}, "'replace one', 'add or remove one', 'change one group"),
+        ({"reason": "x"}, "reason says why a guarantee fails, but holds=True"),
+        ({"mu_squared": 4.0}, "above the epsilon=3.0 that is claimed"),
+        ({"mu_squared": 0.1, "delta": 0.0}, "mu_squared does not go with delta=0"),
+    ],
+)
+def test_a_claim_that_cannot_be_is_refused(changes, said: str) -> None:
+    with pytest.raises(ValueError, match=r"must|says|means|does not go") as error:
+        claim(**changes)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"public": "the schema"}, {"warnings": (1,)}, {"noise": None}, {"holds": 1}],
+)
+def test_a_claim_of_wrong_types_is_refused(changes) -> None:
+    with pytest.raises(TypeError, match="must be"):
+        claim(**changes)
+
+
+def test_delta_of_one_over_n_or_more_is_warned_of() -> None:
+    assert delta_warning(1e-5, 99_999) == ""
+    assert "1 / 100000 records" in delta_warning(1e-5, 100_000)
+    warned = claim().with_warning(delta_warning(1e-5, 200_000))
+    assert "warning: delta=1e-05 is not below 1 / 200000 records" in str(warned)
+    assert claim().with_warning("") == claim()
+    assert warned.with_warning(warned.warnings[0]) == warned
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def test_a_claim_goes_through_json_and_comes_back() -> None:
+    for one in (claim(), gdp(0.5, warnings=("a", "b")), claim(holds=False, reason="why")):
+        assert Guarantee.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Guarantee)])
+def test_nothing_is_assumed_for_a_key_that_is_missing(name: str) -> None:
+    values = claim().to_dict()
+    del values[name]
+    with pytest.raises(ValueError, match=f"lacks the key {name}"):
+        Guarantee.from_dict(values)
+
+
+def test_a_key_that_is_unknown_is_an_error_with_the_nearest_name() -> None:
+    values = {**claim().to_dict(), "not_coverd": []}
+    with pytest.raises(ValueError, match=r"no key 'not_coverd'\. Did you mean 'not_covered'\?"):
+        Guarantee.from_dict(values)
+
+
+# ---------------------------------------------------------------- adding up
+
+
+@given(st.floats(1e-3, 5.0), st.floats(1e-3, 5.0), st.floats(1e-9, 1e-3))
+def test_two_guarantees_add_up_as_gaussian_mechanisms_do(a: float, b: float, delta: float) -> None:
+    # Second derivation: dp_accounting's analytic Gaussian at the joint noise.
+    both = gdp(a, delta) + gdp(b, delta)
+    exact = gaussian_mechanism.get_epsilon_gaussian(1 / math.sqrt(a + b), delta)
+    assert both.epsilon == pytest.approx(exact, rel=1e-6)
+    assert both.mu_squared == a + b
+    assert both.epsilon <= gdp(a, delta).epsilon + gdp(b, delta).epsilon
+    assert both.accounting == "exact Gaussian DP accounting"
+
+
+@given(st.lists(st.floats(1e-3, 2.0), min_size=3, max_size=3), st.permutations(range(3)))
+def test_the_order_of_adding_does_not_matter(mus, order) -> None:
+    parts = [gdp(mu) for mu in mus]
+    one = parts[0] + parts[1] + parts[2]
+    other = parts[order[0]] + (parts[order[1]] + parts[order[2]])
+    assert one.epsilon == pytest.approx(other.epsilon, rel=1e-12)
+
+
+def test_at_two_deltas_the_sum_is_stated_at_the_larger() -> None:
+    both = gdp(0.5, 1e-6) + gdp(0.25, 1e-5)
+    assert (both.delta, both.mu_squared) == (1e-5, 0.75)
+    assert both.epsilon == epsilon_from_mu(math.sqrt(0.75), 1e-5)
+
+
+def test_without_gaussian_dp_epsilon_and_delta_add_up() -> None:
+    pure = claim(epsilon=1.0, delta=0.0, accounting="pure DP")
+    for both in (gdp(0.5) + pure, pure + gdp(0.5)):
+        assert both.epsilon == gdp(0.5).epsilon + 1.0
+        assert both.delta == 1e-5
+        assert both.mu_squared is None
+        assert both.accounting.endswith("basic composition of epsilon and delta")
+    with pytest.raises(ValueError, match=r"deltas add up to 1.2"):
+        claim(delta=0.6) + claim(delta=0.6)
+
+
+@pytest.mark.parametrize(
+    "other", [{"unit": "person"}, {"neighbors": "change one group label"}], ids=["unit", "relation"]
+)
+def test_guarantees_of_other_relations_do_not_add(other) -> None:
+    with pytest.raises(ValueError, match=r"add up only for the same .* State them side by side"):
+        gdp(0.5) + gdp(0.5, **other)
+
+
+def test_a_sum_says_all_that_its_parts_said() -> None:
+    one = gdp(0.5, noise="noise A", public=("p", "q"), not_covered=("n",), warnings=("w",))
+    two = gdp(0.5, noise="noise B", public=("q", "r"), holds=False, reason="seeded")
+    both = one + two
+    assert both.noise == "noise A and noise B"
+    assert both.public == ("p", "q", "r")
+    assert both.not_covered == ("n", "model selection")
+    assert both.warnings == ("w",)
+    assert not both.holds
+    assert str(both).startswith("NOT PRIVATE: seeded")
+    assert replace(one, holds=True) + one == replace(one + one)
+
+
+def test_only_guarantees_are_added() -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        claim() + 1.0
+
+
+def test_a_budget_is_a_claim_in_gaussian_dp() -> None:
+    for epsilon in (0.1, 1.0, 8.0, 50.0):
+        budget = Budget(epsilon=epsilon, delta=1e-6)
+        made = claim(epsilon=epsilon, delta=1e-6, mu_squared=budget.mu_squared)
+        assert made.epsilon == epsilon

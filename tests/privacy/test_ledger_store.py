@@ -1,0 +1,409 @@
+"""One contract for every store; then what only a shared store must keep: crashes and races."""
+
+import copy
+import os
+import pickle
+import signal
+import sqlite3
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from evenhand.privacy import (
+    Budget,
+    BudgetExceeded,
+    DatabaseStore,
+    FloatNoise,
+    GNMax,
+    Ledger,
+    NoisyThreshold,
+    OtherAccount,
+    SeededNoise,
+    StoreUnavailable,
+)
+from evenhand.privacy import ledger_database as database_module
+from evenhand.privacy.ledger_store import (
+    UNITS_PER_ONE,
+    Account,
+    Charge,
+    OverLimit,
+    mu_squared_of,
+    units_down,
+    units_up,
+)
+
+BUDGET = Budget(epsilon=3.0, delta=1e-5)
+ANSWER = GNMax(sigma=40.0)
+CHECK = NoisyThreshold(threshold=100.0, sigma=60.0)
+UNITS = {m: units_up(m.mu_squared(FloatNoise())) for m in (ANSWER, CHECK)}
+
+
+def charge(n_uses: int, units_each: int = 1, purpose: str = "x") -> Charge:
+    return Charge(mechanism="m", n_uses=n_uses, units_each=units_each, purpose=purpose)
+
+
+def account(name: str = "a", limit: int = 100, within: str | None = None, **facts) -> Account:
+    return Account(name=name, limit=limit, facts=facts, within=within)
+
+
+# ---------------------------------------------------------------- units
+
+
+@pytest.mark.parametrize("value", [1e-60, 1.3e-9, 0.1, 1 / 3, 2.0, 1e9])
+def test_floats_are_units_without_loss(value: float) -> None:
+    assert units_up(value) == units_down(value)
+    assert mu_squared_of(units_up(value)) == value
+
+
+def test_what_is_finer_than_a_unit_is_rounded_to_the_safe_side() -> None:
+    assert units_up(1e-300) == 1
+    assert units_down(1e-300) == 0
+    assert units_up(1.0) == units_down(1.0) == UNITS_PER_ONE
+
+
+# ---------------------------------------------------------------- the contract
+
+
+def test_a_charge_is_kept_until_it_is_settled(store) -> None:
+    store.open(account())
+    first, second = store.charge("a", [charge(10, 3), charge(5, 4)])
+    assert (store.spent("a"), store.remaining("a")) == (50, 50)
+    assert [(e.n_uses, e.settled) for e in store.entries("a")] == [(10, False), (5, False)]
+    store.settle("a", {first: 10, second: 2})
+    assert (store.spent("a"), store.remaining("a")) == (38, 62)
+    assert [(e.n_uses, e.settled) for e in store.entries("a")] == [(10, True), (2, True)]
+
+
+def test_a_charge_is_taken_whole_or_not_at_all(store) -> None:
+    store.open(account())
+    store.charge("a", [charge(60)])
+    with pytest.raises(OverLimit) as over:
+        store.charge("a", [charge(30), charge(11)])
+    assert (over.value.account, over.value.asked, over.value.spent) == ("a", 41, 60)
+    assert store.spent("a") == 60
+    assert len(store.entries("a")) == 1
+    store.charge("a", [charge(30), charge(10)])  # exactly full
+    assert store.remaining("a") == 0
+
+
+def test_a_settlement_is_taken_whole_or_not_at_all(store) -> None:
+    store.open(account())
+    first, second = store.charge("a", [charge(10), charge(10)])
+    with pytest.raises(ValueError, match=r"m was reserved for 10 uses, got used=11"):
+        store.settle("a", {first: 0, second: 11})
+    assert store.spent("a") == 20
+    assert [entry.settled for entry in store.entries("a")] == [False, False]
+    store.settle("a", {first: 0})
+    with pytest.raises(ValueError, match="was settled before"):
+        store.settle("a", {first: 0})
+    assert store.spent("a") == 10
+
+
+def test_accounts_within_charge_those_around(store) -> None:
+    store.open(account("a", 100))
+    store.open(account("a/b", 1000, within="a"))
+    store.open(account("a/b/c", 50, within="a/b"))
+    store.open(account("other", 7))
+    [entry] = store.charge("a/b/c", [charge(40, purpose="deep")])
+    store.charge("a/b", [charge(30, purpose="middle")])
+    assert [store.spent(name) for name in ("a", "a/b", "a/b/c", "other")] == [70, 70, 40, 0]
+    assert [store.remaining(name) for name in ("a", "a/b", "a/b/c", "other")] == [30, 30, 10, 7]
+    with pytest.raises(OverLimit) as over:
+        store.charge("a/b", [charge(31)])
+    assert over.value.account == "a"
+    with pytest.raises(OverLimit) as over:
+        store.charge("a/b/c", [charge(11)])
+    assert over.value.account == "a/b/c"
+    store.settle("a/b/c", {entry: 1})
+    assert [store.spent(name) for name in ("a", "a/b", "a/b/c")] == [31, 31, 1]
+    assert [entry.purpose for entry in store.entries("a")] == ["deep", "middle"]
+    assert [entry.account for entry in store.entries("a")] == ["a/b/c", "a/b"]
+    assert [entry.purpose for entry in store.entries("a/b/c")] == ["deep"]
+    assert store.entries("other") == ()
+
+
+def test_opening_again_finds_the_account_as_it_was(store) -> None:
+    store.open(account(n_records=10, columns="age,sex", epsilon=0.1))
+    store.charge("a", [charge(10)])
+    store.open(account(n_records=10, columns="age,sex", epsilon=0.1))
+    assert store.spent("a") == 10
+
+
+@pytest.mark.parametrize(
+    ("again", "said"),
+    [
+        (account(n_records=11), "n_records is 10 on record and 11 here"),
+        (account(), "n_records is 10 on record and 'not stated' here"),
+        (account(n_records=10, more="x"), "more is 'not stated' on record and 'x' here"),
+        (account(limit=99, n_records=10), "mu_squared differs"),
+        (account(n_records=10, within="z"), "within is None on record and 'z' here"),
+    ],
+)
+def test_opening_another_data_sets_account_says_what_differs(store, again, said) -> None:
+    store.open(account("z"))
+    store.open(account(n_records=10))
+    with pytest.raises(
+        OtherAccount, match=r"Account 'a' in .* another data set or budget"
+    ) as error:
+        store.open(again)
+    assert said in str(error.value)
+
+
+def test_a_ledger_opens_only_what_it_describes(store) -> None:
+    def open_(budget: Budget = BUDGET, **options) -> Ledger:
+        usual = {"noise": FloatNoise(), "account": "adult", "facts": {"n_records": 5}}
+        return Ledger(budget, store=store, **{**usual, **options})
+
+    open_().reserve({ANSWER: 2}, purpose="x")
+    assert open_().entries[0].n_uses == 2
+    for options, said in (
+        ({"facts": {"n_records": 6}}, "n_records is 5 on record and 6 here"),
+        ({"budget": Budget(epsilon=4.0, delta=1e-5)}, "epsilon is 3.0 on record and 4.0 here"),
+        ({"unit": "person"}, "unit is 'record' on record and 'person' here"),
+        ({"neighbors": "add or remove one"}, "neighbors is 'replace one' on record"),
+        ({"noise": SeededNoise(0)}, "test_mode is False on record and True here"),
+    ):
+        with pytest.raises(OtherAccount) as error:
+            open_(**options)
+        assert said in str(error.value)
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def in_child(job: Callable[[], None]) -> int:
+    """Fork, run ``job`` in the child, and return its process id."""
+    child = os.fork()
+    if child == 0:
+        try:
+            job()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def released_units(log: Path) -> int:
+    """What left, as the log of releases shows it: 'n_checks n_answers' in each line."""
+    total = 0
+    for line in log.read_text().splitlines():
+        n_checks, n_answers = map(int, line.split())
+        total += n_checks * UNITS[CHECK] + n_answers * UNITS[ANSWER]
+    return total
+
+
+def work(store: DatabaseStore, log: Path, *, charge_first: bool = True) -> None:
+    """Release blocks until killed; each line of the log is written after the draw."""
+    mine = Ledger(Budget(epsilon=1e4, delta=1e-5), store=store, noise=FloatNoise())
+    out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    rng = np.random.default_rng(os.getpid())
+    while True:
+        n = int(rng.integers(1, 6))
+        if charge_first:
+            with mine.reserve({CHECK: n, ANSWER: n}, purpose="a block") as grant:
+                grant.draw(CHECK, 2)
+                grant.draw(ANSWER, 2)
+                passed = int(rng.integers(0, n + 1))
+                os.write(out, f"{n} {passed}\n".encode())
+                grant.settle({CHECK: n, ANSWER: passed})
+        else:  # the wrong order, to see that the test would convict it
+            os.write(out, f"{n} {n}\n".encode())
+            mine.reserve({CHECK: n, ANSWER: n}, purpose="a block")
+
+
+def killed_at_random_instants(
+    store: DatabaseStore, log: Path, *, rounds: int, charge_first: bool = True
+) -> bool:
+    """After each kill: is no less on record than what left?"""
+    log.touch()
+    Ledger(Budget(epsilon=1e4, delta=1e-5), store=store, noise=FloatNoise())
+    rng = np.random.default_rng(11)
+    for _ in range(rounds):
+        before = log.stat().st_size
+        child = in_child(lambda: work(store, log, charge_first=charge_first))
+        while log.stat().st_size == before:  # however slow the machine: kill it while it works
+            assert os.waitpid(child, os.WNOHANG) == (0, 0)
+            time.sleep(0.001)
+        time.sleep(0.03 * rng.random())
+        os.kill(child, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        Ledger(Budget(epsilon=1e4, delta=1e-5), store=store, noise=FloatNoise())  # it adds up
+        if store.spent("default") < released_units(log):
+            return False
+    return True
+
+
+def test_a_process_killed_at_any_instant_never_leaves_less_on_record(database, tmp_path) -> None:
+    # A kill falls between any two steps: the work repeats every few milliseconds.
+    log = tmp_path / "released.log"
+    assert killed_at_random_instants(database, log, rounds=25)
+    assert released_units(log) > 0
+    unsettled = [entry for entry in database.entries("default") if not entry.settled]
+    assert unsettled  # some kill did fall between a charge and its settlement
+
+
+def test_the_same_kills_convict_a_ledger_that_draws_first(database, tmp_path) -> None:
+    # Chance to miss: each kill falls before the charge is written with probability about 1/2.
+    log = tmp_path / "released.log"
+    assert not killed_at_random_instants(database, log, rounds=25, charge_first=False)
+
+
+@pytest.mark.parametrize("n_processes", [2, 4])
+def test_processes_racing_for_one_budget_take_exactly_what_fits(
+    database, tmp_path, n_processes: int
+) -> None:
+    budget = Budget(epsilon=0.9, delta=1e-5)
+    fits = Ledger(budget, store=database, noise=FloatNoise()).affordable(ANSWER)
+    log = tmp_path / "released.log"
+
+    def race() -> None:
+        mine = Ledger(budget, store=copy.deepcopy(database), noise=FloatNoise())
+        out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        rng = np.random.default_rng(os.getpid())
+        while True:
+            try:
+                mine.release(ANSWER, [[190, 60]], purpose=str(os.getpid()))
+            except BudgetExceeded:
+                return
+            os.write(out, b"0 1\n")
+            time.sleep(0.01 * rng.random())  # or one of them would take it all
+
+    children = [in_child(race) for _ in range(n_processes)]
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+    assert 40 < fits < 60
+    assert len(log.read_text().splitlines()) == fits
+    assert database.spent("default") == released_units(log)
+    assert len({entry.purpose for entry in database.entries("default")}) > 1
+
+
+def test_processes_that_open_a_new_database_together_make_one_account(database) -> None:
+    def first() -> None:
+        mine = Ledger(BUDGET, store=database, noise=FloatNoise())
+        mine.reserve({ANSWER: 1}, purpose="x")
+
+    children = [in_child(first) for _ in range(4)]
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+    assert database.spent("default") == 4 * UNITS[ANSWER]
+
+
+def test_a_copy_of_a_shared_store_spends_from_the_same_account(database) -> None:
+    mine = Ledger(BUDGET, store=database, noise=FloatNoise())
+    for twin in (copy.deepcopy(mine), pickle.loads(pickle.dumps(mine))):
+        before = mine.spent
+        twin.reserve({ANSWER: 1}, purpose="x")
+        assert mine.spent > before
+
+
+# ---------------------------------------------------------------- when the database fails
+
+
+def test_a_database_that_goes_away_stops_the_release_before_the_draw(tmp_path, tripwire) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    drawn = []
+    store = DatabaseStore(folder / "ledger.db")
+    mine = Ledger(BUDGET, store=store, noise=tripwire(lambda: drawn.append(1)))
+    mine.release(ANSWER, [[3, 1]], purpose="x")
+    folder.rename(tmp_path / "elsewhere")
+    with pytest.raises(StoreUnavailable, match=r"could not be charged: unable to open.*No noise"):
+        mine.release(ANSWER, [[3, 1]], purpose="x")
+    assert drawn == [1]
+    (tmp_path / "elsewhere").rename(folder)
+    mine.release(ANSWER, [[3, 1]], purpose="x")
+    assert [entry.n_uses for entry in mine.entries] == [1, 1]
+
+
+def test_a_file_that_was_deleted_is_not_taken_for_an_empty_account(tmp_path) -> None:
+    store = DatabaseStore(tmp_path / "ledger.db")
+    mine = Ledger(BUDGET, store=store, noise=FloatNoise())
+    (tmp_path / "ledger.db").unlink()
+    with pytest.raises(StoreUnavailable, match="no such table"):
+        mine.reserve({ANSWER: 1}, purpose="x")
+    with pytest.raises(StoreUnavailable, match="could not be read"):
+        _ = mine.spent
+
+
+def test_a_crash_between_two_statements_leaves_the_account_as_it_was(database, monkeypatch) -> None:
+    mine = Ledger(BUDGET, store=database, noise=FloatNoise())
+
+    def fails(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    grant = mine.reserve({ANSWER: 5}, purpose="x")
+    before = mine.entries
+    with monkeypatch.context() as patch:
+        patch.setattr(database_module, "_add", fails)
+        with pytest.raises(KeyboardInterrupt):
+            grant.settle({})
+    assert mine.entries == before
+    assert mine.spent == 5 * ANSWER.mu_squared(FloatNoise())
+
+
+def test_an_account_that_was_changed_by_hand_is_not_opened(tmp_path) -> None:
+    path = tmp_path / "ledger.db"
+    mine = Ledger(BUDGET, store=DatabaseStore(path), noise=FloatNoise())
+    mine.reserve({ANSWER: 5}, purpose="x")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE evenhand_accounts SET spent_units = '0'")
+    db.close()
+    with pytest.raises(StoreUnavailable, match=r"Account 'default' in .* does not add up"):
+        Ledger(BUDGET, store=DatabaseStore(path), noise=FloatNoise())
+
+
+def test_sqlite_waits_its_turn_and_writes_through(tmp_path) -> None:
+    store = DatabaseStore(tmp_path / "ledger.db")
+    with store._transaction("read", write=True) as db:
+        assert db.exec_driver_sql("PRAGMA synchronous").scalar() == 3  # EXTRA
+        assert db.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
+        other = sqlite3.connect(tmp_path / "ledger.db", timeout=0, isolation_level=None)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()
+
+
+def test_postgresql_locks_the_accounts_row() -> None:
+    # Compiled only; with EVENHAND_TEST_POSTGRES the races above run on a real server.
+    seen = []
+
+    class Connection:
+        def scalar(self, query: sa.Select) -> None:
+            seen.append(query)
+
+        def execute(self, query: sa.Select) -> "Connection":
+            seen.append(query)
+            return self
+
+        def one(self) -> None:
+            return None
+
+    database_module._chain(Connection(), "a", lock=True)
+    assert str(seen[-1].compile(dialect=postgresql.dialect())).endswith("FOR UPDATE")
+
+
+@pytest.mark.parametrize("nowhere", [":memory:", "sqlite://", "sqlite:///:memory:", ""])
+def test_a_database_in_memory_is_refused(nowhere: str) -> None:
+    with pytest.raises(ValueError, match=r"would forget everything .* MemoryStore"):
+        DatabaseStore(nowhere)
+
+
+def test_other_databases_are_refused() -> None:
+    with pytest.raises(ValueError, match="must be SQLite or PostgreSQL, got 'mysql'"):
+        DatabaseStore("mysql://u:p@host/db")
+
+
+def test_a_path_stays_where_it_was_when_the_program_moves(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = DatabaseStore("ledger.db")
+    store.open(account())
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    store.charge("a", [charge(3)])
+    assert DatabaseStore(tmp_path / "ledger.db").spent("a") == 3
+    assert repr(store) == f"DatabaseStore('sqlite:///{tmp_path}/ledger.db')"
