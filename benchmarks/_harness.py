@@ -32,8 +32,12 @@ def run(
     repeats: int = 5,
     seed: int = 0,
     target: str = "",
+    also: Callable[[float], Mapping[str, object]] | None = None,
 ) -> dict[str, object]:
-    """Check the answer, time both versions in turn, print one JSON line; ``--save`` keeps it."""
+    """Check the answer, time both versions in turn, print one JSON line; ``--save`` keeps it.
+
+    ``also`` adds results of its own, given our best time in seconds.
+    """
     parser = argparse.ArgumentParser(description=name)
     parser.add_argument("--save", action="store_true", help="append the line to results.jsonl")
     arguments = parser.parse_args()
@@ -41,21 +45,34 @@ def run(
     both = [(seconds(ours), seconds(plain)) for _ in range(repeats)]
     ours_s, plain_s = ([round(pair[i], 6) for pair in both] for i in (0, 1))
     line: dict[str, object] = {
+        **heading(name, seed=seed, sizes=sizes),
+        "ours_s": ours_s,
+        "plain_s": plain_s,
+        "ratio": round(statistics.median(plain_s) / statistics.median(ours_s), 2),
+        "target": target,
+        **(also(min(ours_s)) if also else {}),
+    }
+    report(line, save=arguments.save)
+    return line
+
+
+def report(line: Mapping[str, object], *, save: bool) -> None:
+    """Print one JSON line, and keep it if asked to."""
+    print(json.dumps(line))
+    if save:
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def heading(name: str, *, seed: int, sizes: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields that say what was run, where, and at which commit."""
+    return {
         "name": name,
         "commit": _commit(),
         "seed": seed,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.python_version()}",
         "sizes": dict(sizes),
-        "ours_s": ours_s,
-        "plain_s": plain_s,
-        "ratio": round(statistics.median(plain_s) / statistics.median(ours_s), 2),
-        "target": target,
     }
-    print(json.dumps(line))
-    if arguments.save:
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-    return line
 
 
 def _commit() -> str:
