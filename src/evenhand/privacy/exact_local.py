@@ -225,7 +225,8 @@ def _divergence(log_p: FloatArray, log_p2: FloatArray, orders: FloatArray) -> Fl
     log_ratio[rows, top] = top_p - top_p2
 
     excess = np.exp(top_p)[:, np.newaxis] * np.expm1(
-        np.minimum(np.multiply.outer(log_ratio[rows, top], t), _SAFE)
+        # The top chance is at least 1/K: what is cut off here is summed in log space below.
+        np.minimum(np.multiply.outer(log_ratio[rows, top], t), 10.0 * _SAFE)
     )
     excess -= q[:, np.newaxis]
     for shift in range(1, log_p.shape[1]):

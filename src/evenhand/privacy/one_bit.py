@@ -91,22 +91,24 @@ def _divergence(margin: FloatArray, order: FloatArray, sigma: float) -> FloatArr
     """Return the divergence of the coins ``Phi((m + 1)/sigma)`` and ``Phi(m/sigma)``."""
     t = order - 1.0
     up, stay = (margin + 1.0) / sigma, margin / sigma
-    log_yes, log_no = log_ndtr(up), log_ndtr(-up)
-    yes, no = log_yes - log_ndtr(stay), log_no - log_ndtr(-stay)
-    excess = np.exp(log_yes) * _bend(t, yes) + np.exp(log_no) * _bend(t, no)
-    log_sum = np.logaddexp(log_yes + t * yes, log_no + t * no)
+    yes, no = log_ndtr(up), log_ndtr(-up)
+    yes2, no2 = log_ndtr(stay), log_ndtr(-stay)
+    log_sum = np.logaddexp(yes + t * (yes - yes2), no + t * (no - no2))
+    excess = _bend(t, yes, yes2) + _bend(t, no, no2)
     divergence: FloatArray = np.where(log_sum < 1.0, np.log1p(excess), log_sum) / t
     return divergence
 
 
-def _bend(t: FloatArray, r: FloatArray) -> FloatArray:
-    """Return ``expm1(t r) + t expm1(-r)``, at least 0.
+def _bend(t: FloatArray, log_p: FloatArray, log_p2: FloatArray) -> FloatArray:
+    """Return ``p (p/p')^t - p + t (p' - p)``, at least 0.
 
-    The second term has mean 0 over the coin (chances sum to 1) and removes what is linear in r; the
-    sum of the bends is ``sum of P^a P'^(1-a) - 1`` without cancellation.
+    The last term vanishes over both sides of the coin (chances sum to 1) and removes what is linear
+    in ``r = log(p/p')``: the two bends are ``sum of p^a p'^(1-a) - 1`` without cancellation.
     """
-    tr = np.minimum(t * r, 30.0)  # larger ones are summed in log space
-    series = sum((t**k + t * (-1) ** k) * r**k / math.factorial(k) for k in range(2, 8))
-    small = np.maximum(np.abs(tr), np.abs(r)) < 0.01
-    bend: FloatArray = np.where(small, series, np.expm1(tr) + t * np.expm1(-np.maximum(r, -30.0)))
+    r, p = log_p - log_p2, np.exp(log_p)
+    tr = t * r
+    # p (expm1(t r) + t expm1(-r)), from the second power on
+    series = p * sum((t**k + t * (-1) ** k) * r**k / math.factorial(k) for k in range(2, 8))
+    direct = np.exp(np.minimum(log_p + tr, 2.0)) - p + t * (np.exp(log_p2) - p)  # above 2: log_sum
+    bend: FloatArray = np.where(np.maximum(np.abs(tr), np.abs(r)) < 0.01, series, direct)
     return bend
