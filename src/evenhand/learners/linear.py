@@ -71,7 +71,8 @@ class StackedLogistic:
     C : float
         Inverse strength of the penalty, as in scikit-learn. Greater than 0.
     tolerance : float
-        A model is done when no entry of its gradient is larger.
+        A model is done when no entry of its gradient is larger, in units of the largest entry of
+        its column (at least 1).
 
     Notes
     -----
@@ -121,6 +122,8 @@ class StackedLogistic:
             else:
                 intercept[t, 0] = 1.0 if present[0] == 1 else -1.0
             done += 1
+        if progress is not None:
+            progress(done, len(rows))
         for shape in sorted(shapes):
             problems = shapes[shape]
             step = max(1, CHUNK_BYTES // _bytes(shape))
@@ -163,11 +166,6 @@ class StackedLogistic:
             design=design, weight=weight, target=target.astype(np.float64), penalty=penalty
         )
         solution = _minimise(stack, self.tolerance)
-        if not np.isfinite(solution).all():
-            raise ValueError(
-                "X is too large for a logistic regression in double precision: the solution is not "
-                "finite. Scale the columns with public statistics first."
-            )
         slopes = solution[:, :, :-1]
         if basis is not None:
             slopes = slopes @ basis.transpose(0, 2, 1)
@@ -217,14 +215,15 @@ class _Stack:
     weight: FloatArray  # (n_models, n_rows)
     target: FloatArray  # (n_models, n_rows, n_scores): 1 for the class of a row
     penalty: FloatArray  # (width,); 0 for the intercept
+    scale: FloatArray = field(init=False)  # (n_models, 1, width): the unit of each gradient entry
+
+    def __post_init__(self) -> None:
+        self.scale = np.maximum(1.0, np.abs(self.design).max(axis=1, keepdims=True))
 
     def keep(self, some: BoolArray) -> None:
         if not some.all():
-            self.design, self.weight, self.target = (
-                self.design[some],
-                self.weight[some],
-                self.target[some],
-            )
+            self.design, self.scale = self.design[some], self.scale[some]
+            self.weight, self.target = self.weight[some], self.target[some]
 
     def loss(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Objective (n_models,) and probabilities (n_models, n_rows, n_scores)."""
@@ -308,10 +307,11 @@ def _minimise(stack: _Stack, tolerance: float) -> FloatArray:
     value, probability = stack.loss(theta)
     for _ in range(MAX_STEPS):
         gradient = stack.gradient(theta, probability)
-        moving = np.abs(gradient).max(axis=(1, 2)) > tolerance
+        # ~(<=), not >: what is not a number has not converged.
+        moving = ~(np.abs(gradient / stack.scale).max(axis=(1, 2)) <= tolerance)
         solution[at] = theta
         if not moving.any():
-            break
+            return solution
         stack.keep(moving)
         at, theta, value, probability, gradient = (
             each[moving] for each in (at, theta, value, probability, gradient)
@@ -319,8 +319,11 @@ def _minimise(stack: _Stack, tolerance: float) -> FloatArray:
         solve = stack.solve if n_scores == 1 else stack.solve_cg
         direction = solve(gradient, probability)
         theta, value, probability = _descend(stack, theta, value, gradient, direction)
-        solution[at] = theta
-    return solution
+    raise ValueError(
+        f"The logistic regression of {len(at)} partition(s) did not converge in {MAX_STEPS} Newton "
+        "steps: the columns of X have too different sizes, or C is too large. Scale the columns "
+        "with public statistics, or lower C."
+    )
 
 
 def _descend(

@@ -129,6 +129,8 @@ class StackedMLP:
             if len(present) > 1:
                 shapes[self._batches(len(own))].append(t)
         done = len(rows) - sum(map(len, shapes.values()))
+        if progress is not None:
+            progress(done, len(rows))
         with _one_thread(), torch.no_grad():
             for shape in sorted(shapes):
                 for start in range(0, len(shapes[shape]), CHUNK_MODELS):

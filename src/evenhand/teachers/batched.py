@@ -37,7 +37,7 @@ class LogisticTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         Inverse strength of the penalty, as in scikit-learn. The default is weak on purpose: the
         vote averages the variance of the teachers away, their bias stays.
     tolerance : float
-        A teacher is done when no entry of its gradient is larger.
+        A teacher is done when no entry of its gradient is larger, in units of its column.
 
     Notes
     -----

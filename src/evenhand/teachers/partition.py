@@ -213,7 +213,8 @@ def _ids(units: ArrayLike) -> Array:
             f"units must be one-dimensional, got shape {array.shape}. "
             "Join several columns into one id first."
         )
-    missing = np.flatnonzero(np.asarray(pd.isna(array)) | (array == ""))
+    gone = np.asarray(pd.isna(array))
+    missing = np.flatnonzero(gone | (np.where(gone, "", array) == ""))
     if missing.size:
         first = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
         raise ValueError(

@@ -1,0 +1,69 @@
+"""Every kind of teachers meets the published contracts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from evenhand.teachers import LogisticTeachers, MLPTeachers, OutsideVotes, SklearnTeachers
+from evenhand.testing.teachers import (
+    N_QUERIES,
+    N_TEACHERS,
+    TeachersContract,
+    TrainedTeachersContract,
+)
+
+
+class TestLogisticTeachers(TrainedTeachersContract):
+    def teachers(self) -> LogisticTeachers:
+        return LogisticTeachers()
+
+
+class TestLogisticTeachersOfTwoClasses(TrainedTeachersContract):
+    n_classes = 2
+
+    def teachers(self) -> LogisticTeachers:
+        return LogisticTeachers(C=1.0)
+
+
+@pytest.mark.torch
+class TestMLPTeachers(TrainedTeachersContract):
+    def teachers(self) -> MLPTeachers:
+        pytest.importorskip("torch", reason="needs the extra torch")
+        return MLPTeachers(hidden=(16,), epochs=5, batch_size=8, learning_rate=0.02)
+
+
+@pytest.mark.torch
+class TestDeepMLPTeachersOfTwoClasses(TrainedTeachersContract):
+    n_classes = 2
+
+    def teachers(self) -> MLPTeachers:
+        pytest.importorskip("torch", reason="needs the extra torch")
+        return MLPTeachers(hidden=(9, 7), epochs=6, batch_size=10, learning_rate=0.02)
+
+
+class TestRandomisedTrees(TrainedTeachersContract):
+    def teachers(self) -> SklearnTeachers:
+        return SklearnTeachers(DecisionTreeClassifier(max_features=3, splitter="random"))
+
+
+class TestPipelines(TrainedTeachersContract):
+    def teachers(self) -> SklearnTeachers:
+        return SklearnTeachers(make_pipeline(StandardScaler(), KNeighborsClassifier(3)))
+
+
+class TestSklearnDefault(TrainedTeachersContract):
+    n_classes = 2
+
+    def teachers(self) -> SklearnTeachers:
+        return SklearnTeachers()
+
+
+class TestOutsideVotes(TeachersContract):
+    def teachers(self) -> OutsideVotes:
+        rng = np.random.default_rng(0)
+        return OutsideVotes(rng.integers(self.n_classes, size=(N_TEACHERS, N_QUERIES)))
