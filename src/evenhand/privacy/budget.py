@@ -24,7 +24,7 @@ class Budget:
     Notes
     -----
     Inside the package the currency is ``mu_squared``: Gaussian mechanisms add theirs up exactly
-    (Dong, Roth and Su 2022, Corollary 2), and ``mu`` is the largest one whose curve passes
+    (Dong, Roth and Su 2019, Corollary 3.3), and ``mu`` is the largest one whose curve passes
     through (epsilon, delta).
 
     Examples

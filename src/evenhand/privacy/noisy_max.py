@@ -34,7 +34,7 @@ class GNMax:
         so one teacher moves its vote.
     Sensitivity : one count falls by 1 and one rises by 1, hence L2 sensitivity sqrt(2).
     Cost : two counts that move by 1, hence ``mu**2 = 2 / sigma**2`` per query under Gaussian
-        noise (Dong, Roth and Su 2022, Theorem 1), the same to many digits under discrete noise;
+        noise (Dong, Roth and Su 2019, Theorem 2.7), and a little more under discrete noise;
         ``rdp(alpha) = alpha / sigma**2`` (Papernot et al. 2018, Proposition 8).
 
     Notes
@@ -88,7 +88,7 @@ class LNMax:
     -------
     Neighbors : as for ``GNMax``.
     Sensitivity : one count falls by 1 and one rises by 1, hence L1 sensitivity 2.
-    Cost : each query is (2 / scale, 0)-differentially private (Papernot et al. 2017, Section 3.1).
+    Cost : each query is (2 / scale, 0)-differentially private (Papernot et al. 2017, Section 3).
         The ledger charges the smallest ``mu`` that covers one count, twice.
 
     Examples
@@ -146,7 +146,7 @@ class NoisyThreshold:
     Sensitivity : when one teacher moves its vote, the largest count moves by at most 1; so does
         the largest over any set of classes fixed without looking at the votes.
     Cost : ``mu**2 = 1 / sigma**2`` per query under Gaussian noise;
-        ``rdp(alpha) = alpha / (2 * sigma**2)`` (Papernot et al. 2018, Proposition 9).
+        ``rdp(alpha) = alpha / (2 * sigma**2)`` (Mironov 2017, Proposition 7).
 
     Examples
     --------
