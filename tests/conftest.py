@@ -26,17 +26,26 @@ LOADERS: dict[str, Callable[..., datasets.Dataset]] = {
 load = functools.cache(lambda name, **options: LOADERS[name](**options))
 
 
+@functools.cache
+def missing(name: str) -> str:
+    """Why a data set cannot be had, once per process; empty where it can."""
+    try:
+        load(name)
+    except datasets.DataNotAvailable as error:
+        return str(error)
+    return ""
+
+
 @pytest.fixture
 def real_data() -> Callable[..., datasets.Dataset]:
-    """Return ``real_data("adult")``: the data set, or a skip where it is not on this machine.
+    """Return ``real_data("adult")``: the data set through its loader, or a skip that says why.
 
-    Nothing is fetched here. Mark the tests that use it with ``pytest.mark.data``.
+    Mark the tests that use it with ``pytest.mark.data``.
     """
 
     def get(name: str, **options: object) -> datasets.Dataset:
-        info = next(info for info in datasets.available() if info.name == name)
-        if info.folder is None:
-            pytest.skip(f"no {name}: set EVENHAND_DATA, or run: evenhand datasets fetch {name}")
+        if why := missing(name):
+            pytest.skip(why)
         return load(name, **options)
 
     return get
