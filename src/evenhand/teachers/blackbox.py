@@ -117,14 +117,14 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
             numbers = votes.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                f"source must hold class codes, got {votes.flat[0]!r}. "
+                f"source must hold class codes, got {_plain(votes.flat[0])!r}. "
                 "Name the classes in the order of their codes: OutsideVotes(source, classes=[...])."
             ) from None
         wrong = np.argwhere((numbers < 0) | (numbers >= n_classes) | (numbers != numbers.round()))
         if len(wrong):
             teacher, query = wrong[0]
             raise ValueError(
-                f"source must hold class codes 0 to {n_classes - 1}, got {votes[teacher, query]!r} "
+                f"source must hold class codes 0 to {n_classes - 1}, got {_plain(votes[teacher, query])!r} "
                 f"from teacher {teacher} on query {query}."
             )
         return numbers.astype(np.int64)
@@ -141,12 +141,17 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
         unknown = np.argwhere(codes < 0)
         if len(unknown):
             teacher, query = unknown[0]
-            name = votes[teacher, query]
+            name = _plain(votes[teacher, query])
             raise ValueError(
                 f"source must hold the classes {', '.join(map(repr, names))}, got {name!r} from "
                 f"teacher {teacher} on query {query}.{_checks.did_you_mean(name, names)}"
             )
         return codes
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python value that a reader knows."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _read(source: Any) -> Array:
@@ -166,18 +171,17 @@ def _read(source: Any) -> Array:
             return pd.read_parquet(path).to_numpy()
     try:
         held = np.load(path, allow_pickle=False)
+        if isinstance(held, np.ndarray):
+            return held
+        with held:
+            if len(held.files) == 1:
+                return np.asarray(held[held.files[0]])
     except ValueError as error:
         raise ValueError(
             f"{path} is not a plain array of votes: {error} Save numbers or fixed-width strings "
             "with numpy.save; pickled objects are not read, because reading them runs code."
         ) from error
-    if isinstance(held, np.ndarray):
-        return held
-    with held:
-        if len(held.files) != 1:
-            raise ValueError(
-                f"{path} must hold one array, got {len(held.files)}: {', '.join(held.files)}. "
-                "Save the votes alone."
-            )
-        votes: Array = held[held.files[0]]
-        return votes
+    raise ValueError(
+        f"{path} must hold one array, got {len(held.files)}: {', '.join(held.files)}. "
+        "Save the votes alone."
+    )

@@ -147,10 +147,19 @@ def _vote_some(members: Sequence[Any], X: FloatArray, n_classes: int) -> IntArra
     votes = np.empty((len(members), len(X)), dtype=np.int64)
     with threadpool_limits(limits=1):
         for i, member in enumerate(members):
-            votes[i] = member if isinstance(member, int) else member.predict(X)
+            if isinstance(member, int):
+                votes[i] = member
+                continue
+            said = np.asarray(member.predict(X))
+            if not np.issubdtype(said.dtype, np.integer):
+                raise ValueError(
+                    f"estimator must predict class codes, got dtype {said.dtype}. "
+                    "Is it a regressor?"
+                )
+            votes[i] = said
     if votes.size and not (votes.min() >= 0 and votes.max() < n_classes):
         raise ValueError(
             f"estimator must predict the class codes it was fitted on, 0 to {n_classes - 1}, "
-            f"got {votes.min()} to {votes.max()}. Is it a regressor?"
+            f"got {votes.min()} to {votes.max()}."
         )
     return votes
