@@ -28,6 +28,9 @@ _CHANGE: Final = {
     "change one group label": "the group label of one {unit} is one or another; "
     "nothing else about the {unit} is protected",
 }
+_SEVERAL: Final = (
+    " Somebody with several records is protected for each of them by itself, not for all together."
+)
 
 
 def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
@@ -37,15 +40,15 @@ def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
     return (
         (
             "What is compared",
-            f"Two runs of the same training on private data that differ in one respect: {change}. "
-            f"In the terms of the claim, the unit is “{unit}” and neighbors are “"
-            f"{guarantee.neighbors}”.",
+            f"Two runs of the same training that differ in one respect: {change}. In the terms of "
+            f"the claim the unit is “{unit}”, and neighbors are “{guarantee.neighbors}”."
+            + (_SEVERAL if unit == "record" else ""),
         ),
         (
             f"Epsilon = {guarantee.epsilon:g}",
             f"Whatever somebody concludes from the model, the change of one {unit} makes that "
-            f"conclusion at most {factor(guarantee.epsilon)} times as likely (e to the power of "
-            f"epsilon). Zero would mean that the change makes no difference at all.",
+            f"conclusion at most {factor(guarantee.epsilon)} times as likely, or as unlikely (e "
+            f"to the power of epsilon). Zero would mean that the change makes no difference.",
         ),
         (f"Delta = {guarantee.delta:g}", _delta(guarantee.delta)),
         ("What an attacker gains", _attacker(guarantee)),

@@ -32,7 +32,8 @@ class Disparity:
     n_outside : int
         Events after which the gap was above the margin, decided in fractions.
     joined : tuple of (str, int)
-        Each group that has answers, and how many answers had been given with its first one.
+        Each group that has answers, and how many answers had been given after the event that
+        brought its first.
 
     Privacy
     -------
@@ -62,7 +63,11 @@ class Disparity:
             table = Tally.of(z[upto], k[upto], len(groups), answers.n_classes)
             n_outside += not notion.holds(table.counts)
         firsts = [(group, np.flatnonzero(z == code)) for code, group in enumerate(groups)]
-        joined = [(group, int(rows[0]) + 1) for group, rows in firsts if len(rows)]
+        joined = [
+            (group, int(ends[np.searchsorted(ends, rows[0], side="right")]))
+            for group, rows in firsts
+            if len(rows)
+        ]
         return cls(
             notion=notion,
             rule=rule,

@@ -21,22 +21,24 @@ from evenhand.voting import Reason
 # Okabe and Ito 2008, without the yellow, which is too pale for thin marks on white.
 PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#5B4B8A")
 INK, SOFT, GRID, MARGIN = "#1f2933", "#52606d", "#e4e7eb", "#B3261E"
-NOT_USED: Final = "#eef1f4"
+NOT_USED, HATCH = "#eef1f4", "#52606d"
 FONT: Final = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
 )
 REFUSED: Final = {
-    Reason.NO_CONSENSUS: ("#8a94a0", "/"),
-    Reason.OUTSIDE_MARGIN: ("#6b7580", "x"),
-    Reason.WITHHELD: ("#a9b2bc", "\\"),
-    Reason.NO_CLASS_ADMISSIBLE: ("#c3cad1", "."),
+    Reason.NO_CONSENSUS: ("#dfe4e9", "/"),
+    Reason.OUTSIDE_MARGIN: ("#c9d0d7", "x"),
+    Reason.WITHHELD: ("#dfe4e9", "\\"),
+    Reason.NO_CLASS_ADMISSIBLE: ("#eef1f4", "."),
     Reason.NOT_ASKED: (NOT_USED, ""),
 }
 """Colour and pattern of each reason: greys, told apart by the pattern, also in print."""
 
+LEGEND_LINE: Final = 20  # pixels
 MOST_POINTS: Final = 1500
+MOST_JOINED: Final = 5  # groups up to which it is written when each got its first answers
 LONGEST_LABEL: Final = 26
-WIDEST_BAR: Final = 0.07  # share of the axis that a number needs, to be written into a bar
+WIDEST_BAR: Final = 0.06  # share of the axis that a number needs, to be written into a bar
 
 
 def label(name: str, longest: int = LONGEST_LABEL) -> str:
@@ -73,7 +75,7 @@ def spending(books: Spending) -> go.Figure:
     for name, share, colour, n_uses in parts:
         _segment(figure, label(name, 70), [share], [0], colour, hover=[f"{n_uses:,} uses"])
     _segment(figure, "not spent", [max(0.0, 1 - books.share)], [0], NOT_USED, hover=[""])
-    _style(figure, height=150, legend=True)
+    _style(figure, height=150 + LEGEND_LINE * (len(parts) // 2), legend=True)
     _share_axis(figure, "share of the privacy budget (mu²), in percent")
     figure.update_yaxes(visible=False)
     return figure
@@ -94,8 +96,10 @@ def outcomes(table: Outcomes) -> go.Figure:
         _segment(
             figure, SHORT[reason], n / sizes, rows, colour, shape=shape, hover=_rows_in_words(n)
         )
-    _style(figure, height=130 + 46 * len(rows), legend=True)
-    _share_axis(figure, "share of the group’s public rows, in percent")
+    entries = len(table.classes) + len(table.reasons)
+    _style(figure, height=120 + 46 * len(rows) + LEGEND_LINE * (entries // 3), legend=True)
+    whose = "the group’s public rows" if table.by_group else "all public rows"
+    _share_axis(figure, f"share of {whose}, in percent")
     figure.update_yaxes(**_ticks(table.groups, table.sizes.tolist()))
     return figure
 
@@ -109,7 +113,7 @@ def disparity(trace: Disparity) -> go.Figure:
             x=x.tolist(),
             y=y.tolist(),
             mode="lines",
-            line={"color": PALETTE[0], "width": 1.6, "shape": "hv"},
+            line={"color": PALETTE[0], "width": 1.3, "shape": "hv"},
             hovertemplate="after %{x:,} answers: %{y:.4f}<extra></extra>",
             showlegend=False,
         )
@@ -126,19 +130,21 @@ def disparity(trace: Disparity) -> go.Figure:
         showarrow=False,
         font={"color": MARGIN, "size": 13},
     )
-    for group, at in trace.joined[1:5] if len(trace.joined) <= 5 else ():
+    late = trace.joined[1:] if len(trace.joined) <= MOST_JOINED else ()
+    for line, (group, at) in enumerate(reversed(late)):
         figure.add_vline(x=at, line={"color": SOFT, "width": 1, "dash": "dot"})
         figure.add_annotation(
             x=at,
-            y=0.02,
+            y=1,
             yref="paper",
             yanchor="bottom",
-            xanchor="left",
-            text=f"first answer to {label(group)}",
+            yshift=17 * line,
+            xanchor="left" if at < 0.6 * trace.n_given[-1] else "right",
+            text=f"first answers to {label(group)}",
             showarrow=False,
             font={"color": SOFT, "size": 12},
         )
-    _style(figure, height=330, legend=False)
+    _style(figure, height=330 + 17 * len(late), legend=False, above=17 * len(late))
     figure.update_xaxes(
         title_text="answers given so far", range=[0, int(x[-1]) if len(x) else 1], tickformat=",d"
     )
@@ -219,9 +225,10 @@ def by_group(measured: Measured) -> go.Figure:
         _dots(figure, estimates, rows, PALETTE[0 if overall is None else 5], **place)
         if overall is not None:
             figure.add_vline(x=overall, line={"color": SOFT, "width": 1, "dash": "dot"}, **place)
-        high = max([e.high for e in estimates if known(e)] + [0.05])
-        figure.update_xaxes(range=[0, min(1.02, high * 1.1)], tickformat=".0%", **place)
         figure.update_yaxes(**_ticks(measured.groups, measured.sizes), **place)
+    # One scale for all panels, so that distances may be compared across them.
+    high = max([e.high for _, estimates, _ in panels for e in estimates if known(e)] + [0.05])
+    figure.update_xaxes(range=[0, min(1.02, high * 1.06)], tickformat=".0%")
     _style(figure, height=40 + lines * tall, legend=False)
     figure.update_annotations(font={"size": 14, "color": INK})
     return figure
@@ -258,7 +265,13 @@ def _segment(
         marker={
             "color": colour,
             "line": {"color": "white", "width": 1},
-            "pattern": {"shape": shape, "fgcolor": "white", "fgopacity": 0.75, "size": 6},
+            "pattern": {
+                "shape": shape,
+                "fillmode": "overlay",
+                "fgcolor": HATCH,
+                "size": 8,
+                "solidity": 0.12,
+            },
         },
         text=[f"{share:.1%}" if share >= WIDEST_BAR else "" for share in values],
         textposition="inside",
@@ -314,7 +327,7 @@ def _rows_in_words(n: IntArray) -> list[str]:
     return [f"({int(count):,} rows)" for count in n]
 
 
-def _style(figure: go.Figure, *, height: int, legend: bool) -> None:
+def _style(figure: go.Figure, *, height: int, legend: bool, above: int = 0) -> None:
     figure.update_layout(
         template="none",
         height=height,
@@ -323,7 +336,7 @@ def _style(figure: go.Figure, *, height: int, legend: bool) -> None:
         font={"family": FONT, "size": 14, "color": INK},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        margin={"l": 20, "r": 28, "t": 30 + above, "b": 8},
         dragmode=False,
         hoverlabel={"font": {"family": FONT, "size": 13}},
         showlegend=legend,
@@ -348,7 +361,8 @@ def _style(figure: go.Figure, *, height: int, legend: bool) -> None:
         linecolor=SOFT,
         ticks="outside",
         tickcolor=SOFT,
-        title_standoff=8,
+        title={"standoff": 8, "font": {"size": 13, "color": SOFT}},
+        tickfont={"size": 13},
     )
     figure.update_yaxes(
         automargin=True,
@@ -356,6 +370,8 @@ def _style(figure: go.Figure, *, height: int, legend: bool) -> None:
         gridcolor=GRID,
         zeroline=False,
         showline=False,
+        title={"standoff": 8, "font": {"size": 13, "color": SOFT}},
+        tickfont={"size": 13},
     )
 
 

@@ -69,21 +69,23 @@ def what_was_spent(report: ModelReport) -> str:
             charge.purpose,
             f"{charge.words}: {charge.mechanism}" if charge.words else charge.mechanism,
             f"{charge.n_uses:,}",
-            f"{charge.mu_squared:.4g}",
+            f"{charge.mu_squared:.6f}",
             f"{charge.share:.1%}",
         )
         for charge in books.charges
     ]
-    rows.append(("Not spent", "", "", f"{_left(report):.4g}", f"{max(0.0, 1 - books.share):.1%}"))
-    rows.append(("Budget", "", "", f"{books.mu_squared_budget:.4g}", "100.0%"))
+    rows.append(("Not spent", "", "", f"{_left(report):.6f}", f"{max(0.0, 1 - books.share):.1%}"))
+    rows.append(("Budget", "", "", f"{books.mu_squared_budget:.6f}", "100.0%"))
     return (
         "<p>Privacy loss is counted in mu², the square of the Gaussian differential privacy "
-        "parameter: the costs of single uses add up without loss, and no use was allowed that "
-        "would have passed the budget. The price of a use is fixed in advance and is the same "
-        "whatever the votes were.</p>"
+        "parameter, because in this unit the costs of single uses simply add up. "
+        f"The budget, epsilon = {report.guarantee.epsilon:g} at delta = "
+        f"{report.guarantee.delta:g}, affords mu² = {books.mu_squared_budget:.6f}. The price of a "
+        "use is fixed in advance and the same whatever the votes are, and a use that would have "
+        "passed the budget was not made.</p>"
         + _figure(
             "spent",
-            "What was spent on what",
+            "Share of the budget by mechanism",
             "The whole bar is the privacy budget.",
             figures.spending(books),
         )
@@ -141,7 +143,7 @@ def outcomes(report: ModelReport) -> str:
         )
         for i, group in enumerate(counted.groups)
     ]
-    why = items(f"{SHORT[r]}: {r.words.partition(': ')[2]}" for r in counted.reasons)
+    why = pairs((_capital(SHORT[r]), _capital(r.words.partition(": ")[2])) for r in counted.reasons)
     return (
         f'<p class="cover covered">{text(claim.COVERED)}</p>'
         f"<p>The teachers were asked about {answers.n_asked:,} of {len(answers):,} public rows and "
@@ -189,7 +191,7 @@ def disparity(report: ModelReport) -> str:
         "Answers that were given together count as one step.</p>"
         + _figure(
             "disparity",
-            "Disparity of the answered set over time",
+            "Largest gap after each answer",
             "Within the margin means at or below the dashed line.",
             figures.disparity(trace),
         )
@@ -233,8 +235,8 @@ def _glance(report: ModelReport) -> str:
         tiles.append(
             (
                 "Privacy",
-                f"ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}",
-                f"for each {guarantee.unit}; {guarantee.neighbors}",
+                f"ε = {guarantee.epsilon:g}",
+                f"at δ = {guarantee.delta:g}, for each {guarantee.unit} ({guarantee.neighbors})",
             )
         )
     else:
@@ -268,7 +270,7 @@ def _glance(report: ModelReport) -> str:
             )
         )
     inside = "".join(
-        f'<div><dt>{text(name)}</dt><dd><span class="figure">{text(value)}</span><br>'
+        f'<div><dt>{text(name)}</dt><dd><span class="figure">{text(value)}</span>'
         f'<span class="note">{text(note)}</span></dd></div>'
         for name, value, note in tiles
     )
@@ -295,14 +297,13 @@ def _figure(name: str, title: str, about: str, figure: Any, numbers: str = "") -
 def _group_table(found: Measured) -> str:
     rows = []
     for i, group in enumerate(found.groups):
-        row = [group, f"{found.sizes[i]:,}"]
-        for estimate in (*found.errors[i : i + 1], *found.rates[i]):
-            row += _cells(estimate)
-        rows.append(row)
-    measures = ["Error"] if found.errors else []
-    measures += [f"Predicted {name}" for name in found.classes]
-    head_row = ["Group", "Test rows", *(w for m in measures for w in (m, "Interval"))]
-    return table("Test rows per group", head_row, rows, len(head_row) - 1)
+        estimates = [("wrong predictions", e) for e in found.errors[i : i + 1]]
+        named = zip(found.classes, found.rates[i], strict=True)
+        estimates += [(f"predicted {name}", e) for name, e in named]
+        rows += [(group, name, f"{e.n:,}", *_cells(e)) for name, e in estimates]
+    return table(
+        "Test rows per group", ("Group", "Share of", "Test rows", "Value", "Interval"), rows, 3
+    )
 
 
 def _cells(estimate: Estimate) -> tuple[str, str]:
