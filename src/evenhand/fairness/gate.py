@@ -248,9 +248,11 @@ class DemographicParityGate:
                 gate._record(group, label, times)
         gate._held = held
         for group in state["active"]:
-            if not any(counts[_checks.at_least("active", group, 0)]) or gate._active[group]:
+            known = _checks.at_least("active", group, 0) < len(counts)
+            if not known or gate._active[group] or not any(counts[group]):
                 raise ValueError(
-                    f"Group {group} is listed as active, but twice or without answers."
+                    f"A gate's active lists group {group}, which is unknown, listed twice, or has "
+                    "no given answers."
                 )
             gate._activate(group)
         gate._first_held = [(group, label) for group, label in state["first_held"]]

@@ -123,6 +123,7 @@ def estimate_rate(
     successes: int, trials: int, *, name: str, definition: str, level: float
 ) -> Estimate:
     """One binomial rate with its exact interval."""
+    _checks.open_unit("level", level)
     low, high = clopper_pearson([successes], [trials], error=1 - level)
     return Estimate(
         name=name,
