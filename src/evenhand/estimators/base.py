@@ -1,47 +1,35 @@
-"""What every teacher-ensemble classifier does alike: read, teach, conclude, predict, save."""
+"""The steps of fit that every teacher-ensemble classifier takes: read, deal, teach, conclude."""
 
 from __future__ import annotations
 
 import copy
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self, TypeAlias
-
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators import persistence
-from evenhand.estimators.inputs import FitInputs, checked_features, read_fit_inputs
+from evenhand.estimators.fitted import PrivateClassifier
+from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.estimators.plan import default_mechanism, require_one_answer
 from evenhand.privacy import (
     Budget,
     DiscreteNoise,
     Guarantee,
     Ledger,
-    Noise,
-    SeededNoise,
     delta_warning,
 )
 from evenhand.students import fit_student
 from evenhand.teachers import LogisticTeachers, Partition, Teachers, by_position, by_unit
-from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+from evenhand.typing import ArrayLike, FloatArray, RandomState
 from evenhand.voting import Answers, Mechanism, Votes
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""
 
 
-def _student_has(name: str) -> Callable[[Any], bool]:
-    return lambda self: hasattr(self.student_, name)
-
-
-class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+class TeacherEnsembleClassifier(PrivateClassifier):
     """Base of the classifiers that learn from teachers; use one of its subclasses."""
 
     budget: Budget | None
@@ -53,10 +41,7 @@ class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     classes: ArrayLike | None
     public_fraction: float | None
     unit: str
-    noise: Noise | None
     random_state: RandomState
-
-    # -- the steps of fit, in order -------------------------------------------------------------
 
     def _read(
         self,
@@ -197,7 +182,7 @@ class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         else:
             # The number of units is private here: it may warn the curator, not enter the claim.
             warning = ""
-            if to_curator := delta_warning(budget.delta, len(np.unique(data.units))):
+            if to_curator := delta_warning(budget.delta, data.n_units):
                 warnings.warn(to_curator, stacklevel=4)
         test_mode = not ledger.noise.protects
         return Guarantee(
@@ -214,57 +199,6 @@ class TeacherEnsembleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             mu_squared=None if test_mode else budget.mu_squared,
             reason="the noise came from a seed and can be removed" if test_mode else "",
         )
-
-    # -- the fitted model -------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> Array:
-        """Predict class labels with the student; no group is needed.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like, shape (n, n_columns)
-            The columns seen in ``fit``. Missing values and categories never seen are allowed.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-
-        Privacy
-        -------
-        Free: the student was made from released answers and public rows (post-processing).
-        """
-        encoded = self._encode(X)
-        labels: Array = self.classes_[self.student_.predict(encoded).astype(np.int64)]
-        return labels
-
-    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Predict class probabilities with the student, shape (n, n_classes).
-
-        A class that no answer carried has probability 0.
-        """
-        encoded = self._encode(X)
-        out = np.zeros((len(encoded), len(self.classes_)))
-        out[:, self.student_.classes_.astype(np.int64)] = self.student_.predict_proba(encoded)
-        return out
-
-    def save(self, path: str | Path) -> Path:
-        """Write the model to a new folder without pickle; see :func:`evenhand.load`."""
-        check_is_fitted(self, "student_")
-        return persistence.save(self, Path(path))
-
-    def _encode(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "student_")
-        encoded: FloatArray = self.encoder_.transform(checked_features(self, X, reset=False))
-        return encoded
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.non_deterministic = not isinstance(self.noise, SeededNoise)
-        return tags
 
 
 def _stage(progress: Progress, name: str) -> Callable[[int, int], None]:

@@ -55,6 +55,11 @@ class FitInputs:
         return len(self.y_private)
 
     @property
+    def n_units(self) -> int:
+        """Number of units that hold the private rows; each row is one where no ids were given."""
+        return self.n_private if self.units is None else len(np.unique(self.units))
+
+    @property
     def n_public(self) -> int:
         """Number of public rows."""
         return len(self.X_public)

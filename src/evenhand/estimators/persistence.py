@@ -94,7 +94,8 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
     if head["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(head["feature_names_in"], dtype=object)
     model.encoder_ = PublicEncoder.from_dict(head["encoder"])
-    model.answers_ = _load_answers(path / ANSWERS, head["answers"])
+    if head["answers"] is not None:
+        model.answers_ = _load_answers(path / ANSWERS, head["answers"])
     model.student_ = (
         _load_linear(path / LINEAR)
         if (path / LINEAR).exists()
@@ -105,7 +106,7 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
 
 def _write(model: Any, folder: Path) -> None:
     names = getattr(model, "feature_names_in_", None)
-    answers: Answers = model.answers_
+    answers: Answers | None = getattr(model, "answers_", None)
     head = {
         "format": FORMAT,
         "evenhand": __version__,
@@ -116,11 +117,7 @@ def _write(model: Any, folder: Path) -> None:
         "feature_names_in": None if names is None else [str(name) for name in names],
         "mechanism": repr(getattr(model, "mechanism_", None)),
         "encoder": model.encoder_.to_dict(),
-        "answers": {
-            "n_checks": answers.n_checks,
-            "n_draws": answers.n_draws,
-            "n_classes": answers.n_classes,
-        },
+        "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
     _write_json(folder / MODEL, head)
     _write_json(
@@ -131,11 +128,6 @@ def _write(model: Any, folder: Path) -> None:
             "ledger": model.ledger_.to_dict(),
         },
     )
-    arrays = {"labels": answers.labels, "reasons": answers.reasons}
-    arrays |= {"order": answers.order, "events": answers.events}
-    if answers.groups is not None:
-        arrays["groups"] = answers.groups
-    save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / ANSWERS)
     _dump_skops(model.get_params(deep=False), folder / SETTINGS)
     if type(model.student_) is LogisticRegression:
         _save_linear(model.student_, folder / LINEAR)
@@ -178,6 +170,20 @@ def _load_linear(file: Path) -> LogisticRegression:
     student.classes_ = arrays["classes"]
     student.n_features_in_ = int(student.coef_.shape[1])
     return student
+
+
+def _save_answers(answers: Answers, file: Path) -> dict[str, int]:
+    """Write the arrays, and return the rest for the head."""
+    arrays = {"labels": answers.labels, "reasons": answers.reasons}
+    arrays |= {"order": answers.order, "events": answers.events}
+    if answers.groups is not None:
+        arrays["groups"] = answers.groups
+    save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, file)
+    return {
+        "n_checks": answers.n_checks,
+        "n_draws": answers.n_draws,
+        "n_classes": answers.n_classes,
+    }
 
 
 def _load_answers(file: Path, head: Mapping[str, int]) -> Answers:

@@ -1,0 +1,90 @@
+"""What a fitted private classifier can do, however it was trained: predict, and be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand.datasets import PublicEncoder
+from evenhand.estimators import persistence
+from evenhand.estimators.inputs import checked_features
+from evenhand.privacy import Guarantee, Noise, SeededNoise
+from evenhand.typing import Array, FloatArray
+
+
+def _student_has(name: str) -> Callable[[Any], bool]:
+    return lambda self: hasattr(self.student_, name)
+
+
+class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+    """Base of all classifiers with a guarantee; ``fit`` of a subclass sets the attributes below.
+
+    Attributes
+    ----------
+    student_ : classifier on class codes
+        The model that leaves; it reads encoded rows.
+    encoder_ : PublicEncoder
+    classes_ : ndarray, shape (n_classes,)
+    guarantee_ : Guarantee
+    """
+
+    noise: Noise | None
+    student_: Any
+    encoder_: PublicEncoder
+    classes_: Array
+    guarantee_: Guarantee
+
+    def predict(self, X: Any) -> Array:
+        """Predict class labels with the student; no group is needed.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+            The columns seen in ``fit``. Missing values and categories never seen are allowed.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+
+        Privacy
+        -------
+        Free: the student was made from released answers and public rows (post-processing).
+        """
+        encoded = self._encode(X)
+        labels: Array = self.classes_[self.student_.predict(encoded).astype(np.int64)]
+        return labels
+
+    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Predict class probabilities with the student, shape (n, n_classes).
+
+        A class that no answer carried has probability 0.
+        """
+        encoded = self._encode(X)
+        out = np.zeros((len(encoded), len(self.classes_)))
+        out[:, self.student_.classes_.astype(np.int64)] = self.student_.predict_proba(encoded)
+        return out
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model to a new folder without pickle; see :func:`evenhand.load`."""
+        check_is_fitted(self, "student_")
+        return persistence.save(self, Path(path))
+
+    def _encode(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "student_")
+        encoded: FloatArray = self.encoder_.transform(checked_features(self, X, reset=False))
+        return encoded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.non_deterministic = not isinstance(self.noise, SeededNoise)
+        return tags
