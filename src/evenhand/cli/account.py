@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli import settings
-from evenhand.cli.console import note
 
 if TYPE_CHECKING:
     from evenhand.cli.asked import Asked
@@ -69,7 +68,7 @@ class Account:
                 f"The folder of the ledger {self.where} does not exist. Make it first; a ledger is "
                 f"kept over all runs, so choose a place that stays."
             )
-        opened = Ledger(
+        return Ledger(
             Budget(epsilon=self.epsilon, delta=asked.delta),
             noise=settings.noise(asked.noise),
             store=DatabaseStore(self.where),
@@ -78,13 +77,6 @@ class Account:
             unit="record" if roles.unit is None else asked.unit_name,
             neighbors="replace one" if roles.unit is None else "add or remove one",
         )
-        left = epsilon_left(opened)
-        if left < asked.epsilon:
-            note(
-                f"account {self.name!r} has epsilon={left:.3f} left, less than --epsilon "
-                f"{asked.epsilon:g}: the asking will stop there"
-            )
-        return opened
 
 
 def summary(ledger: Ledger) -> dict[str, Any]:

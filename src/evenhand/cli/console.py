@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
+from rich.text import Text
 
 STAGES: Final = {"teachers": "training the teachers", "answers": "asking the teachers"}
 """The stages of ``fit``, in the words of the progress bar."""
@@ -21,7 +22,12 @@ STAGES: Final = {"teachers": "training the teachers", "answers": "asking the tea
 
 def note(text: str) -> None:
     """Say a sentence to the person at the terminal: on stderr, so that pipes do not carry it."""
-    print(text, file=sys.stderr, flush=True)
+    print(safe(text), file=sys.stderr, flush=True)
+
+
+def safe(text: str) -> str:
+    """Return ``text`` without control characters: names in a user's file may steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def show(*parts: str | Table) -> None:
@@ -29,7 +35,7 @@ def show(*parts: str | Table) -> None:
     console = Console(highlight=False, soft_wrap=False)
     for part in parts:
         if isinstance(part, str):
-            console.print(part, markup=False)
+            console.print(safe(part), markup=False)
         else:
             console.print(part)
 
@@ -39,13 +45,13 @@ def emit(values: Mapping[str, Any]) -> None:
     print(json.dumps(plain(values), ensure_ascii=False, allow_nan=False), flush=True)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
-    """Return a table for ``show``: text on the left, all but the first column on the right."""
-    out = Table(title=title or None, title_justify="left", box=box.SIMPLE, pad_edge=False)
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:
+    """Return a table for ``show``: the first ``text`` columns are words, the rest numbers."""
+    out = Table(box=box.SIMPLE, pad_edge=False)
     for i, name in enumerate(columns):
-        out.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+        out.add_column(Text(safe(name)), justify="left" if i < text else "right", overflow="fold")
     for row in rows:
-        out.add_row(*row)
+        out.add_row(*(Text(safe(cell)) for cell in row))
     return out
 
 

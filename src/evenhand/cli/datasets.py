@@ -44,12 +44,12 @@ def list_(json: Json = False) -> None:
         (
             info.name,
             info.title,
-            f"{info.rows:,}",
             "not here yet" if info.folder is None else str(info.folder),
+            f"{info.rows:,}",
         )
         for info in known
     ]
-    show(table(("name", "title", "rows", "found in"), rows))
+    show(table(("name", "title", "found in", "rows"), rows, text=3))
 
 
 @datasets.command()

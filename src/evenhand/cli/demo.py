@@ -97,7 +97,7 @@ def demo(
         "model": str(out),
         "wall_s": time.perf_counter() - started,
     }
-    for warning in model.guarantee_.warnings:
+    for warning in summary["warnings"]:
         note(f"warning: {warning}")
     if json:
         emit(summary)

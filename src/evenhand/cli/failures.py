@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
+
+from evenhand.cli.console import safe
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -24,7 +27,9 @@ class CommandGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
@@ -50,7 +55,12 @@ def is_bad_input(error: Exception) -> bool:
 
 def one_line(error: BaseException) -> str:
     """Return the message without line breaks, and never empty."""
-    return " ".join(str(error).split()) or type(error).__name__
+    return safe(" ".join(str(error).split())) or type(error).__name__
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as a person reads it: without the line of code that gave it."""
+    print(f"warning: {safe(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 @contextmanager

@@ -118,6 +118,8 @@ def check_positive(positive: str | None, y: pd.Series[Any]) -> None:
 
 def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[str, Any]:
     """Return what is to be told about a trained model."""
+    from evenhand.report import ModelReport
+
     guarantee, answers = model.guarantee_, model.answers_
     fairness = getattr(model, "fairness", None)
     return {
@@ -129,7 +131,7 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "noise": guarantee.noise,
         "guarantee": str(guarantee),
         "holds": guarantee.holds,
-        "warnings": list(guarantee.warnings),
+        "warnings": list(ModelReport.of(model).warnings),
         "epsilon_spent": model.ledger_.spent_epsilon(guarantee.delta),
         "margin": None if fairness is None else fairness.margin,
         "answered_gap": model.gate_.gap if hasattr(model, "gate_") else None,
@@ -162,6 +164,8 @@ def of_measured(measured: FairnessReport, reference: str) -> dict[str, Any]:
 
 def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     """Return a trained model's results for people."""
+    from evenhand.report.claim import MARGIN_BINDS
+
     rows = [
         ("teachers", f"{summary['n_teachers']:,}"),
         ("public rows", f"{summary['n_queries']:,}"),
@@ -176,7 +180,11 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
                 f"{summary['answered_gap']:.4f}, margin {summary['margin']:g}",
             )
         )
-    return [summary["guarantee"], table(("what the model learned from", ""), rows)]
+    shown: list[str | Table] = [
+        summary["guarantee"],
+        table(("what the model learned from", ""), rows),
+    ]
+    return shown if summary["margin"] is None else [*shown, MARGIN_BINDS]
 
 
 def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table]:

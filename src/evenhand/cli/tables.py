@@ -103,8 +103,9 @@ def read_training(
     X = features(table, private, roles)
     y = labels(table, private, roles.label)
     if y.nunique() < 2:
+        only = y.tolist()[0]
         raise ValueError(
-            f"{private}: the label {roles.label!r} has one class only ({y.iloc[0]!r}), so there is "
+            f"{private}: the label {roles.label!r} has one class only ({only!r}), so there is "
             f"nothing to learn. At least two classes are needed."
         )
     units = None
@@ -279,6 +280,6 @@ def _refuse_one_group(groups: pd.DataFrame, path: Path) -> None:
         if groups[column].nunique() < 2:
             raise ValueError(
                 f"{path}: the sensitive attribute {column!r} has one group only "
-                f"({groups[column].iloc[0]!r}), so there is nothing to compare. Name another "
+                f"({groups[column].tolist()[0]!r}), so there is nothing to compare. Name another "
                 f"column, or train without a margin: --method pate without --sensitive."
             )

@@ -242,6 +242,7 @@ def train(
         trial = None if test is None else results.read_trial(test, roles)
         model = asked.estimator(tables, has_account=ledger is not None)
         opened = shared.open(asked, roles, tables)
+        left = None if opened is None else accounts.epsilon_left(opened)
         _fit(model, tables, opened, bars)
         bars.begin("measuring and writing")
         measured = None if trial is None else results.measure(model, trial, positive=positive)
@@ -260,8 +261,10 @@ def train(
         "account": None if opened is None else accounts.summary(opened),
         "wall_s": time.perf_counter() - started,
     }
-    for warning in model.guarantee_.warnings:
+    for warning in summary["warnings"]:
         note(f"warning: {warning}")
+    if left is not None and left < epsilon:
+        note(f"The account had epsilon={left:.3f} left, less than --epsilon {epsilon:g}.")
     if json:
         emit(summary)
         return

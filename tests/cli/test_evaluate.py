@@ -1,0 +1,123 @@
+"""``evenhand evaluate``: what is measured, on which groups, and that it is not covered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from fairlearn.metrics import demographic_parity_difference
+
+import evenhand
+
+Run = Callable[..., Any]
+
+
+def evaluate(run: Run, *more: str) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(run("evaluate", "model", "test.csv", "--json", *more).stdout)
+    return said
+
+
+def test_the_numbers_are_those_of_pandas_and_fairlearn(model: Path, run: Run) -> None:
+    said = evaluate(run)
+    test = pd.read_csv("test.csv")
+    fitted = evenhand.load("model")
+    predicted = fitted.predict(test[list(fitted.feature_names_in_)])
+    assert said["error"] == pytest.approx((predicted != test["loan"]).mean())
+    gap = demographic_parity_difference(
+        test["loan"] == "granted", predicted == "granted", sensitive_features=test["sex"]
+    )
+    assert said["demographic_parity_gap"] == pytest.approx(gap)
+    assert said["gap_interval"][0] <= gap <= said["gap_interval"][1]
+    assert said["covered"] is False
+    rows = {group["name"]: group["n"] for group in said["groups"]}
+    assert rows == test["sex"].value_counts().to_dict()
+
+
+def test_label_and_groups_are_remembered_from_training(model: Path, run: Run) -> None:
+    said = evaluate(run)
+    assert (said["label"], said["sensitive"]) == ("loan", ["sex"])
+    assert said == evaluate(run, "--label", "loan", "--sensitive", "sex")
+
+
+def test_other_groups_can_be_compared_than_those_of_training(model: Path, run: Run) -> None:
+    said = evaluate(run, "--sensitive", "race", "--reference", "pairwise")
+    assert [group["name"] for group in said["groups"]] == ["A", "B"]
+    assert said["reference"] == "pairwise"
+    fourfold = evaluate(run, "--sensitive", "sex", "--sensitive", "race")
+    assert [group["name"] for group in fourfold["groups"]] == [
+        f"sex={sex}, race={race}" for sex in "FM" for race in "AB"
+    ]
+
+
+def test_people_are_told_that_the_numbers_are_not_covered(model: Path, run: Run) -> None:
+    said = run("evaluate", "model", "test.csv").stdout
+    assert "not covered by the guarantee" in said
+    assert "demographic parity gap" in said
+    assert "95 % interval" in said
+
+
+def test_the_favourable_class_can_be_named(model: Path, run: Run, refuse: Run) -> None:
+    assert evaluate(run)["positive"] == 1
+    assert evaluate(run, "--positive", "granted")["positive"] == 0
+    line = refuse("evaluate", "model", "test.csv", "--positive", "grated")
+    assert "Did you mean 'granted'?" in line
+
+
+def test_the_report_is_written_with_the_measurements(model: Path, run: Run, refuse: Run) -> None:
+    run("evaluate", "model", "test.csv", "--report", "page.html")
+    assert "Not covered by the guarantee" in Path("page.html").read_text()
+    line = refuse("evaluate", "model", "test.csv", "--report", "page.html")
+    assert "page.html exists" in line
+    run("evaluate", "model", "test.csv", "--report", "page.html", "--overwrite")
+
+
+def test_an_unseen_group_is_an_error_that_lists_the_known_ones(model: Path, refuse: Run) -> None:
+    test = pd.read_csv("test.csv")
+    test.loc[4, "sex"] = "X"
+    test.to_csv("test.csv", index=False)
+    line = refuse("evaluate", "model", "test.csv")
+    assert "test.csv" in line
+    assert "'X'" in line
+    assert "'F', 'M'" in line
+
+
+def test_an_unknown_label_is_an_error_that_lists_the_classes(model: Path, refuse: Run) -> None:
+    test = pd.read_csv("test.csv")
+    test.loc[4, "loan"] = "maybe"
+    test.to_csv("test.csv", index=False)
+    line = refuse("evaluate", "model", "test.csv")
+    assert "row 5" in line
+    assert "'granted', 'refused'" in line
+
+
+@pytest.mark.parametrize("column", ["loan", "sex", "age"])
+def test_a_missing_column_is_an_error(model: Path, refuse: Run, column: str) -> None:
+    pd.read_csv("test.csv").drop(columns=column).to_csv("test.csv", index=False)
+    assert f"test.csv has no column {column!r}" in refuse("evaluate", "model", "test.csv")
+
+
+def test_missing_labels_and_groups_are_located(model: Path, refuse: Run) -> None:
+    for column in ("loan", "sex"):
+        test = pd.read_csv("test.csv")
+        test.loc[2, column] = None
+        test.to_csv("gaps.csv", index=False)
+        line = refuse("evaluate", "model", "gaps.csv")
+        assert f"{column!r} is missing in 1 of 300 rows (row 3" in line
+
+
+def test_a_model_saved_from_python_needs_the_label_named(
+    model: Path, run: Run, refuse: Run
+) -> None:
+    (model / "training.json").unlink()
+    assert "--label is missing" in refuse("evaluate", "model", "test.csv")
+    said = evaluate(run, "--label", "loan", "--sensitive", "sex")
+    assert said["n_rows"] == 300
+
+
+def test_a_damaged_memory_of_training_is_an_error(model: Path, refuse: Run) -> None:
+    (model / "training.json").write_text('{"label": "loan"}')
+    assert "training.json is damaged" in refuse("evaluate", "model", "test.csv")

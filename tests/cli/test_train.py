@@ -1,0 +1,198 @@
+"""``evenhand train``: what it writes, what it claims, and what it says for machines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import evenhand
+from evenhand.privacy import ConfidentGNMax, DatabaseStore, GNMax, epsilon_from_mu
+from evenhand.privacy.ledger_store import mu_squared_of
+
+Run = Callable[..., Any]
+
+
+def test_the_folder_holds_the_model_its_claim_and_a_report(town: Path, train: Run) -> None:
+    said = train()
+    model = evenhand.load("model")
+    claim = json.loads(Path("model/claim.json").read_text())
+    assert said["guarantee"] == str(model.guarantee_) == claim["sentence"]
+    assert said["guarantee"] in Path("model/report.html").read_text()
+    assert (said["epsilon"], said["delta"], said["margin"]) == (4.0, 1e-5, 0.1)
+    assert said["neighbors"] == "replace one"
+    assert said["holds"] is True
+    assert said["n_answered"] + said["n_rejected"] <= said["n_queries"] == 400
+    assert 0 < said["epsilon_spent"] <= 4.0
+    assert said["answered_gap"] <= 0.1
+    beside = {path.name for path in town.iterdir()}
+    assert beside == {"private.csv", "public.csv", "test.csv", "model"}
+
+
+def test_what_has_another_role_is_no_feature(town: Path, train: Run) -> None:
+    train()
+    assert list(evenhand.load("model").feature_names_in_) == ["age", "job", "hours", "race"]
+
+
+def test_people_read_the_claim_and_what_the_margin_binds(town: Path, run: Run, asked: Run) -> None:
+    result = run(*asked({}))
+    assert "(4.0, 1e-05)-differentially private for each record" in result.stdout
+    assert "does not bind the student" in " ".join(result.stdout.split())
+    assert "gap of the answers" in result.stdout
+
+
+def test_a_test_table_is_measured_and_marked_as_not_covered(town: Path, train: Run) -> None:
+    measured = train({}, "--test", "test.csv")["measured"]
+    test = pd.read_csv("test.csv")
+    model = evenhand.load("model")
+    wrong = model.predict(test[list(model.feature_names_in_)]) != test["loan"].to_numpy()
+    assert measured["covered"] is False
+    assert measured["n_rows"] == 300
+    assert measured["error"] == pytest.approx(wrong.mean())
+    assert measured["error_interval"][0] < measured["error"] < measured["error_interval"][1]
+    assert [group["name"] for group in measured["groups"]] == ["F", "M"]
+    assert "Not covered by the guarantee" in Path("model/report.html").read_text()
+
+
+def test_several_sensitive_columns_are_combined(town: Path, train: Run) -> None:
+    train({}, "--sensitive", "race")
+    groups = evenhand.load("model").groups_
+    assert groups == ("sex=F, race=A", "sex=F, race=B", "sex=M, race=A", "sex=M, race=B")
+
+
+def test_a_unit_column_makes_the_claim_one_about_persons(town: Path, train: Run) -> None:
+    said = train({"--drop": None}, "--unit", "person", "--unit-name", "borrower")
+    assert said["unit"] == "borrower"
+    assert said["neighbors"] == "add or remove one"
+    assert "add or remove one borrower" in said["guarantee"]
+    assert "1200" not in said["guarantee"]  # how many records there are is private now
+
+
+def test_a_share_of_the_table_can_be_public_and_the_claim_says_so(town: Path, train: Run) -> None:
+    said = train({"--public": None}, "--public-fraction", "0.25")
+    assert said["n_queries"] == 300
+    _, not_covered = said["guarantee"].split("not covered: ")
+    assert "300 rows of the table, set aside as public" in not_covered
+
+
+def test_pate_needs_no_margin_and_no_groups(town: Path, train: Run) -> None:
+    changes = {"--margin": None, "--sensitive": None, "--method": "pate", "--test": "test.csv"}
+    said = train(changes, "--drop", "sex")
+    assert said["method"] == "PATEClassifier"
+    assert said["margin"] is None
+    assert said["measured"]["demographic_parity_gap"] is None  # no groups: nothing was compared
+    assert "sex" not in evenhand.load("model").feature_names_in_
+
+
+@pytest.mark.parametrize(
+    ("more", "mechanism"),
+    [
+        ({"--sigma": "20"}, GNMax(sigma=20.0)),
+        (
+            {"--sigma": "20", "--threshold": "35", "--sigma-check": "15"},
+            ConfidentGNMax(threshold=35.0, sigma_check=15.0, sigma=20.0),
+        ),
+    ],
+)
+def test_the_mechanism_is_the_one_that_was_named(
+    town: Path, train: Run, more: dict[str, str], mechanism: object
+) -> None:
+    assert train(more)["mechanism"] == repr(mechanism)
+
+
+@pytest.mark.parametrize("teacher", ["logistic", "tree", "forest"])
+def test_every_kind_of_teacher_teaches(town: Path, train: Run, teacher: str) -> None:
+    said = train({"--teacher": teacher, "--teachers": "20"})
+    assert said["n_teachers"] == 20
+    assert said["n_answered"] > 0
+
+
+@pytest.mark.torch
+def test_networks_teach_where_torch_is(town: Path, train: Run) -> None:
+    pytest.importorskip("torch")
+    assert train({"--teacher": "mlp", "--teachers": "20"})["n_answered"] > 0
+
+
+def test_the_claim_names_the_noise_that_was_drawn(town: Path, train: Run) -> None:
+    assert "exact discrete noise" in train()["guarantee"]
+    assert "floating-point" in train({"--noise": "float", "--out": "other"})["guarantee"]
+
+
+def test_a_delta_above_one_over_n_is_a_warning_in_the_claim(
+    town: Path, run: Run, asked: Run
+) -> None:
+    result = run(*asked({"--delta": "0.01"}), "--json")
+    said = json.loads(result.stdout)
+    (warning,) = said["warnings"]
+    assert "delta=0.01 is not below 1 / 1200 records" in warning
+    assert warning in said["guarantee"]
+    assert f"warning: {warning}" in result.stderr.splitlines()
+
+
+def test_a_declared_schema_is_used(town: Path, train: Run) -> None:
+    declared = {
+        "columns": [
+            {"name": "age", "kind": "numeric", "bounds": [18, 80], "missing": True},
+            {"name": "job", "categories": ["clerk", "nurse", "smith"]},
+            {"name": "hours", "kind": "numeric"},
+            {"name": "race", "categories": ["A", "B"]},
+            {"name": "loan", "categories": ["granted", "refused"]},  # no feature: passed over
+        ]
+    }
+    Path("schema.json").write_text(json.dumps(declared))
+    train({"--schema": "schema.json"})
+    schema = evenhand.load("model").encoder_.schema_
+    assert schema.columns[0].bounds == (18.0, 80.0)
+    assert schema.names == ("age", "job", "hours", "race")
+
+
+def test_parquet_and_gzip_are_read_like_csv(town: Path, train: Run) -> None:
+    pd.read_csv("private.csv").to_parquet("private.parquet")
+    Path("public.csv.gz").write_bytes(gzip.compress(Path("public.csv").read_bytes()))
+    said = train({"--public": "public.csv.gz"}, private="private.parquet")
+    assert said["n_queries"] == 400
+
+
+def test_labels_that_are_numbers_stay_numbers(town: Path, train: Run) -> None:
+    table = pd.read_csv("private.csv")
+    table["loan"] = (table["loan"] == "granted").astype(float)
+    table.to_csv("private.csv", index=False)
+    train()
+    assert evenhand.load("model").classes_.tolist() == [0, 1]
+
+
+def test_a_public_label_is_not_read(town: Path, train: Run) -> None:
+    public = pd.read_csv("public.csv")
+    public["loan"] = "nonsense"
+    public.to_csv("public.csv", index=False)
+    train()
+    assert evenhand.load("model").classes_.tolist() == ["granted", "refused"]
+
+
+def test_an_account_adds_up_over_runs(town: Path, train: Run) -> None:
+    account = {"--ledger": "ledger.db", "--account": "town", "--account-epsilon": "8"}
+    train(account)
+    second = train({**account, "--out": "second"})["account"]
+    # From the two folders, and past the command line from the store.
+    runs = [evenhand.load(name).ledger_.spent for name in ("model", "second")]
+    on_record = mu_squared_of(DatabaseStore("ledger.db").spent("town"))
+    assert on_record == pytest.approx(sum(runs))
+    assert second["epsilon_spent"] == pytest.approx(epsilon_from_mu(on_record**0.5, 1e-5))
+    assert second["epsilon"] == 8.0
+
+
+def test_an_account_that_is_nearly_spent_stops_the_asking(
+    town: Path, run: Run, asked: Run, train: Run
+) -> None:
+    account = {"--ledger": "ledger.db", "--account-epsilon": "5"}
+    first = train(account)
+    result = run(*asked({**account, "--out": "second"}), "--json")
+    second = json.loads(result.stdout)
+    assert 0 < second["n_asked"] < first["n_asked"]
+    assert "left, less than --epsilon 4." in result.stderr
+    assert second["account"]["epsilon_spent"] <= 5.0
