@@ -26,6 +26,8 @@ _WAY_OUT: Final = (
     "ledger.budget or a Guarantee; inside the curator's own walls, call reveal_to_curator()."
 )
 
+_BLOCK: Final = 1 << 13  # numbers per work array: stays in the first cache
+
 
 class LocalCost:
     """Renyi divergence of answers at the actual votes: private, so it prints as ``<private>``.
@@ -203,23 +205,38 @@ def theorem6(
     ----------
     Papernot, Song, Mironov, Raghunathan, Talwar, Erlingsson 2018, Theorem 6, Propositions 7 and 10.
     """
-    votes, sigma, grid = checked_votes(counts), positive("sigma", sigma), checked_orders(orders)
-    log_q = _log_chance_of_upset(votes, sigma, discrete)[:, np.newaxis]
-    rdp = np.tile(grid / sigma**2, (votes.shape[0], 1))
-
+    votes, grid = checked_votes(counts), checked_orders(orders)
+    sigma = positive("sigma", sigma)
+    log_q = _log_chance_of_upset(votes, sigma, discrete)
     mu2 = sigma * np.sqrt(-log_q)
     mu1 = mu2 + 1.0
     eps1, eps2 = mu1 / sigma**2, mu2 / sigma**2
-    with np.errstate(divide="ignore", invalid="ignore"):  # rows with mu2 <= 1 are dropped
+    with np.errstate(divide="ignore", invalid="ignore"):  # queries with mu2 <= 1 are dropped
         limit = (mu2 - 1.0) * eps2 - mu2 * (np.log(mu1 / mu2) + np.log(mu2 / (mu2 - 1.0)))
-        applies = ((mu2 > 1.0) & (log_q <= limit) & (log_q + eps2 < 0.0)).ravel()
-    log_q, mu2, mu1, eps1, eps2 = (v[applies] for v in (log_q, mu2, mu1, eps1, eps2))
+        applies = (mu2 > 1.0) & (log_q <= limit) & (log_q + eps2 < 0.0)
+    rows = np.flatnonzero(applies)
+    log_q, mu2, mu1, eps1, eps2 = (v[rows, np.newaxis] for v in (log_q, mu2, mu1, eps1, eps2))
     log_1_q = np.log1p(-np.exp(log_q))
     log_a = log_1_q - np.log1p(-np.exp((log_q + eps2) * (1.0 - 1.0 / mu2)))
     log_b = eps1 - log_q / mu2  # mu1 - 1 is mu2
-    t = grid - 1.0
-    bound = np.logaddexp(log_1_q + t * log_a, log_q + t * log_b) / t
-    rdp[applies] = np.where(grid <= mu1, np.minimum(bound, rdp[applies]), rdp[applies])
+
+    t, worst = grid - 1.0, grid / sigma**2
+    rdp = np.empty((len(votes), grid.size))
+    rdp[:] = worst
+    block = max(1, _BLOCK // grid.size)
+    for part in (slice(start, start + block) for start in range(0, len(rows), block)):
+        likely, upset = t * log_a[part], t * log_b[part]
+        likely += log_1_q[part]
+        upset += log_q[part]
+        # np.logaddexp of both, without its slow loop; exp is slow, too, where it underflows.
+        bound = np.maximum(likely, upset)
+        likely -= upset
+        np.exp(-np.minimum(np.abs(likely, out=likely), 700.0, out=likely), out=likely)
+        bound += np.log1p(likely, out=likely)
+        bound /= t
+        np.minimum(bound, worst, out=bound)
+        np.copyto(bound, worst, where=grid > mu1[part])
+        rdp[rows[part]] = bound
     return LocalCost(rdp, orders=grid, direction="forward", neighbors=neighbors)
 
 
@@ -241,12 +258,19 @@ def checked_votes(counts: ArrayLike) -> IntArray:
 
 def _log_chance_of_upset(votes: IntArray, sigma: float, discrete: bool) -> FloatArray:
     """Return log q: a union bound over the other classes (Proposition 7), at most 1 - 1/K."""
-    top = votes.argmax(axis=1)[:, np.newaxis]
-    gaps = (np.take_along_axis(votes, top, axis=1) - votes).astype(np.float64)
+    if votes.size == 0:
+        return np.zeros(0)
+    top = votes.argmax(axis=1)
+    rows = np.arange(len(votes))
+    gaps = votes[rows, top, np.newaxis] - votes
+    every_gap = np.arange(gaps.max() + 1.0) - (0.5 if discrete else 0.0)
+    table = log_ndtr(every_gap / (-sigma * math.sqrt(2.0)))
     if discrete:
-        gaps -= 0.5
-    log_lost: FloatArray = log_ndtr(gaps / (-sigma * math.sqrt(2.0)))
-    log_lost[gaps < 0.0] = 0.0  # discrete ties: the formula would be a little too small
-    np.put_along_axis(log_lost, top, -np.inf, axis=1)
-    log_q: FloatArray = np.logaddexp.reduce(log_lost, axis=1)
+        table[0] = 0.0  # at a tie the formula would be a little too small
+    log_lost: FloatArray = table[gaps]
+    log_lost[rows, top] = -np.inf
+    largest = log_lost.max(axis=1)
+    log_lost -= largest[:, np.newaxis]
+    np.maximum(log_lost, -700.0, out=log_lost)  # where exp underflows it is slow
+    log_q: FloatArray = np.log(np.exp(log_lost, out=log_lost).sum(axis=1)) + largest
     return np.minimum(log_q, math.log1p(-1.0 / votes.shape[1]))
