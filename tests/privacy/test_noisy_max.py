@@ -232,7 +232,18 @@ def test_decisions_are_those_of_the_definition(case, data) -> None:
         expected.append(noisy.index(max(noisy)))
     assert GNMax(sigma=1.0).decide(votes, drawn).tolist() == expected
     assert LNMax(scale=1.0).decide(votes, drawn).tolist() == expected
+    rows = list(zip(votes.tolist(), drawn.tolist(), strict=True))
+    assert [GNMax(sigma=1.0).decide_row(row, noise) for row, noise in rows] == expected
+    assert [LNMax(scale=1.0).decide_row(row, noise) for row, noise in rows] == expected
     passed = NoisyThreshold(threshold=25, sigma=1.0).decide(votes, drawn[:, 0], mask)
+    check = NoisyThreshold(threshold=25, sigma=1.0)
+    assert passed.tolist() == [
+        check.decide_row(row, noise[0], np.flatnonzero(open_).tolist())
+        for (row, noise), open_ in zip(rows, mask, strict=True)
+    ]
+    assert check.decide(votes, drawn[:, 0]).tolist() == [
+        check.decide_row(row, noise[0]) for row, noise in rows
+    ]
     assert passed.tolist() == [
         max(n for n, m in zip(row, open_, strict=True) if m) + noise >= 25
         for row, open_, noise in zip(votes, mask, drawn[:, 0], strict=True)
