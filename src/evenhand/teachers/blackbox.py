@@ -124,8 +124,8 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
         if len(wrong):
             teacher, query = wrong[0]
             raise ValueError(
-                f"source must hold class codes 0 to {n_classes - 1}, got {_plain(votes[teacher, query])!r} "
-                f"from teacher {teacher} on query {query}."
+                f"source must hold class codes 0 to {n_classes - 1}, "
+                f"got {_plain(votes[teacher, query])!r} from teacher {teacher} on query {query}."
             )
         return numbers.astype(np.int64)
 
