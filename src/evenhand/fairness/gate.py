@@ -76,17 +76,17 @@ class DemographicParityGate:
 
     Examples
     --------
-    >>> gate = DemographicParityGate(0.1, n_groups=2, n_classes=2, cold_start=3)
+    >>> gate = DemographicParityGate(0.2, n_groups=2, n_classes=2, cold_start=3)
     >>> [gate.offer(0, label).given for label in (0, 1)]
     [True, True]
     >>> [gate.offer(1, label).withheld for label in (0, 0)]
     [True, True]
     >>> gate.offer(1, 1)
-    Outcome(given=True, withheld=False, released=(1, 0))
-    >>> gate.counts, gate.gap
-    (array([[1, 1], [1, 1]]), 0.0)
-    >>> gate.admissible(0)
-    ()
+    Outcome(given=True, withheld=False, released=(2, 0))
+    >>> gate.counts, round(gate.gap, 4)
+    (array([[1, 1], [2, 1]]), 0.1667)
+    >>> gate.admissible(0), gate.admissible(1)
+    ((0,), (1,))
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class DemographicParityGate:
             self._record(group, label)
             self._activate(group)
             return self._given
-        return self._withhold(group, int(label))
+        return self._withhold(int(group), int(label))
 
     def deliver(self) -> list[tuple[int, int]]:
         """Return withheld answers, as (group, label), that may be given now, each recorded.
@@ -289,7 +289,7 @@ class DemographicParityGate:
 
     def _activate(self, group: int) -> None:
         self._active[group] = True
-        self._table.groups.append(group)
+        self._table.groups.append(int(group))
         self._open = [None] * self.n_groups
 
     def _withhold(self, group: int, label: int) -> Outcome:
