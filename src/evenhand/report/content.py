@@ -130,7 +130,7 @@ class ModelReport:
         if self.disparity is not None and not self.disparity.kept:
             found.append(
                 f"the answered set was outside the margin after {self.disparity.n_outside:,} of "
-                f"{len(self.disparity.gaps):,} answers (rule “{self.disparity.rule}”); the largest "
+                f"{len(self.disparity.gaps):,} steps (rule “{self.disparity.rule}”); the largest "
                 f"gap was {self.disparity.largest:.4f}, the margin is "
                 f"{self.disparity.notion.margin:g}"
             )

@@ -18,8 +18,9 @@ from evenhand.report.spending import Spending
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Reason
 
-# Okabe and Ito 2008, without the yellow, which is too pale for thin marks on white.
-PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#5B4B8A")
+# Okabe and Ito 2008 less their yellow (too pale) and pink (near green for some readers), with the
+# wine and the navy of Tol 2021: of seven, each pair stays apart for red- and green-blind readers.
+PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#882255", "#D55E00", "#332288")
 INK, SOFT, GRID, MARGIN = "#1f2933", "#52606d", "#e4e7eb", "#B3261E"
 NOT_USED, HATCH = "#eef1f4", "#52606d"
 FONT: Final = (
@@ -62,7 +63,13 @@ def colours(n: int) -> list[str]:
     mixed = np.where(
         steps < 0.5, dark + 2 * steps * (middle - dark), middle + (2 * steps - 1) * (light - middle)
     )
-    return [f"rgb({r:.0f},{g:.0f},{b:.0f})" for r, g, b in mixed]
+    return ["#" + "".join(f"{round(part):02x}" for part in row) for row in mixed.tolist()]
+
+
+def ink_on(colour: str) -> str:
+    """Return white or the ink of the page, whichever stands out more on ``colour`` (WCAG 2.2)."""
+    there = _luminance(colour) + 0.05
+    return INK if there / (_luminance(INK) + 0.05) >= 1.05 / there else "white"
 
 
 def spending(books: Spending) -> go.Figure:
@@ -256,7 +263,6 @@ def _segment(
 ) -> None:
     """Add one part to stacked horizontal bars, with its share written in where it fits."""
     values = [float(share) for share in shares]
-    pale = colour == NOT_USED or shape or not colour.startswith("#")
     figure.add_bar(
         x=values,
         y=list(rows),
@@ -278,7 +284,7 @@ def _segment(
         insidetextanchor="middle",
         textangle=0,
         constraintext="none",
-        textfont={"color": INK if pale or colour in PALETTE[1:5] else "white", "size": 13},
+        textfont={"color": ink_on(colour), "size": 13},
         hovertext=[
             f"{name}: {share:.1%} {words}".strip()
             for share, words in zip(values, hover, strict=True)
@@ -325,6 +331,13 @@ def _dots(
 
 def _rows_in_words(n: IntArray) -> list[str]:
     return [f"({int(count):,} rows)" for count in n]
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance of "#rrggbb"."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _style(figure: go.Figure, *, height: int, legend: bool, above: int = 0) -> None:

@@ -1,0 +1,94 @@
+"""Small real models: hostile names and test mode, the default noise, and plain PATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.estimators import FairPATEClassifier, PATEClassifier
+from evenhand.fairness import DemographicParity, FairnessReport, fairness_report
+from evenhand.privacy import Budget, ConfidentGNMax, SeededNoise
+
+GROUPS = np.array(["<script>window.hit = 1</script>", "R&D <b>x</b>", "Île-de-France"])
+CLASSES = np.array(["</script><i>deny</i>", '<img src="x" onerror="window.hit = 1">', "refer"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A fitted model with what was measured on test rows."""
+
+    model: Any
+    measured: FairnessReport | None
+    predicted: Any = None
+    truth: Any = None
+    groups: Any = None
+
+
+def _table(n: int = 3600, seed: int = 0) -> tuple[pd.DataFrame, Any, Any]:
+    rng = np.random.default_rng(seed)
+    z = rng.choice(3, n, p=[0.5, 0.35, 0.15])
+    x = rng.normal(size=(n, 3))
+    x[:, 0] += 0.6 * z
+    y = np.digitize(x[:, 0] + 0.7 * x[:, 1], [0.0, 1.0])
+    return pd.DataFrame(x, columns=["a", "b", "<i>c</i>"]), y, z
+
+
+@pytest.fixture(scope="session")
+def hostile() -> Case:
+    """Three groups and three classes, all named to do harm; noise from a seed (test mode)."""
+    X, y, z = _table()
+    model = FairPATEClassifier(
+        Budget(epsilon=6.0, delta=1e-5),
+        DemographicParity(margin=0.1),
+        n_teachers=60,
+        mechanism=ConfidentGNMax(threshold=35.0, sigma_check=20.0, sigma=10.0),
+        noise=SeededNoise(0),
+        cold_start=20,
+        random_state=0,
+    )
+    model.fit(
+        X[:2000],
+        CLASSES[y[:2000]],
+        X_public=X[2000:2800],
+        sensitive_features_public=GROUPS[z[2000:2800]],
+    )
+    truth, groups = np.searchsorted(model.classes_, CLASSES[y[2800:]]), GROUPS[z[2800:]]
+    predicted = np.searchsorted(model.classes_, model.predict(X[2800:]))
+    measured = fairness_report(truth, predicted, groups, classes=model.classes_)
+    return Case(model=model, measured=measured, predicted=predicted, truth=truth, groups=groups)
+
+
+@pytest.fixture(scope="session")
+def protected() -> Case:
+    """Two groups and two classes, with the default noise."""
+    X, y, z = _table(seed=1)
+    model = FairPATEClassifier(
+        Budget(epsilon=4.0, delta=1e-5),
+        DemographicParity(margin=0.08),
+        n_teachers=60,
+        random_state=0,
+    )
+    names = np.array(["north", "south"])[(z > 0).astype(int)]
+    model.fit(
+        X[:2000], y[:2000] > 0, X_public=X[2000:2800], sensitive_features_public=names[2000:2800]
+    )
+    truth, predicted = (y[2800:] > 0).astype(int), model.predict(X[2800:]).astype(int)
+    measured = fairness_report(truth, predicted, names[2800:], classes=model.classes_, positive=1)
+    return Case(
+        model=model, measured=measured, predicted=predicted, truth=truth, groups=names[2800:]
+    )
+
+
+@pytest.fixture(scope="session")
+def plain() -> Case:
+    """PATE: no groups, no gate, nothing measured, arrays instead of a table."""
+    X, y, _ = _table(seed=2)
+    model = PATEClassifier(Budget(epsilon=4.0, delta=1e-5), n_teachers=60, random_state=0)
+    return Case(
+        model=model.fit(X[:2000].to_numpy(), y[:2000], X_public=X[2000:2800].to_numpy()),
+        measured=None,
+    )

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenhand
+from evenhand.report import ModelReport, page, write_model_report
+
+FORBIDDEN = ("fair model", "debias", "guarantees fairness", "guarantee fairness", "unbiased")
+
+
+class Reader(HTMLParser):
+    """What a browser would find: elements, attributes, scripts and the text that is shown."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.scripts: list[tuple[dict[str, str], str]] = []
+        self.headings: list[str] = []
+        self.shown: list[str] = []
+        self._inside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, found))
+        if tag == "script":
+            self.scripts.append((found, ""))
+        self._inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._inside and self._inside.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        inside = self._inside[-1] if self._inside else ""
+        if inside == "script":
+            found, text = self.scripts[-1]
+            self.scripts[-1] = (found, text + data)
+        elif inside == "h2":
+            self.headings.append(data)
+        elif inside != "style":
+            self.shown.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.shown).split())
+
+
+def read(html: str) -> Reader:
+    reader = Reader()
+    reader.feed(html)
+    return reader
+
+
+@pytest.fixture(scope="module")
+def hostile_page(hostile: Any) -> str:
+    facts = {"Data set": "Loans <script>window.hit = 1</script>", "<b>": '" onload="x'}
+    return page.render(ModelReport.of(hostile.model, dataset=facts, measured=hostile.measured))
+
+
+@pytest.fixture(scope="module")
+def protected_page(protected: Any) -> str:
+    return page.render(ModelReport.of(protected.model, measured=protected.measured))
+
+
+@pytest.fixture(scope="module")
+def plain_page(plain: Any) -> str:
+    return page.render(ModelReport.of(plain.model, title="Triage"))
+
+
+# -- what it says
+
+
+def test_the_sections_stand_in_the_order_in_which_they_are_read(protected_page: str) -> None:
+    assert read(protected_page).headings == [
+        "1. The claim",
+        "2. What was spent on what",
+        "3. Accuracy and fairness, measured",
+        "4. Answers and refusals",
+        "5. Disparity over time",
+        "6. Settings",
+        "7. Load and predict",
+    ]
+
+
+def test_the_claim_is_printed_whole_with_its_terms(protected_page: str, protected: Any) -> None:
+    text = read(protected_page).text
+    guarantee = protected.model.guarantee_
+    assert str(guarantee) in text
+    for words in (*guarantee.public, *guarantee.not_covered):
+        assert f"{words[0].upper()}{words[1:]}" in text
+    assert "Whatever somebody concludes" in text
+    assert "Not private" not in text
+
+
+def test_test_mode_has_a_banner_and_explains_no_claim(hostile_page: str) -> None:
+    reader = read(hostile_page)
+    assert ("div", {"class": "banner", "role": "alert"}) in reader.elements
+    assert "Not private" in reader.text
+    assert "Whatever somebody concludes" not in reader.text
+
+
+def test_measurements_are_marked_as_not_covered(protected_page: str, plain_page: str) -> None:
+    assert "Not covered by the guarantee. These numbers were measured" in read(protected_page).text
+    assert "No measurements were given for this report." in read(plain_page).text
+
+
+def test_the_margin_is_said_to_bind_the_answered_set_only(protected_page: str) -> None:
+    text = read(protected_page).text
+    assert "The margin binds the answered set" in text
+    assert "does not bind the student, and it does not bind the population" in text
+
+
+def test_a_method_without_a_gate_has_no_chart_of_a_margin(plain_page: str) -> None:
+    reader = read(plain_page)
+    ids = {attributes.get("id") for _, attributes in reader.elements}
+    assert {"spent", "outcomes"} <= ids
+    assert not ids & {"disparity", "gaps", "groups"}
+    assert "This method has no fairness margin" in reader.text
+
+
+def test_warnings_of_the_claim_stand_at_the_top(protected: Any) -> None:
+    from dataclasses import replace
+
+    report = ModelReport.of(protected.model)
+    warned = replace(report.guarantee, warnings=("delta is too large",))
+    html = page.render(replace(report, guarantee=warned))
+    assert html.index("Read this first") < html.index("Delta is too large.") < html.index("<main>")
+
+
+def test_no_page_promises_more_than_is_true(
+    hostile_page: str, protected_page: str, plain_page: str
+) -> None:
+    for html in (hostile_page, protected_page, plain_page):
+        text = read(html).text.lower()
+        assert not [words for words in FORBIDDEN if words in text]
+
+
+def test_the_code_on_the_page_runs(protected_page: str, protected: Any, tmp_path: Path) -> None:
+    import re
+    from html import unescape
+
+    (code,) = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", protected_page, re.DOTALL)
+    protected.model.save(tmp_path / "model")
+    rows = "a,b,<i>c</i>\n0.5,1.0,-0.3\n"
+    (tmp_path / "new_rows.csv").write_text(rows)
+    here = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        names: dict[str, Any] = {"print": lambda *_: None}
+        exec(unescape(code), names)
+    finally:
+        os.chdir(here)
+    assert names["labels"].shape == (1,)
+    assert names["evenhand"] is evenhand
+
+
+# -- what it may not do
+
+
+def test_no_name_becomes_an_element(hostile_page: str) -> None:
+    reader = read(hostile_page)
+    kinds = {tag for tag, _ in reader.elements}
+    assert not kinds & {"img", "i", "b", "iframe", "object", "form"}
+    assert [found.get("type", "run") for found, _ in reader.scripts].count("run") == 2
+    assert not any(name.startswith("on") for _, a in reader.elements for name in a)
+    for name in ("<script>window.hit = 1</script>", '<img src="x" onerror="window.hit = 1">'):
+        assert name in reader.text  # shown as it is
+
+
+def test_names_in_chart_data_neither_end_it_nor_carry_markup(hostile_page: str) -> None:
+    data = [json.loads(text) for found, text in read(hostile_page).scripts if found]
+    assert len(data) == 5
+    names = [bar["name"] for figure in data for bar in figure["data"] if bar["type"] == "bar"]
+    assert "answered &lt;/script&gt;&lt;i&gt;deny&lt;/i&gt;" in names
+    assert "<i>" not in json.dumps(data)
+
+
+def test_the_page_names_nothing_to_load(hostile_page: str, protected_page: str) -> None:
+    for html in (hostile_page, protected_page):
+        for tag, attributes in read(html).elements:
+            assert tag not in {"base", "iframe", "embed", "object"}
+            for name in {"src", "href", "action", "data", "srcset"} & set(attributes):
+                assert attributes[name].startswith("#") or attributes[name] == "data:,"
+
+
+def test_only_the_two_scripts_of_the_page_may_run(protected_page: str) -> None:
+    reader = read(protected_page)
+    (policy,) = [
+        a["content"]
+        for tag, a in reader.elements
+        if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    allowed = policy.partition("script-src ")[2].partition(";")[0].split()
+    running = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for found, text in reader.scripts
+        if not found
+    ]
+    assert running == allowed
+
+
+def test_every_chart_has_its_numbers_in_a_table_beside_it(protected_page: str) -> None:
+    reader = read(protected_page)
+    charts = [a for _, a in reader.elements if a.get("class") == "chart"]
+    assert {a["id"] for a in charts} == {"spent", "gaps", "groups", "outcomes", "disparity"}
+    assert all(a["role"] == "img" and a["aria-label"] for a in charts)
+    captions = [tag for tag, _ in reader.elements].count("caption")
+    assert captions == 4  # the trace has thousands of points: its extremes stand in a list
+
+
+# -- the file
+
+
+def test_the_file_is_whole_small_and_the_same_each_time(protected: Any, tmp_path: Path) -> None:
+    first = write_model_report(protected.model, tmp_path / "deep" / "report.html")
+    second = write_model_report(protected.model, str(tmp_path / "again.html"))
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size < 8_000_000
+    assert first.read_text(encoding="utf-8").endswith("</html>\n")
+
+
+def test_a_failure_leaves_the_earlier_report_and_no_scrap(
+    protected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("earlier")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        write_model_report(protected.model, path)
+    assert path.read_text() == "earlier"
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

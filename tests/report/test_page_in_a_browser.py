@@ -1,0 +1,226 @@
+"""The page in a real Chromium: what is drawn, what is asked of the network, what keys reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.report import write_model_report
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass
+class Visit:
+    """An open page and what happened on it."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM}: install the package chromium to run these")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def files(
+    hostile: Any, protected: Any, plain: Any, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    cases = {"hostile": hostile, "protected": protected, "plain": plain}
+    return {
+        name: write_model_report(case.model, folder / f"{name}.html", measured=case.measured)
+        for name, case in cases.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Any) -> Iterator[Callable[[Path], Visit]]:
+    opened = []
+
+    def open_page(path: Path) -> Visit:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        opened.append(page)
+        seen = Visit(page)
+        page.on("console", lambda message: seen.complaints.append(message.text))
+        page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: seen.complaints.append(dialog.message))
+        page.on("request", lambda request: seen.requests.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_load_state("load")
+        return seen
+
+    yield open_page
+    for page in opened:
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def opened(files: dict[str, Path], visit: Callable[[Path], Visit]) -> dict[str, Visit]:
+    """Each page once; tests that change one put it back, or open their own."""
+    return {name: visit(path) for name, path in files.items()}
+
+
+@pytest.mark.parametrize("name", ["hostile", "protected", "plain"])
+def test_it_opens_from_disk_without_complaint_or_request(
+    name: str, files: dict[str, Path], opened: dict[str, Visit]
+) -> None:
+    seen = opened[name]
+    assert seen.complaints == []
+    assert seen.requests == [files[name].as_uri()]
+
+
+@pytest.mark.parametrize(("name", "n_charts"), [("hostile", 5), ("protected", 5), ("plain", 2)])
+def test_every_chart_is_drawn_inside_its_frame(
+    name: str, n_charts: int, opened: dict[str, Visit]
+) -> None:
+    page = opened[name].page
+    charts = page.locator(".chart")
+    assert charts.count() == n_charts
+    for i in range(n_charts):
+        chart = charts.nth(i)
+        assert chart.locator(".cartesianlayer .trace path").count() >= 1
+        outside = chart.evaluate(
+            """chart => { const box = chart.getBoundingClientRect();
+               return [...chart.querySelectorAll('svg text')].filter(text => {
+                 const at = text.getBoundingClientRect();
+                 return at.width && (at.left < box.left - 1 || at.right > box.right + 1
+                     || at.top < box.top - 1 || at.bottom > box.bottom + 1);
+               }).map(text => text.textContent); }"""
+        )
+        assert outside == []
+
+
+def test_the_claim_is_on_the_page_for_everybody_to_read(
+    opened: dict[str, Visit], protected: Any
+) -> None:
+    page = opened["protected"].page
+    quote = page.locator("blockquote")
+    assert quote.is_visible()
+    assert quote.inner_text() == str(protected.model.guarantee_)
+    assert page.locator(".banner").count() == 0
+
+
+def test_test_mode_shows_a_red_banner_in_the_first_screen(
+    opened: dict[str, Visit],
+) -> None:
+    page = opened["hostile"].page
+    banner = page.locator(".banner")
+    assert banner.is_visible()
+    assert "Not private" in banner.inner_text()
+    box = banner.bounding_box()
+    assert box["y"] + box["height"] < 900
+    colour = banner.evaluate("e => getComputedStyle(e).backgroundColor")
+    red, green, blue = (int(v) for v in colour[4:-1].split(","))
+    assert red > 120 > 60 > max(green, blue)
+
+
+def test_names_that_are_code_are_only_text(
+    opened: dict[str, Visit],
+) -> None:
+    page = opened["hostile"].page
+    assert page.evaluate("window.hit") is None
+    assert page.locator("main img, main i, .chart a").count() == 0
+    labels = page.locator("#outcomes .ytick").all_text_contents()
+    assert any("<script>window.hit" in text for text in labels)
+    assert any("R&D <b>x</b>" in text for text in labels)
+
+
+def test_a_script_that_slipped_in_would_not_run(
+    files: dict[str, Path], visit: Callable[[Path], Visit], tmp_path: Path
+) -> None:
+    html = files["protected"].read_text(encoding="utf-8")
+    bad = '<script>window.hit = 1</script><img src="x" onerror="window.hit = 1">'
+    broken = tmp_path / "broken.html"
+    broken.write_text(html.replace("<main>", f"<main>{bad}", 1), encoding="utf-8", newline="\n")
+    seen = visit(broken)
+    assert seen.page.evaluate("window.hit") is None
+    assert any("Content Security Policy" in words for words in seen.complaints)
+    assert seen.page.locator("#outcomes .cartesianlayer .trace path").count() >= 1
+
+
+FITS = """width => document.documentElement.scrollWidth <= width
+    && [...document.querySelectorAll('.chart .main-svg')]
+       .every(svg => svg.getBoundingClientRect().right <= width)"""
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 400])
+def test_nothing_is_wider_than_the_window(width: int, opened: dict[str, Visit]) -> None:
+    page = opened["hostile"].page
+    page.set_viewport_size({"width": width, "height": 900})
+    try:
+        page.wait_for_function(FITS, arg=width)
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_the_page_can_be_used_with_the_keyboard_alone(
+    files: dict[str, Path], visit: Callable[[Path], Visit]
+) -> None:
+    page = visit(files["protected"]).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the claim"
+    reached = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        tag = page.evaluate("document.activeElement.tagName")
+        reached.append(tag)
+        if tag == "SUMMARY":
+            break
+    assert reached[:7] == ["A"] * 7
+    assert reached[-1] == "SUMMARY"
+    details = page.locator("details").first
+    assert details.get_attribute("open") is None
+    page.keyboard.press("Enter")
+    assert details.get_attribute("open") is not None
+    assert details.locator("table").is_visible()
+
+
+def test_on_paper_every_table_is_open_and_everything_fits(
+    files: dict[str, Path], visit: Callable[[Path], Visit]
+) -> None:
+    page = visit(files["hostile"]).page
+    page.set_viewport_size({"width": 673, "height": 900})  # A4 less its margins
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.wait_for_function(FITS, arg=673)
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
+
+
+def test_without_javascript_the_numbers_are_still_there(
+    files: dict[str, Path], browser: Any, protected: Any
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(files["protected"].as_uri())
+    assert page.locator("blockquote").inner_text() == str(protected.model.guarantee_)
+    assert "This chart needs JavaScript" in page.locator("#spent").inner_text()
+    page.locator("summary").first.click()
+    assert page.locator("details table").first.is_visible()
+    context.close()
