@@ -13,12 +13,22 @@ from evenhand.fairness.metrics import (
     selection_rates,
 )
 from evenhand.fairness.notions import DemographicParity, exact_gap, parity_gaps
+from evenhand.fairness.reject_option import (
+    Decisions,
+    Delivery,
+    RejectOption,
+    StateOfAnotherModel,
+    Verdict,
+)
 from evenhand.fairness.report import FairnessReport, fairness_report
+from evenhand.fairness.state_file import StateFile
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
 __all__ = [
     "Coverage",
+    "Decisions",
+    "Delivery",
     "DemographicParity",
     "DemographicParityGate",
     "Estimate",
@@ -26,7 +36,11 @@ __all__ = [
     "GroupCodes",
     "JointTally",
     "Outcome",
+    "RejectOption",
+    "StateFile",
+    "StateOfAnotherModel",
     "Tally",
+    "Verdict",
     "clopper_pearson",
     "coverage_table",
     "demographic_parity",

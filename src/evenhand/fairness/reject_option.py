@@ -1,0 +1,420 @@
+"""A reject option at inference: a model's labels are given while the given set stays in a margin.
+
+This is FairPATE's inference-time post-processor (section 4.3) on the gate that tests its whole
+table. It reads label codes and group codes, whatever model made the labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.fairness.gate import DemographicParityGate
+from evenhand.fairness.trace import Coverage
+from evenhand.typing import REJECTED, ArrayLike, BoolArray, IntArray
+
+_FORMAT = "evenhand reject option 1"
+_KEYS = ("format", "model", "groups", "classes", "gate", "offered", "unsure", "held", "released")
+
+
+class StateOfAnotherModel(ValueError):
+    """A saved state that counts the answers of another model, or under other settings."""
+
+
+class Verdict(IntEnum):
+    """What became of a request."""
+
+    ANSWERED = 0
+    OUTSIDE_MARGIN = 1
+    WITHHELD = 2
+    UNSURE = 3
+
+    @property
+    def words(self) -> str:
+        """The verdict as a reader meets it."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Verdict.ANSWERED: "answered",
+    Verdict.OUTSIDE_MARGIN: "refused: the label would have left the margin",
+    Verdict.WITHHELD: "withheld until enough answers of the group fit the margin together",
+    Verdict.UNSURE: "refused: the model was not sure enough",
+}
+
+
+class Delivery(NamedTuple):
+    """Earlier requests that are answered now."""
+
+    ids: IntArray
+    """Numbers of the requests, shape (n,)."""
+    labels: IntArray
+    """Their class codes, shape (n,)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Decisions:
+    """What became of the requests of one call, in their order.
+
+    Parameters
+    ----------
+    ids : ndarray of int64, shape (n,)
+        Number of each request, counted over the life of the reject option.
+    labels : ndarray of int64, shape (n,)
+        Class codes; ``REJECTED`` (-1) where none was given.
+    reasons : ndarray of int64, shape (n,)
+        A ``Verdict`` for each request.
+    n_released : int
+        Answers to requests of *earlier* calls that wait to be fetched with ``deliver``.
+    """
+
+    ids: IntArray
+    labels: IntArray
+    reasons: IntArray
+    n_released: int
+
+    @property
+    def answered(self) -> BoolArray:
+        """Mask of the requests that carry a label."""
+        mask: BoolArray = self.labels != REJECTED
+        return mask
+
+
+class RejectOption:
+    """Give labels or REJECTED, so that the given set stays within a fairness margin.
+
+    Parameters
+    ----------
+    margin : float
+        Largest allowed difference of two rates among the given labels, in [0, 1].
+    groups, classes : sequence of str
+        Every group and every class that may come, in the order of their codes. Public.
+    cold_start : int, optional
+        Labels of a late group that are withheld before a block of them may be given. Default: 50,
+        or ``1 / margin`` where that is more.
+    reference, rule
+        As for ``DemographicParityGate``. ``rule="published"`` gives a group's first ``cold_start``
+        labels untested, as the paper does, and does not keep the margin.
+    model : str, optional
+        What the labels are from, for example a checksum of its parameters. It is written into the
+        state, so that counts are not carried over to another model.
+
+    Privacy
+    -------
+    Reads labels that a model has already given; for a released private model this is
+    post-processing and costs nothing. It protects nobody who is *asked about*: see Notes.
+
+    Notes
+    -----
+    The promise is about the set of given labels: what ``decide`` returned and what waits for, or
+    was fetched by, ``deliver``. A released answer that is never handed out is still counted. A
+    refusal tells something: with two classes, whoever knows the counts knows the label.
+
+    Examples
+    --------
+    >>> option = RejectOption(0.1, ["F", "M"], ["no", "yes"], cold_start=3)
+    >>> option.decide([0, 1, 0, 0], groups=[0, 0, 1, 1]).labels
+    array([ 0, 1, -1, -1])
+    >>> option.decide([1], groups=[1])
+    Decisions(ids=array([4]), labels=array([1]), reasons=array([0]), n_released=1)
+    >>> option.deliver()
+    Delivery(ids=array([2]), labels=array([0]))
+    >>> option.gap, option.coverage.rates
+    (0.0, array([[1. , 1. ], [0.5, 1. ]]))
+    """
+
+    def __init__(
+        self,
+        margin: float,
+        groups: Sequence[str],
+        classes: Sequence[str],
+        *,
+        cold_start: int | None = None,
+        reference: str = "rest",
+        rule: str = "sound",
+        model: str = "",
+    ) -> None:
+        self.groups = _names("groups", groups)
+        self.classes = _names("classes", classes)
+        self.model = model
+        _checks.closed_unit("margin", margin)
+        # With fewer answers than 1 / margin a single one moves a group's rate by more than that.
+        patient = max(50, math.ceil(1 / max(margin, 0.001)))
+        self._gate = DemographicParityGate(
+            margin,
+            len(self.groups),
+            len(self.classes),
+            cold_start=patient if cold_start is None else cold_start,
+            rule=rule,
+            reference=reference,
+        )
+        shape = (len(self.groups), len(self.classes))
+        self._offered = np.zeros(shape, dtype=np.int64)
+        self._unsure = np.zeros(shape, dtype=np.int64)
+        # Numbers of the withheld requests per cell, oldest first, and of those to be fetched.
+        self._held: list[list[deque[int]]] = [[deque() for _ in self.classes] for _ in self.groups]
+        self._released: list[tuple[int, int]] = []
+        self._lock = Lock()
+
+    def decide(
+        self, labels: ArrayLike, groups: ArrayLike, *, sure: ArrayLike | None = None
+    ) -> Decisions:
+        """Decide on requests, one after the other in the given order.
+
+        Parameters
+        ----------
+        labels : array-like of int, shape (n,)
+            Class codes: what the model says.
+        groups : array-like of int, shape (n,)
+            Group codes.
+        sure : array-like of bool, shape (n,), optional
+            Where False, the label is refused as ``UNSURE``, whatever the margin. Default: all True.
+
+        Returns
+        -------
+        Decisions
+            A label that was withheld and released within this call counts as given by it. So many
+            calls with one row each give the same answers as one call, only some of them by
+            ``deliver``.
+        """
+        k = _checks.codes("labels", labels, len(self.classes))
+        z = _checks.codes("groups", groups, len(self.groups))
+        n = _checks.same_length(labels=k, groups=z)
+        stands = np.ones(n, dtype=np.bool_) if sure is None else np.asarray(sure)
+        if stands.dtype != np.bool_:
+            raise TypeError(f"sure must hold True and False, got dtype {stands.dtype}.")
+        _checks.same_length(labels=k, sure=stands)
+        with self._lock:
+            first = self.n_requests
+            given, verdicts = self._run(k.tolist(), z.tolist(), stands.tolist(), first)
+            np.add.at(self._offered, (z, k), 1)
+            np.add.at(self._unsure, (z[~stands], k[~stands]), 1)
+            return Decisions(
+                ids=np.arange(first, first + n),
+                labels=np.array(given, dtype=np.int64),
+                reasons=np.array(verdicts, dtype=np.int64),
+                n_released=len(self._released),
+            )
+
+    def deliver(self) -> Delivery:
+        """Return the earlier requests that are answered now, each once.
+
+        These are the answers that were released since the last time, and those withheld ones that
+        fit the margin by now. They belong to the given set: hand them out.
+        """
+        with self._lock:
+            for group, label in self._gate.deliver():
+                self._released.append((self._held[group][label].popleft(), label))
+            released, self._released = self._released, []
+        return Delivery(
+            ids=np.array([number for number, _ in released], dtype=np.int64),
+            labels=np.array([label for _, label in released], dtype=np.int64),
+        )
+
+    @property
+    def margin(self) -> float:
+        """The margin, a difference of two rates in [0, 1]."""
+        return self._gate.notion.margin
+
+    @property
+    def n_requests(self) -> int:
+        """Requests decided so far; the number of the next one."""
+        return int(self._offered.sum())
+
+    @property
+    def counts(self) -> IntArray:
+        """Given labels, shape (n_groups, n_classes)."""
+        return self._gate.counts
+
+    @property
+    def held(self) -> IntArray:
+        """Withheld labels, shape (n_groups, n_classes)."""
+        return self._gate.held
+
+    @property
+    def gap(self) -> float:
+        """Largest difference of rates in the given set; 0.0 with fewer than two groups in it."""
+        return self._gate.gap
+
+    @property
+    def violations(self) -> int:
+        """Given labels that left the set outside the margin; always 0 with ``rule="sound"``."""
+        return self._gate.violations
+
+    @property
+    def coverage(self) -> Coverage:
+        """How many labels of each group and class the model said, and how many were given."""
+        return Coverage(offered=self._offered.copy(), given=self.counts, names=self.groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state in JSON's types. It holds withheld labels: keep it private."""
+        with self._lock:
+            return {
+                "format": _FORMAT,
+                "model": self.model,
+                "groups": list(self.groups),
+                "classes": list(self.classes),
+                "gate": self._gate.to_dict(),
+                "offered": self._offered.tolist(),
+                "unsure": self._unsure.tolist(),
+                "held": [[list(numbers) for numbers in row] for row in self._held],
+                "released": [list(pair) for pair in self._released],
+            }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> RejectOption:
+        """Return a reject option that goes on where ``to_dict`` stopped; doubtful ones are refused.
+
+        Raises
+        ------
+        ValueError
+            If the state is not one that a reject option can have reached.
+        """
+        found = state.get("format")
+        if found != _FORMAT:
+            raise ValueError(f"A reject option's format must be {_FORMAT!r}, got {found!r}.")
+        if set(state) != set(_KEYS):
+            raise ValueError(
+                f"A reject option's state must have exactly the keys {', '.join(_KEYS)}; got "
+                f"{', '.join(sorted(map(str, state)))}."
+            )
+        gate = DemographicParityGate.from_dict(state["gate"])
+        option = cls(
+            gate.notion.margin,
+            state["groups"],
+            state["classes"],
+            cold_start=gate.cold_start,
+            reference=gate.notion.reference,
+            rule=gate.rule,
+            model=state["model"],
+        )
+        option._gate = gate
+        try:
+            option._offered = np.array(state["offered"], dtype=np.int64)
+            option._unsure = np.array(state["unsure"], dtype=np.int64)
+            option._held = [[deque(map(int, cell)) for cell in row] for row in state["held"]]
+            option._released = [(int(number), int(label)) for number, label in state["released"]]
+            option._check_consistent()
+        except (TypeError, IndexError) as error:
+            raise ValueError(f"A reject option's state has the wrong shape: {error}") from None
+        return option
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Take over the counts of a saved state of this very model, with these very settings.
+
+        Raises
+        ------
+        StateOfAnotherModel
+            If the model, groups, classes, margin, reference, rule or cold start differ; the
+            message names what does. Nothing is changed then.
+        """
+        other = RejectOption.from_dict(state)
+        theirs = other._identity()
+        for name, ours in self._identity().items():
+            if theirs[name] != ours:
+                raise StateOfAnotherModel(
+                    f"The saved state of the reject option belongs to {name} {theirs[name]!r}, not "
+                    f"to {ours!r}. Its counts say nothing of this one: take the state that was "
+                    f"saved with it, or begin a new one."
+                )
+        with self._lock:
+            self._gate = other._gate
+            self._offered, self._unsure = other._offered, other._unsure
+            self._held, self._released = other._held, other._released
+
+    def _run(
+        self, labels: list[int], groups: list[int], sure: list[bool], first: int
+    ) -> tuple[list[int], list[int]]:
+        """Offer each label to the gate; labels and verdicts, those released within included."""
+        offer = self._gate.offer
+        nothing = (0,) * len(self.classes)
+        answered, outside = int(Verdict.ANSWERED), int(Verdict.OUTSIDE_MARGIN)
+        withheld, unsure = int(Verdict.WITHHELD), int(Verdict.UNSURE)
+        given = [REJECTED] * len(labels)
+        verdicts = [outside] * len(labels)
+        for i, (label, group, stands) in enumerate(zip(labels, groups, sure, strict=True)):
+            if not stands:
+                verdicts[i] = unsure
+                continue
+            outcome = offer(group, label)
+            if outcome.given:
+                given[i], verdicts[i] = label, answered
+            elif outcome.withheld:
+                verdicts[i] = withheld
+            if outcome.released != nothing:
+                for number, k in self._oldest(group, outcome.released):
+                    if number < first:
+                        self._released.append((number, k))
+                    else:
+                        given[number - first], verdicts[number - first] = k, answered
+            if outcome.withheld:
+                self._held[group][label].append(first + i)
+        return given, verdicts
+
+    def _oldest(self, group: int, released: Sequence[int]) -> list[tuple[int, int]]:
+        """Take as many withheld requests of each class as were released; (number, label)."""
+        held = self._held[group]
+        return sorted(
+            (held[k].popleft(), k) for k, times in enumerate(released) for _ in range(times)
+        )
+
+    def _identity(self) -> dict[str, object]:
+        """Return what a state must share, in the order in which a difference is named."""
+        gate = self._gate
+        return {
+            "the model": self.model,
+            "the classes": self.classes,
+            "the groups": self.groups,
+            "the margin": gate.notion.margin,
+            "the reference": gate.notion.reference,
+            "the rule": gate.rule,
+            "the cold start": gate.cold_start,
+        }
+
+    def _check_consistent(self) -> None:
+        shape = (len(self.groups), len(self.classes))
+        tables = (self._gate.counts, self._offered, self._unsure)
+        numbers = [
+            *(number for row in self._held for cell in row for number in cell),
+            *(number for number, _ in self._released),
+        ]
+        held = [[len(cell) for cell in row] for row in self._held]
+        waiting = np.zeros(shape[1], dtype=np.int64)
+        for _, label in self._released:
+            waiting[label] += 1
+        if (
+            any(table.shape != shape for table in tables)
+            or held != self._gate.held.tolist()
+            or (self._unsure < 0).any()
+            or (self._offered < self._gate.counts + self._gate.held + self._unsure).any()
+            or (waiting > self._gate.counts.sum(axis=0)).any()
+            or any(label < 0 for _, label in self._released)
+        ):
+            raise ValueError(
+                "A reject option's counts of offered, given, withheld and released labels do not "
+                "fit together: the state is damaged or was edited."
+            )
+        ordered = all(list(cell) == sorted(cell) for row in self._held for cell in row)
+        in_range = all(0 <= number < self.n_requests for number in numbers)
+        if not ordered or not in_range or len(set(numbers)) < len(numbers):
+            raise ValueError(
+                "A reject option's withheld and released requests must be numbered once each, in "
+                f"order, from 0 to {self.n_requests - 1}: the state is damaged or was edited."
+            )
+
+
+def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{what} must be a list of names, got the text {names!r}.")
+    found = tuple(str(name) for name in names)
+    if len(set(found)) < len(found):
+        raise ValueError(f"{what} must differ from each other, got {found!r}.")
+    return found
