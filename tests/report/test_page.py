@@ -105,6 +105,12 @@ def test_test_mode_has_a_banner_and_explains_no_claim(hostile_page: str) -> None
     assert ("div", {"class": "banner", "role": "alert"}) in reader.elements
     assert "Not private" in reader.text
     assert "Whatever somebody concludes" not in reader.text
+    assert "Covered by the guarantee" not in reader.text
+    assert reader.text.count("Not covered by anything") == 2
+
+
+def test_answers_and_disparity_are_marked_as_covered(protected_page: str) -> None:
+    assert read(protected_page).text.count("Covered by the guarantee: computed from") == 2
 
 
 def test_measurements_are_marked_as_not_covered(protected_page: str, plain_page: str) -> None:

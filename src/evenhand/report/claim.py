@@ -21,6 +21,7 @@ COVERED: Final = (
     "Covered by the guarantee: computed from released answers and public groups alone, which "
     "costs nothing further."
 )
+VOID: Final = "Not covered by anything: the guarantee of this run does not hold."
 
 _CHANGE: Final = {
     "replace one": "one {unit} in the private data is replaced by any other",
@@ -91,6 +92,11 @@ def factor(epsilon: float) -> str:
     value = math.exp(epsilon)
     digits = 2 if value < 10 else 1 if value < 100 else 0
     return f"{math.ceil(value * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def covered(guarantee: Guarantee) -> str:
+    """Say what protects numbers that follow from released answers."""
+    return COVERED if guarantee.holds else VOID
 
 
 def not_private(guarantee: Guarantee) -> str:

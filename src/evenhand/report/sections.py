@@ -145,10 +145,10 @@ def outcomes(report: ModelReport) -> str:
     ]
     why = pairs((_capital(SHORT[r]), _capital(r.words.partition(": ")[2])) for r in counted.reasons)
     return (
-        f'<p class="cover covered">{text(claim.COVERED)}</p>'
-        f"<p>The teachers were asked about {answers.n_asked:,} of {len(answers):,} public rows and "
-        f"{answers.n_answered:,} answers were given; the student learned from these alone. A row "
-        f"is left without an answer for one of the reasons below.</p>{why}"
+        _covered(report)
+        + f"<p>The teachers were asked about {answers.n_asked:,} of {len(answers):,} public rows, "
+        f"and {answers.n_answered:,} answers were given; the student learned from these alone. A "
+        f"row is left without an answer for one of the reasons below.</p>{why}"
         + _figure(
             "outcomes",
             f"Answers and refusals per {who}",
@@ -184,8 +184,7 @@ def disparity(report: ModelReport) -> str:
         ("Rule of the gate", trace.rule),
     ]
     return (
-        f'<p class="cover covered">{text(claim.COVERED)}</p>'
-        f"<p><strong>{text(kept)}</strong> {text(claim.MARGIN_BINDS)}</p>"
+        _covered(report) + f"<p><strong>{text(kept)}</strong> {text(claim.MARGIN_BINDS)}</p>"
         "<p>The gap is the largest difference, over groups and classes, between the rate at which "
         f"a group received a class and the rate at which {REFERENCES[notion.reference]} did. "
         "Answers that were given together count as one step.</p>"
@@ -314,6 +313,11 @@ def _cells(estimate: Estimate) -> tuple[str, str]:
 
 def _interval(estimate: Estimate, digits: int) -> str:
     return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
+
+
+def _covered(report: ModelReport) -> str:
+    kind = "covered" if report.guarantee.holds else "uncovered"
+    return f'<p class="cover {kind}">{text(claim.covered(report.guarantee))}</p>'
 
 
 def _how_measured(found: Measured) -> str:
