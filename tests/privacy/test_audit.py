@@ -94,6 +94,15 @@ def test_the_bound_is_right_as_often_as_it_says() -> None:
     assert too_high[1e-9] > 77
 
 
+def test_choosing_the_event_costs_no_confidence() -> None:
+    # Equal laws, so every bound above 0 is too high: at confidence 0.5 at most half of 400 are.
+    # A build that judges an event on the samples that chose it is too high nearly always.
+    pairs = np.random.default_rng(3).normal(size=(400, 2, 400))
+    too_high = sum(audit_epsilon_lower_bound(x, y, delta=0.0, confidence=0.5) > 0 for x, y in pairs)
+    assert stats.binom.sf(247, 400, 0.5) < 1e-6
+    assert too_high <= 247
+
+
 def test_equal_laws_show_nothing_and_the_roles_may_be_swapped() -> None:
     draw = SeededNoise(2).gaussian
     x, y = draw(1.0, (N,)), draw(1.0, (N,)) + 1.0
