@@ -1,7 +1,7 @@
 """Classifiers that are differentially private and within a fairness margin."""
 
 from evenhand._version import __version__
-from evenhand.estimators import FairPATEClassifier, PATEClassifier, load
+from evenhand.estimators import FairPATEClassifier, PATEClassifier, RejectOptionClassifier, load
 from evenhand.fairness import DemographicParity
 from evenhand.privacy import Budget
 from evenhand.typing import REJECTED
@@ -12,6 +12,7 @@ __all__ = [
     "DemographicParity",
     "FairPATEClassifier",
     "PATEClassifier",
+    "RejectOptionClassifier",
     "__version__",
     "load",
 ]

@@ -3,6 +3,7 @@
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
+from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saved import METHODS, load
 
 __all__ = [
@@ -10,6 +11,8 @@ __all__ = [
     "FairPATEClassifier",
     "ModelDamaged",
     "PATEClassifier",
+    "RejectOptionClassifier",
+    "RejectOptionResult",
     "SavedLedger",
     "load",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import persistence
 from evenhand.estimators.inputs import checked_features
+from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.privacy import Guarantee, Noise, SeededNoise
 from evenhand.typing import Array, FloatArray
 
@@ -64,12 +65,46 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def predict_proba(self, X: Any) -> FloatArray:
         """Predict class probabilities with the student, shape (n, n_classes).
 
-        A class that no answer carried has probability 0.
+        A class that no answer carried has a probability near 0.
         """
         encoded = self._encode(X)
         out = np.zeros((len(encoded), len(self.classes_)))
         out[:, self.student_.classes_.astype(np.int64)] = self.student_.predict_proba(encoded)
         return out
+
+    def with_reject_option(
+        self,
+        margin: float,
+        *,
+        groups: Sequence[str] | None = None,
+        reference: str | None = None,
+        cold_start: int | None = None,
+        threshold: float | None = None,
+    ) -> RejectOptionClassifier:
+        """Return this model with a reject option that keeps its *given labels* within a margin.
+
+        Parameters
+        ----------
+        margin, groups, cold_start, threshold
+            As for ``RejectOptionClassifier``. ``groups`` default to those of ``fit``.
+        reference : {"rest", "pairwise", "overall"}, optional
+            Default: that of ``fairness`` where the model was fitted with one, else ``"rest"``.
+
+        Privacy
+        -------
+        Free (post-processing). It protects the training records, not the people asked about.
+        """
+        check_is_fitted(self, "student_")
+        if reference is None:
+            reference = getattr(getattr(self, "fairness", None), "reference", "rest")
+        return RejectOptionClassifier(
+            self,
+            margin,
+            groups=groups,
+            reference=reference,
+            cold_start=cold_start,
+            threshold=threshold,
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write the model to a new folder without pickle; see :func:`evenhand.load`."""

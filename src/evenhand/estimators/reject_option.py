@@ -1,0 +1,301 @@
+"""Any fitted classifier with a reject option that keeps its answers within a fairness margin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from evenhand import _checks
+from evenhand.estimators.fingerprint import fingerprint
+from evenhand.fairness import Coverage, RejectOption, StateFile, encode_groups
+from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RejectOptionResult:
+    """What became of the rows of one call, in their order.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n,)
+        Class labels, ``REJECTED`` (-1) where none was given. Whole numbers stay whole numbers;
+        labels of another kind (text, booleans) come in an array of objects.
+    reasons : ndarray of int64, shape (n,)
+        A ``Verdict`` for each row.
+    ids : ndarray of int64, shape (n,)
+        Number of each request, by which ``deliver`` names it.
+    n_released : int
+        Answers to rows of earlier calls that wait to be fetched with ``deliver``.
+    coverage : Coverage
+        Labels said and labels given per group and class, since the counts began.
+    """
+
+    labels: Array
+    reasons: IntArray
+    ids: IntArray
+    n_released: int
+    coverage: Coverage
+
+    @property
+    def answered(self) -> BoolArray:
+        """Mask of the rows that carry a label."""
+        mask: BoolArray = self.reasons == 0
+        return mask
+
+
+class RejectOptionClassifier:
+    """Give a fitted classifier's labels, or REJECTED, within a margin over all given labels.
+
+    It is no scikit-learn estimator: it has no ``fit``, and its ``predict`` remembers, because what
+    it may give depends on what it gave. It can be shared by threads.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Anything with ``predict``, ``predict_proba`` or both.
+    margin : float
+        Largest allowed difference of two groups' rates among the given labels, in [0, 1].
+    reference : {"rest", "pairwise", "overall"}
+        What a group's rate is compared with, see ``DemographicParity``.
+    cold_start : int, optional
+        Labels of a late group that are withheld before a block of them may be given. Default: 50,
+        or ``1 / margin`` where that is more.
+    rule : {"sound", "published"}
+        As for ``DemographicParityGate``; the published one does not keep the margin.
+    groups : sequence of str, optional
+        Every group that may come, as ``encode_groups`` names them. Default: ``estimator.groups_``.
+    classes : array-like, optional
+        Every class that may come. Default: ``estimator.classes_``.
+    threshold : float, optional
+        Also refuse a label when the largest probability is below this, in [0, 1]. Default: none.
+    model_id : str, optional
+        Name of the model in saved states. Default: a checksum of its parameters.
+
+    Attributes
+    ----------
+    coverage_ : Coverage
+        Labels said and labels given per group and class.
+    gap_ : float
+        Largest difference of rates in the given set.
+
+    Privacy
+    -------
+    Post-processing of a released model: the guarantee about the *training* records stands as it
+    is. People asked about are not protected by it: an answer is about them, depends on who came
+    before them, and with two classes a refusal tells whoever knows the counts their label.
+
+    References
+    ----------
+    Yaghini et al. 2024, "Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
+    and Utility", section 4.3; what differs and why: ``docs/reject-option.md``.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> model = DummyClassifier(strategy="constant", constant="yes").fit([[0], [0]], ["no", "yes"])
+    >>> option = RejectOptionClassifier(model, margin=0.1, groups=["F", "M"], cold_start=2)
+    >>> option.predict([[0], [0], [0]], sensitive_features=["F", "M", "F"])
+    array(['yes', -1, 'yes'], dtype=object)
+    >>> option.predict([[0]], sensitive_features=["M"])
+    array(['yes'], dtype=object)
+    >>> option.deliver()
+    {1: 'yes'}
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        margin: float,
+        *,
+        reference: str = "rest",
+        cold_start: int | None = None,
+        rule: str = "sound",
+        groups: Sequence[str] | None = None,
+        classes: ArrayLike | None = None,
+        threshold: float | None = None,
+        model_id: str | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = _checked_threshold(estimator, threshold)
+        self.classes_ = _checked_classes(estimator, classes)
+        self.groups_ = _checked_groups(estimator, groups)
+        self._codes = {label: code for code, label in enumerate(self.classes_.tolist())}
+        self._option = RejectOption(
+            margin,
+            self.groups_,
+            [str(label) for label in self.classes_.tolist()],
+            cold_start=cold_start,
+            reference=reference,
+            rule=rule,
+            model=fingerprint(estimator) if model_id is None else model_id,
+        )
+        self._file: StateFile | None = None
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> Array:
+        """Give labels or REJECTED (-1) for rows, one after the other in their order.
+
+        Parameters
+        ----------
+        X : what the classifier predicts on, n rows
+        sensitive_features : array-like or DataFrame, n rows
+            Groups of the rows.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Whole numbers for whole-number labels; else objects, as for ``RejectOptionResult``.
+            Compare with ``labels == REJECTED``.
+        """
+        return self.decide(X, sensitive_features=sensitive_features).labels
+
+    def decide(self, X: Any, *, sensitive_features: Any = None) -> RejectOptionResult:
+        """Like ``predict``, with the reason for every row. Nothing is counted if this raises."""
+        if sensitive_features is None:
+            raise ValueError(
+                "sensitive_features is missing: a margin between groups cannot be kept without "
+                "the group of every row. Pass sensitive_features=, one value per row."
+            )
+        groups = encode_groups(sensitive_features, names=self.groups_)
+        labels, largest = self._labels(X)
+        _checks.same_length(X=labels, sensitive_features=groups)
+        sure = None if self.threshold is None else largest >= self.threshold
+        decisions = self._option.decide(labels, groups.codes, sure=sure)
+        return RejectOptionResult(
+            labels=self._named(decisions.labels),
+            reasons=decisions.reasons,
+            ids=decisions.ids,
+            n_released=decisions.n_released,
+            coverage=self._option.coverage,
+        )
+
+    def deliver(self) -> dict[int, Any]:
+        """Return labels of earlier rejected requests that are answered now, by their number.
+
+        They count as given: hand them out. Each is returned once.
+        """
+        ids, labels = self._option.deliver()
+        return dict(zip(ids.tolist(), self._named(labels).tolist(), strict=True))
+
+    @property
+    def coverage_(self) -> Coverage:
+        """Labels said and labels given per group and class, since the counts began."""
+        return self._option.coverage
+
+    @property
+    def gap_(self) -> float:
+        """Largest difference of rates in the given set now; 0.0 with fewer than two groups."""
+        return self._option.gap
+
+    @property
+    def margin(self) -> float:
+        """The margin, a difference of two rates in [0, 1]."""
+        return self._option.margin
+
+    def save_state(self, path: str | Path) -> None:
+        """Write the counts to a JSON file, in one step; see ``StateFile``.
+
+        Save before handing the answers out: after a crash in between, an answer is counted that
+        nobody got. The other way round it would be given and not counted.
+        """
+        if self._file is None or self._file.path != Path(path):
+            self._file = StateFile(path)
+        self._file.write(self._option.to_dict())
+
+    def load_state(self, path: str | Path) -> None:
+        """Go on from the counts in a file that ``save_state`` wrote.
+
+        Raises
+        ------
+        StateOfAnotherModel
+            If the file was saved with another model or with other settings.
+        """
+        file = StateFile(path)
+        self._option.resume(file.read())
+        self._file = file
+
+    def _labels(self, X: Any) -> tuple[IntArray, FloatArray]:
+        """Return class codes and, where there is a threshold, the largest probabilities."""
+        shares = None
+        if self.threshold is not None or not hasattr(self.estimator, "predict"):
+            shares = _checks.matrix("predict_proba's answer", self.estimator.predict_proba(X))
+            if shares.shape[1] != len(self.classes_):
+                raise ValueError(
+                    f"The classifier gives {shares.shape[1]} probabilities a row for "
+                    f"{len(self.classes_)} classes. Pass classes= in the order of its columns."
+                )
+        largest = np.empty(0) if shares is None else shares.max(axis=1)
+        if not hasattr(self.estimator, "predict"):
+            assert shares is not None
+            return shares.argmax(axis=1).astype(np.int64), largest
+        said = column_or_1d(self.estimator.predict(X)).tolist()
+        try:
+            return np.array([self._codes[label] for label in said], dtype=np.int64), largest
+        except KeyError as error:
+            raise ValueError(
+                f"The classifier predicted {error.args[0]!r}, which is not among the classes "
+                f"{self.classes_.tolist()}. Pass classes= with every class it may predict."
+            ) from None
+
+    def _named(self, codes: IntArray) -> Array:
+        kind = self.classes_.dtype.kind
+        dtype: Any = np.int64 if kind in "iu" else np.float64 if kind == "f" else object
+        names: Array = np.full(len(codes), REJECTED, dtype=dtype)
+        given = codes != REJECTED
+        names[given] = self.classes_[codes[given]]
+        return names
+
+
+def _checked_threshold(estimator: Any, threshold: float | None) -> float | None:
+    able = [name for name in ("predict", "predict_proba") if hasattr(estimator, name)]
+    if isinstance(estimator, type) or not able:
+        raise TypeError(
+            f"estimator must be a fitted classifier with predict or predict_proba, got "
+            f"{estimator!r}."
+        )
+    if threshold is None:
+        return None
+    if "predict_proba" not in able:
+        raise ValueError(
+            f"threshold={threshold!r} needs probabilities, and {type(estimator).__name__} has no "
+            "predict_proba. Leave threshold out, or wrap a classifier that has."
+        )
+    return _checks.closed_unit("threshold", threshold)
+
+
+def _checked_classes(estimator: Any, classes: ArrayLike | None) -> Array:
+    if classes is None:
+        classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        raise ValueError(
+            f"{type(estimator).__name__} has no classes_: it is not fitted, or does not say what "
+            "it may predict. Fit it first, or pass classes=, every class that may come."
+        )
+    found = column_or_1d(classes)
+    if REJECTED in found.tolist():
+        raise ValueError(
+            f"The classes {found.tolist()} hold {REJECTED}, which stands for REJECTED: an answer "
+            "could not be told from a refusal. Give this class another label before training."
+        )
+    return np.asarray(found)
+
+
+def _checked_groups(estimator: Any, groups: Sequence[str] | None) -> tuple[str, ...]:
+    if groups is None:
+        groups = getattr(estimator, "groups_", None)
+    if groups is None:
+        raise ValueError(
+            f"groups is missing, and {type(estimator).__name__} knows none. Name every group that "
+            "may come, for example groups=['F', 'M']: the table has a fixed size."
+        )
+    if isinstance(groups, str) or not len(groups):
+        raise ValueError(
+            f"groups must be a list with the name of every group, got {groups!r}. For example "
+            f"groups=['F', 'M']."
+        )
+    named = encode_groups(list(groups))  # named as their rows will be: 1, 1.0 and "1" are one
+    return tuple(named.names[code] for code in named.codes)
