@@ -94,7 +94,7 @@ def measure(
         gate=gate,
         groups=None if gate is None else case["groups"],
     )
-    student = fit_student(None, case["X"], answers)
+    student = fit_student(None, case["X"], answers).model
     predicted = student.predict(case["X_test"])
     rates = [predicted[case["groups_test"] == z].mean() for z in (0, 1)]
     return {

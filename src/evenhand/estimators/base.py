@@ -12,18 +12,20 @@ from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
-from evenhand.estimators.plan import default_mechanism, require_one_answer
+from evenhand.estimators.plan import choose_mechanism
+from evenhand.fairness import DemographicParityGate
 from evenhand.privacy import (
     Budget,
     DiscreteNoise,
     Guarantee,
     Ledger,
+    NoisyHistogram,
     delta_warning,
 )
-from evenhand.students import fit_student
+from evenhand.students import Within, fit_student
 from evenhand.teachers import LogisticTeachers, Partition, Teachers, by_position, by_unit
-from evenhand.typing import ArrayLike, FloatArray, RandomState
-from evenhand.voting import Answers, Mechanism, Votes
+from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.voting import Answers, Mechanism, Shares, Votes, aggregate, release_shares
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""
@@ -35,7 +37,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     budget: Budget | None
     n_teachers: int
     teachers: Teachers | None
-    mechanism: Mechanism | None
+    answers: str
+    mechanism: Mechanism | NoisyHistogram | None
     student: Any
     schema: Any
     classes: ArrayLike | None
@@ -81,7 +84,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def _open_ledger(
         self, ledger: Ledger | None, data: FitInputs, partition: Partition
-    ) -> tuple[Ledger, Mechanism]:
+    ) -> tuple[Ledger, Mechanism | NoisyHistogram]:
         """Open this run's ledger, and choose the noise from public numbers."""
         assert self.budget is not None
         unit, neighbors = partition.unit, partition.neighbors
@@ -102,20 +105,15 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                     "noise=None, or open the ledger with that noise."
                 )
             run = ledger.run(self.budget, purpose=type(self).__name__)
-        mechanism = self.mechanism or default_mechanism(
-            self.budget, n_teachers=self.n_teachers, n_queries=data.n_public
-        )
-        require_one_answer(
-            mechanism,
+        mechanism = choose_mechanism(
+            self.mechanism,
+            self.answers,
             run,
             n_teachers=self.n_teachers,
-            chosen_by_default=self.mechanism is None,
+            n_queries=data.n_public,
+            n_classes=data.n_classes,
         )
         return run, mechanism
-
-    @staticmethod
-    def _asking(progress: Progress | None) -> Callable[[int, int], None] | None:
-        return None if progress is None else _stage(progress, "answers")
 
     def _deal(self, data: FitInputs) -> Partition:
         """Assign records to teachers without looking at any other record."""
@@ -142,20 +140,49 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         )
         return Votes.of(ensemble.vote(X_public), data.n_classes), X_public
 
+    def _ask(
+        self,
+        votes: Votes,
+        mechanism: Mechanism | NoisyHistogram,
+        ledger: Ledger,
+        progress: Progress | None,
+        *,
+        gate: DemographicParityGate | None = None,
+        groups: IntArray | None = None,
+        keep_order: bool = False,
+    ) -> Answers | Shares:
+        """Buy labels or noisy shares from the ledger."""
+        if isinstance(mechanism, NoisyHistogram):
+            return release_shares(votes, mechanism, ledger, groups=groups)
+        return aggregate(
+            votes,
+            mechanism,
+            ledger,
+            gate=gate,
+            groups=groups,
+            keep_order=keep_order,
+            progress=None if progress is None else _stage(progress, "answers"),
+        )
+
     def _conclude(
         self,
         data: FitInputs,
         X_public: FloatArray,
-        answers: Answers,
+        answers: Answers | Shares,
         ledger: Ledger,
-        mechanism: Mechanism,
+        mechanism: Mechanism | NoisyHistogram,
         partition: Partition,
+        within: Within | None = None,
     ) -> Self:
         """Fit the student on the answers, and write down what was claimed and spent."""
         self.answers_ = answers
         self.ledger_ = ledger
         self.mechanism_ = mechanism
-        self.student_ = fit_student(self.student, X_public, answers)
+        student = fit_student(self.student, X_public, answers, within)
+        self.student_ = student.model
+        self.bound_ = student.bound
+        self.public_gap_ = student.public_gap
+        self.within_margin_ = student.met
         self.guarantee_ = self._guarantee(data, ledger, partition)
         del self._rng
         return self

@@ -7,10 +7,11 @@ from typing import Any, Self
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.fairness import DemographicParity, DemographicParityGate
-from evenhand.privacy import Budget, Ledger, Noise
+from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
+from evenhand.students import Within
 from evenhand.teachers import Teachers
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Mechanism, aggregate
+from evenhand.voting import Answers, Mechanism
 
 
 class FairPATEClassifier(TeacherEnsembleClassifier):
@@ -26,10 +27,17 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         Each is trained on its own part of the private rows. At most the number of records.
     teachers : Teachers, optional
         How teachers are trained. Default ``LogisticTeachers()``.
-    mechanism : GNMax, ConfidentGNMax or LNMax, optional
-        How an answer is drawn. Default: ``GNMax`` with a sigma chosen from public numbers.
+    answers : {"labels", "shares"}, default "labels"
+        What is released about a public row. ``"labels"``: a noisy winner, through the gate.
+        ``"shares"``: the noisy histogram of the votes, for a student that knows the noise; no
+        label is given, so there is no gate, and the margin binds the student alone.
+    mechanism : GNMax, ConfidentGNMax, LNMax or NoisyHistogram, optional
+        How it is drawn. Default: ``GNMax`` or ``NoisyHistogram`` with a sigma chosen from public
+        numbers.
     student : scikit-learn classifier, optional
-        Learns from the answered public rows. Default: logistic regression.
+        Learns from the answered public rows, and knows of no margin. Default: a logistic
+        regression whose own decisions on the public rows are held within the margin; it needs no
+        group to predict.
     rule : {"sound", "published"}, default "sound"
         ``"sound"`` keeps every group and class within the margin after every answer.
         ``"published"`` is Algorithm 1 of the paper, for comparison; it does not keep its own
@@ -49,8 +57,11 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         As for ``PATEClassifier``.
     groups_ : tuple of str
         Names of the groups of the public rows.
-    gate_ : DemographicParityGate
-        The table of given answers, ``gap`` and ``violations``.
+    gate_ : DemographicParityGate or None
+        The table of given answers, ``gap`` and ``violations``; None for shares.
+    bound_, within_margin_, public_gap_ : bool, bool, float
+        Whether the margin was a constraint on the student, whether it was met (if not, the best
+        student found is kept, with a warning), and the student's gap on the public rows.
 
     Privacy
     -------
@@ -60,8 +71,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
 
     Notes
     -----
-    The margin is kept by the *answers that the student learns from*. The student is a model of its
-    own: its gap on new rows is measured, not promised.
+    Two sets keep the margin: the *answers that the student learns from* (always, with labels), and
+    the *student's decisions on the public rows* (where ``within_margin_``). On new rows its gap is
+    measured, not promised; it is near if they come from the population of the public rows.
 
     References
     ----------
@@ -76,7 +88,8 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         *,
         n_teachers: int = 250,
         teachers: Teachers | None = None,
-        mechanism: Mechanism | None = None,
+        answers: str = "labels",
+        mechanism: Mechanism | NoisyHistogram | None = None,
         student: Any = None,
         rule: str = "sound",
         cold_start: int | None = None,
@@ -92,6 +105,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         self.fairness = fairness
         self.n_teachers = n_teachers
         self.teachers = teachers
+        self.answers = answers
         self.mechanism = mechanism
         self.student = student
         self.rule = rule
@@ -146,20 +160,21 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         )
         groups = data.required_groups
         gate = self._open_gate(groups.n_groups, data.n_classes)
+        within = Within(notion=gate.notion, groups=groups.codes, n_groups=groups.n_groups)
         partition = self._deal(data)
         run, mechanism = self._open_ledger(ledger, data, partition)
         votes, X_asked = self._teach(data, partition, progress)
-        answers = aggregate(
+        answers = self._ask(
             votes,
             mechanism,
             run,
+            progress,
             gate=gate,
             groups=groups.codes,
             keep_order=self.keep_order,
-            progress=self._asking(progress),
         )
-        self.gate_ = gate
-        return self._conclude(data, X_asked, answers, run, mechanism, partition)
+        self.gate_ = gate if isinstance(answers, Answers) else None
+        return self._conclude(data, X_asked, answers, run, mechanism, partition, within)
 
     def _open_gate(self, n_groups: int, n_classes: int) -> DemographicParityGate:
         if not isinstance(self.fairness, DemographicParity):

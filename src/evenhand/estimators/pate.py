@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
-from evenhand.privacy import Budget, Ledger, Noise
+from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
 from evenhand.teachers import Teachers
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Mechanism, aggregate
+from evenhand.voting import Mechanism
 
 
 class PATEClassifier(TeacherEnsembleClassifier):
@@ -22,8 +22,12 @@ class PATEClassifier(TeacherEnsembleClassifier):
         Each is trained on its own part of the private rows. At most the number of records.
     teachers : Teachers, optional
         How teachers are trained. Default ``LogisticTeachers()``.
-    mechanism : GNMax, ConfidentGNMax or LNMax, optional
-        How an answer is drawn. Default: ``GNMax`` with a sigma chosen from public numbers.
+    answers : {"labels", "shares"}, default "labels"
+        What is released about a public row: a noisy winner, or the noisy histogram of the votes
+        for a student that knows the noise.
+    mechanism : GNMax, ConfidentGNMax, LNMax or NoisyHistogram, optional
+        How it is drawn. Default: ``GNMax`` or ``NoisyHistogram`` with a sigma chosen from public
+        numbers.
     student : scikit-learn classifier, optional
         Learns from the answered public rows. Default: logistic regression.
     schema : Schema, optional
@@ -75,7 +79,8 @@ class PATEClassifier(TeacherEnsembleClassifier):
         *,
         n_teachers: int = 250,
         teachers: Teachers | None = None,
-        mechanism: Mechanism | None = None,
+        answers: str = "labels",
+        mechanism: Mechanism | NoisyHistogram | None = None,
         student: Any = None,
         schema: Any = None,
         classes: ArrayLike | None = None,
@@ -87,6 +92,7 @@ class PATEClassifier(TeacherEnsembleClassifier):
         self.budget = budget
         self.n_teachers = n_teachers
         self.teachers = teachers
+        self.answers = answers
         self.mechanism = mechanism
         self.student = student
         self.schema = schema
@@ -142,5 +148,5 @@ class PATEClassifier(TeacherEnsembleClassifier):
         partition = self._deal(data)
         run, mechanism = self._open_ledger(ledger, data, partition)
         votes, X_asked = self._teach(data, partition, progress)
-        answers = aggregate(votes, mechanism, run, progress=self._asking(progress))
+        answers = self._ask(votes, mechanism, run, progress)
         return self._conclude(data, X_asked, answers, run, mechanism, partition)

@@ -18,7 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from evenhand._version import __version__
 from evenhand.datasets import PublicEncoder
 from evenhand.privacy import Guarantee
-from evenhand.voting import Answers
+from evenhand.typing import Array
+from evenhand.voting import Answers, Shares
 
 FORMAT: Final = 1
 MODEL, CLAIM, MANIFEST = "model.json", "claim.json", "manifest.json"
@@ -96,6 +97,8 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
     model.encoder_ = PublicEncoder.from_dict(head["encoder"])
     if head["answers"] is not None:
         model.answers_ = _load_answers(path / ANSWERS, head["answers"])
+    for name, value in head["student"].items():
+        setattr(model, name, float("nan") if value is None else value)
     model.student_ = (
         _load_linear(path / LINEAR)
         if (path / LINEAR).exists()
@@ -106,7 +109,7 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
 
 def _write(model: Any, folder: Path) -> None:
     names = getattr(model, "feature_names_in_", None)
-    answers: Answers | None = getattr(model, "answers_", None)
+    answers: Answers | Shares | None = getattr(model, "answers_", None)
     head = {
         "format": FORMAT,
         "evenhand": __version__,
@@ -117,6 +120,11 @@ def _write(model: Any, folder: Path) -> None:
         "feature_names_in": None if names is None else [str(name) for name in names],
         "mechanism": repr(getattr(model, "mechanism_", None)),
         "encoder": model.encoder_.to_dict(),
+        "student": {
+            name: None if value != value else value  # JSON has no NaN
+            for name in ("bound_", "public_gap_", "within_margin_")
+            if (value := getattr(model, name, None)) is not None
+        },
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
     _write_json(folder / MODEL, head)
@@ -172,8 +180,14 @@ def _load_linear(file: Path) -> LogisticRegression:
     return student
 
 
-def _save_answers(answers: Answers, file: Path) -> dict[str, int]:
+def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:
     """Write the arrays, and return the rest for the head."""
+    if isinstance(answers, Shares):
+        arrays: dict[str, Array] = {"shares": answers.shares}
+        if answers.groups is not None:
+            arrays["groups"] = answers.groups
+        save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, file)
+        return {"sigma": answers.sigma}
     arrays = {"labels": answers.labels, "reasons": answers.reasons}
     arrays |= {"order": answers.order, "events": answers.events}
     if answers.groups is not None:
@@ -186,8 +200,10 @@ def _save_answers(answers: Answers, file: Path) -> dict[str, int]:
     }
 
 
-def _load_answers(file: Path, head: Mapping[str, int]) -> Answers:
+def _load_answers(file: Path, head: Mapping[str, Any]) -> Answers | Shares:
     arrays = load_file(file)
+    if "shares" in arrays:
+        return Shares(shares=arrays["shares"], groups=arrays.get("groups"), **head)
     return Answers(
         labels=arrays["labels"],
         reasons=arrays["reasons"],

@@ -5,17 +5,81 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from evenhand import _checks
 from evenhand.privacy import (
     Budget,
     BudgetExceeded,
     GNMax,
     Ledger,
+    NoisyHistogram,
     epsilon_from_mu,
 )
 from evenhand.voting import Mechanism, stages
 
+ANSWERS: Final = ("labels", "shares")
+"""What is released about a public row: a noisy winner, or the noisy histogram."""
+
 LARGEST_NOISE_SHARE: Final = 0.4
 """Largest default noise per teacher; ``benchmarks/default_mechanism.py`` compares shares."""
+
+
+def choose_mechanism(
+    given: Mechanism | NoisyHistogram | None,
+    answers: str,
+    ledger: Ledger,
+    *,
+    n_teachers: int,
+    n_queries: int,
+    n_classes: int,
+) -> Mechanism | NoisyHistogram:
+    """Return the mechanism to use, and refuse one that the ledger cannot pay for.
+
+    Raises
+    ------
+    ValueError
+        If ``answers`` is unknown, or ``given`` releases something else.
+    BudgetExceeded
+        If the budget does not cover one label, or the shares of all rows.
+    """
+    _checks.one_of("answers", answers, ANSWERS)
+    if given is not None and isinstance(given, NoisyHistogram) != (answers == "shares"):
+        raise ValueError(
+            f"mechanism={given!r} does not release {answers}. Use GNMax, ConfidentGNMax or LNMax "
+            f"for answers='labels', NoisyHistogram for answers='shares', or leave it out."
+        )
+    if answers == "shares":
+        histogram = (
+            given
+            if isinstance(given, NoisyHistogram)
+            else default_histogram(ledger, n_queries=n_queries, n_classes=n_classes)
+        )
+        if ledger.affordable(histogram) < n_queries:
+            raise BudgetExceeded(
+                f"{histogram!r} on all {n_queries} public rows costs more than the budget has left "
+                f"(it pays for {ledger.affordable(histogram)}). Raise epsilon or sigma, or leave "
+                f"mechanism=None for the sigma that fits."
+            )
+        return histogram
+    mechanism = given or default_mechanism(
+        ledger.budget, n_teachers=n_teachers, n_queries=n_queries
+    )
+    assert not isinstance(mechanism, NoisyHistogram)
+    require_one_answer(mechanism, ledger, n_teachers=n_teachers, chosen_by_default=given is None)
+    return mechanism
+
+
+def default_histogram(ledger: Ledger, *, n_queries: int, n_classes: int) -> NoisyHistogram:
+    """Return the noisy histogram that spends what is left on all rows, each asked once.
+
+    ``sigma = sqrt(n_queries / mu^2)`` for two classes and ``sqrt(2)`` times that for more. How many
+    rows are asked hardly matters: the noise of each grows with their number.
+    """
+    left = max(ledger.remaining, 1e-300)
+    sigma = math.sqrt((1.0 if n_classes == 2 else 2.0) * n_queries / left)
+    # Discrete noise costs a little more than 1 / sigma**2: widen until all rows fit.
+    while ledger.affordable(wide := NoisyHistogram(sigma=sigma, n_classes=n_classes)) < n_queries:
+        sigma *= math.sqrt(wide.mu_squared(ledger.noise) * n_queries / left) * (1 + 1e-9)
+    return wide
 
 
 def default_mechanism(budget: Budget, *, n_teachers: int, n_queries: int) -> GNMax:

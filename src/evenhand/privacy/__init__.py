@@ -11,6 +11,7 @@ from evenhand.privacy.gaussian import (
     sigma_for,
 )
 from evenhand.privacy.guarantee import Guarantee, delta_warning
+from evenhand.privacy.histogram import NoisyHistogram
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.privacy.ledger import BudgetExceeded, Decider, Grant, Ledger, Mechanism
 from evenhand.privacy.ledger_database import DatabaseStore
@@ -41,6 +42,7 @@ __all__ = [
     "Mechanism",
     "MemoryStore",
     "Noise",
+    "NoisyHistogram",
     "NoisyThreshold",
     "OtherAccount",
     "RenyiCurve",

@@ -1,5 +1,18 @@
 """From answers to a model that may leave the house."""
 
-from evenhand.students.student import ConstantStudentWarning, default_student, fit_student
+from evenhand.students.constrained import LinearFit, MarginNotMet, Within, fit_linear
+from evenhand.students.objective import LabelLoss, Objective, ShareLoss
+from evenhand.students.student import ConstantStudentWarning, Student, fit_student
 
-__all__ = ["ConstantStudentWarning", "default_student", "fit_student"]
+__all__ = [
+    "ConstantStudentWarning",
+    "LabelLoss",
+    "LinearFit",
+    "MarginNotMet",
+    "Objective",
+    "ShareLoss",
+    "Student",
+    "Within",
+    "fit_linear",
+    "fit_student",
+]

@@ -1,55 +1,111 @@
-"""The student: a model fitted on the public rows that were answered."""
+"""The student: a model fitted on public rows and what was released about them."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
 
+from evenhand.students.constrained import Within, fit_linear
+from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.typing import FloatArray
-from evenhand.voting import Answers
+from evenhand.voting import Answers, Shares
+
+DEFAULT_C: Final = 0.3
+"""A firm ridge: released labels are noisy, and few."""
 
 
 class ConstantStudentWarning(UserWarning):
     """All answers were of one class, so the student can only repeat it."""
 
 
-def default_student() -> LogisticRegression:
-    """Logistic regression with a firm ridge: released labels are noisy, and few."""
-    return LogisticRegression(C=0.3, max_iter=1000)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Student:
+    """A fitted student, and how it stands to the margin on the public rows.
+
+    Parameters
+    ----------
+    model : fitted scikit-learn classifier on class codes
+    bound : bool
+        Whether the margin was a constraint of the fit.
+    public_gap : float
+        Gap of its decisions on the public rows; NaN if it was not bound.
+    met : bool
+        False if it was bound and no student within the margin was found.
+    """
+
+    model: Any
+    bound: bool = False
+    public_gap: float = float("nan")
+    met: bool = True
 
 
-def fit_student(student: Any, X_public: FloatArray, answers: Answers) -> Any:
-    """Fit a clone of ``student`` on the answered public rows.
+def fit_student(
+    student: Any, X_public: FloatArray, answers: Answers | Shares, within: Within | None = None
+) -> Student:
+    """Fit a student on the public rows.
 
     Parameters
     ----------
     student : scikit-learn classifier or None
-        Anything with ``fit`` and ``predict``. None means :func:`default_student`.
+        Anything with ``fit`` and ``predict``; it is cloned, learns released labels, and knows of
+        no margin. None: a logistic regression that knows the noise of shares, and that ``within``
+        binds.
     X_public : ndarray of float64, shape (n_queries, n_features)
         Encoded public rows, all of them.
-    answers : Answers
-        What the teachers released about these rows.
+    answers : Answers or Shares
+        What was released about these rows.
+    within : Within, optional
+        The margin that the student's decisions on the public rows shall keep.
 
     Returns
     -------
-    fitted classifier
-        Trained on class codes. Where all answers are of one class: a constant classifier, with a
+    Student
+        Trained on class codes. Where all labels are of one class: a constant classifier, with a
         :class:`ConstantStudentWarning`.
 
     Raises
     ------
     ValueError
-        If no row was answered.
+        If no row was answered, or if a scikit-learn student is to learn from shares.
 
     Privacy
     -------
-    Free: reads public rows and released answers only (post-processing).
+    Free: reads public rows, their public groups, and released answers only (post-processing).
     """
+    if isinstance(answers, Shares):
+        if student is not None:
+            raise ValueError(
+                f"Noisy shares are not labels, and {type(student).__name__} learns labels. Leave "
+                f"student=None for the student that knows the noise, or use answers='labels'."
+            )
+        objective: LabelLoss | ShareLoss = ShareLoss(
+            shares=answers.shares, noise_variance=answers.sigma**2
+        )
+    else:
+        rows = np.flatnonzero(answers.answered)
+        if (constant := _constant(X_public, answers)) is not None:
+            return Student(model=constant)
+        if student is not None:
+            return Student(model=clone(student).fit(X_public[rows], answers.labels[rows]))
+        objective = LabelLoss(
+            labels=answers.labels, rows=rows, n_classes=answers.n_classes, C=DEFAULT_C
+        )
+    fit = fit_linear(X_public, objective, within, answers.n_classes)
+    return Student(
+        model=fit.classifier(answers.n_classes),
+        bound=within is not None,
+        public_gap=fit.gap,
+        met=fit.met,
+    )
+
+
+def _constant(X_public: FloatArray, answers: Answers) -> DummyClassifier | None:
+    """Return a constant classifier if the answers hold one class only."""
     rows = answers.answered
     if not rows.any():
         reasons = "; ".join(f"{n} {words}" for words, n in answers.table().items())
@@ -58,15 +114,13 @@ def fit_student(student: Any, X_public: FloatArray, answers: Answers) -> Any:
             f"threshold, raise epsilon, or widen the margin."
         )
     labels = answers.labels[rows]
-    if len(np.unique(labels)) == 1:
-        warnings.warn(
-            f"All {len(labels)} answers are of one class, so the student always predicts it. "
-            f"Raise epsilon, or lower sigma or the number of teachers.",
-            ConstantStudentWarning,
-            stacklevel=3,
-        )
-        # One row of another class would make most learners raise; a constant says what is known.
-        return DummyClassifier(strategy="constant", constant=int(labels[0])).fit(
-            X_public[rows], labels
-        )
-    return clone(default_student() if student is None else student).fit(X_public[rows], labels)
+    if len(np.unique(labels)) > 1:
+        return None
+    warnings.warn(
+        f"All {len(labels)} answers are of one class, so the student always predicts it. "
+        f"Raise epsilon, or lower sigma or the number of teachers.",
+        ConstantStudentWarning,
+        stacklevel=4,
+    )
+    # One row of another class would make most learners raise; a constant says what is known.
+    return DummyClassifier(strategy="constant", constant=int(labels[0])).fit(X_public[rows], labels)

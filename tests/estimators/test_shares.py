@@ -1,0 +1,125 @@
+"""Noisy shares through the estimators, and the margin that binds the student."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evenhand
+from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand.privacy import BudgetExceeded, GNMax, NoisyHistogram
+from evenhand.students import MarginNotMet
+
+from .conftest import Parts
+
+
+@pytest.fixture
+def by_shares(settings: dict[str, Any]) -> dict[str, Any]:
+    return settings | {"answers": "shares", "mechanism": None}
+
+
+def test_shares_spend_the_whole_budget_on_every_row_once(
+    parts: Parts, by_shares: dict[str, Any]
+) -> None:
+    for noise in (None, by_shares["noise"]):
+        model = parts.fit(FairPATEClassifier(**(by_shares | {"noise": noise})))
+        assert model.answers_.n_answered == 300
+        assert model.ledger_.spent <= model.budget.mu_squared
+        assert model.ledger_.spent == pytest.approx(model.budget.mu_squared, rel=2e-3)
+        assert model.gate_ is None
+
+
+@pytest.mark.parametrize("answers", ["labels", "shares"])
+@pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
+def test_the_students_decisions_on_the_public_rows_are_within_the_margin(
+    parts: Parts, settings: dict[str, Any], answers: str, reference: str
+) -> None:
+    fairness = DemographicParity(margin=0.1, reference=reference)
+    mechanism = settings["mechanism"] if answers == "labels" else None
+    changes = {"answers": answers, "fairness": fairness, "mechanism": mechanism}
+    model = parts.fit(FairPATEClassifier(**(settings | changes)))
+    assert model.bound_
+    assert model.within_margin_
+    decided = model.predict(parts.X_public) == "yes"
+    groups = parts.groups_public.to_numpy()
+    table = [[int((decided[groups == g] == k).sum()) for k in (False, True)] for g in ("a", "b")]
+    assert fairness.gap(table) == pytest.approx(model.public_gap_)
+    assert model.public_gap_ <= 0.1
+    free = parts.fit(
+        FairPATEClassifier(**(settings | changes | {"fairness": DemographicParity(margin=1.0)}))
+    )
+    assert free.public_gap_ > 0.1  # the margin did bind
+
+
+def test_a_student_of_your_own_is_not_bound_and_says_so(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    model = parts.fit(FairPATEClassifier(**(settings | {"student": DecisionTreeClassifier()})))
+    assert not model.bound_
+    assert np.isnan(model.public_gap_)
+
+
+def test_shares_are_not_labels_for_a_student_of_your_own(
+    parts: Parts, by_shares: dict[str, Any]
+) -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    with pytest.raises(ValueError, match="Noisy shares are not labels"):
+        parts.fit(FairPATEClassifier(**(by_shares | {"student": DecisionTreeClassifier()})))
+
+
+def test_a_mechanism_must_release_what_is_asked_for(parts: Parts, settings: dict[str, Any]) -> None:
+    histogram = NoisyHistogram(sigma=30.0, n_classes=2)
+    with pytest.raises(ValueError, match=r"does not release labels.*GNMax"):
+        parts.fit(FairPATEClassifier(**(settings | {"mechanism": histogram})))
+    shares = {"answers": "shares", "mechanism": GNMax(sigma=3.0)}
+    with pytest.raises(ValueError, match=r"does not release shares"):
+        parts.fit(FairPATEClassifier(**(settings | shares)))
+    with pytest.raises(ValueError, match="'labels', 'shares'"):
+        parts.fit(FairPATEClassifier(**(settings | {"answers": "share"})))
+    small = NoisyHistogram(sigma=0.5, n_classes=2)
+    with pytest.raises(BudgetExceeded, match="all 300 public rows"):
+        parts.fit(FairPATEClassifier(**(settings | shares | {"mechanism": small})))
+
+
+def test_a_margin_no_student_can_meet_is_said_and_saved(
+    parts: Parts, by_shares: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.students.constrained.STIFFNESS", 1e-9)
+    with pytest.warns(MarginNotMet, match="Widen the margin"):
+        model = parts.fit(FairPATEClassifier(**by_shares))
+    assert not model.within_margin_
+    loaded = evenhand.load(model.save(tmp_path / "model"))
+    assert loaded.within_margin_ is False
+    assert loaded.public_gap_ == model.public_gap_
+    assert loaded.bound_ is True
+
+
+def test_shares_are_saved_and_loaded(
+    parts: Parts, by_shares: dict[str, Any], tmp_path: Any
+) -> None:
+    model = parts.fit(FairPATEClassifier(**by_shares))
+    loaded = evenhand.load(model.save(tmp_path / "model"))
+    assert np.array_equal(loaded.answers_.shares, model.answers_.shares)
+    assert loaded.answers_.sigma == model.answers_.sigma
+    assert np.array_equal(loaded.predict_proba(parts.X), model.predict_proba(parts.X))
+
+
+def test_more_than_two_classes_learn_from_shares(parts: Parts, by_shares: dict[str, Any]) -> None:
+    y = np.where(parts.X["income"].fillna(0) > 1, "high", parts.y)
+    budget = Budget(epsilon=100.0, delta=1e-5)
+    settings = by_shares | {"budget": budget, "fairness": DemographicParity(margin=0.15)}
+    model = parts.fit(FairPATEClassifier(**settings), y=y)
+    assert model.mechanism_.n_classes == 3
+    assert model.predict_proba(parts.X).shape == (600, 3)
+    assert (model.predict(parts.X) == y).mean() > 0.5
+    assert model.public_gap_ <= 0.15
+
+
+def test_pate_learns_from_shares_too(parts: Parts, by_shares: dict[str, Any]) -> None:
+    by_shares.pop("fairness")
+    model = PATEClassifier(**by_shares).fit(parts.X, parts.y, X_public=parts.X_public)
+    assert not model.bound_
+    assert (model.predict(parts.X) == parts.y).mean() > 0.75

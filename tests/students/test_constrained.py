@@ -1,0 +1,146 @@
+"""The bound student: its optimum, its slope, its margin, and what it knows of the noise."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from sklearn.linear_model import LogisticRegression
+
+from evenhand.fairness import DemographicParity, exact_gap
+from evenhand.students import LabelLoss, MarginNotMet, ShareLoss, Within, fit_linear
+from evenhand.students.constrained import _Problem
+from evenhand.typing import FloatArray, IntArray
+
+
+def population(
+    n: int = 1500, n_groups: int = 2, n_classes: int = 2, seed: int = 0
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Rows whose class leans on a feature that leans on the group."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += groups * 0.9
+    scores = X[:, :1] * np.arange(n_classes) + rng.normal(size=(n, n_classes))
+    return X, scores.argmax(axis=1), groups
+
+
+def label_loss(y: IntArray, n_classes: int, C: float = 0.5) -> LabelLoss:
+    return LabelLoss(labels=y, rows=np.arange(0, len(y), 2), n_classes=n_classes, C=C)
+
+
+def within(margin: float, groups: IntArray, reference: str = "rest") -> Within:
+    notion = DemographicParity(margin=margin, reference=reference)
+    return Within(notion=notion, groups=groups, n_groups=int(groups.max()) + 1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_a_margin_it_is_scikit_learns_logistic_regression(n_classes: int) -> None:
+    X, y, _ = population(n_classes=n_classes)
+    fit = fit_linear(X, label_loss(y, n_classes), None, n_classes)
+    direct = LogisticRegression(C=0.5, tol=1e-10, max_iter=5000).fit(X[::2], y[::2])
+    grid = np.random.default_rng(1).normal(size=(200, 5))
+    mine = fit.classifier(n_classes).predict_proba(grid)
+    assert np.abs(mine - direct.predict_proba(grid)).max() < 2e-3
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kind", ["labels", "shares"])
+@pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
+def test_the_slope_is_that_of_the_value(n_classes: int, kind: str, reference: str) -> None:
+    X, y, groups = population(60, n_groups=3, n_classes=n_classes)
+    shares = np.eye(n_classes)[y] + np.random.default_rng(2).normal(0, 0.3, (60, n_classes))
+    if n_classes == 2:
+        shares[:, 0] = 1 - shares[:, 1]
+    objective = (
+        label_loss(y, n_classes)
+        if kind == "labels"
+        else ShareLoss(shares=shares, noise_variance=0.09)
+    )
+    problem = _Problem(X, objective, within(0.1, groups, reference))
+    weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
+    value = lambda w: problem._value(w, 0.05)[0]  # noqa: E731  # the optimiser sees it so
+    numeric = approx_fprime(weights, value, 1e-7)
+    assert np.allclose(problem._value(weights, 0.05)[1], numeric, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
+def test_a_contrast_is_a_difference_of_rates(reference: str) -> None:
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 3, 200)
+    decisions = rng.integers(0, 2, 200)
+    bound = within(0.1, groups, reference)
+    largest = np.abs(bound.contrasts() @ decisions).max()
+    table = [[int(((groups == z) & (decisions == k)).sum()) for k in (0, 1)] for z in range(3)]
+    assert largest == pytest.approx(float(exact_gap(table, reference)), abs=1e-12)
+    assert bound.gap(decisions, 2) == pytest.approx(largest, abs=1e-12)
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.05, 0.15])
+@pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (4, 2), (3, 3)])
+def test_decisions_on_the_public_rows_are_within_the_margin(
+    margin: float, n_groups: int, n_classes: int
+) -> None:
+    X, y, groups = population(n_groups=n_groups, n_classes=n_classes)
+    free = fit_linear(X, label_loss(y, n_classes), within(1.0, groups), n_classes)
+    bound = fit_linear(X, label_loss(y, n_classes), within(margin, groups), n_classes)
+    assert free.gap > 0.2  # the margin has something to do
+    assert bound.met
+    decided = bound.classifier(n_classes).predict(X)
+    table = [[int(((groups == z) & (decided == k)).sum()) for k in range(n_classes)]
+             for z in range(n_groups)]  # fmt: skip
+    assert float(exact_gap(table, "rest")) <= margin
+    assert bound.gap == pytest.approx(float(exact_gap(table, "rest")))
+    assert bound.gap > margin / 2  # and it is used, not avoided
+    assert (decided == y).mean() > (np.full_like(y, np.bincount(y).argmax()) == y).mean()
+
+
+def test_a_fit_within_the_margin_already_is_left_alone() -> None:
+    X, y, groups = population()
+    objective = label_loss(y, 2)
+    free = fit_linear(X, objective, None, 2)
+    slack = fit_linear(X, objective, within(0.9, groups), 2)
+    assert np.array_equal(free.coef, slack.coef)
+
+
+def test_a_margin_that_is_not_met_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.students.constrained.STIFFNESS", 1e-9)
+    X, y, groups = population()
+    with pytest.warns(MarginNotMet, match="within 0.05; the best has 0."):
+        fit = fit_linear(X, label_loss(y, 2), within(0.05, groups), 2)
+    assert not fit.met
+    assert fit.gap > 0.05
+
+
+def test_a_student_that_knows_the_noise_learns_more_than_from_labels_at_the_same_price() -> None:
+    # mu^2 per row: 1 / sigma^2 for the noisy count, 2 / sigma^2 for the noisy winner of two.
+    rng = np.random.default_rng(0)
+    n, d, n_teachers, sigma = 2000, 20, 100, 60.0
+    gains = []
+    for _ in range(20):
+        w = rng.normal(size=d)
+        X = rng.normal(size=(n, d))
+        count = np.rint(n_teachers / (1 + np.exp(-(X @ w))))
+        noisy = (count + rng.normal(0, sigma, n)) / n_teachers
+        shares = ShareLoss(
+            shares=np.stack([1 - noisy, noisy], axis=1), noise_variance=(sigma / n_teachers) ** 2
+        )
+        # Two counts with sigma * sqrt(2) each: the same mu^2 as one count with sigma.
+        lead = 2 * count - n_teachers + rng.normal(0, 2 * sigma, n)
+        labels = LabelLoss(labels=(lead > 0).astype(int), rows=np.arange(n), n_classes=2, C=0.3)
+        right = [
+            (fit_linear(X, objective, None, 2).classifier(2).predict(X) == (X @ w > 0)).mean()
+            for objective in (shares, labels)
+        ]
+        gains.append(right[0] - right[1])
+    # Without a gain this t value is above 3.9 with a chance of .0005 (19 degrees of freedom).
+    assert np.mean(gains) / (np.std(gains, ddof=1) / np.sqrt(20)) > 3.9
+
+
+@settings(max_examples=20)
+@given(scale=st.floats(0.1, 10.0))
+def test_the_ridge_of_shares_is_the_ratio_of_the_variances(scale: float) -> None:
+    shares = np.zeros((50, 2))
+    loss = ShareLoss(shares=shares, noise_variance=scale, prior_variance=0.5)
+    # Posterior mode: sum r^2 / (2 v) + w^2 / (2 p), divided by n and times 2 v.
+    assert loss.ridge == pytest.approx(scale / 0.5 / 50)
