@@ -36,7 +36,7 @@ def exact_delta(mu, epsilon):
 def test_delta_is_the_definition_to_eleven_digits(mu, x):
     # x is the distance of the test from its center, in standard deviations: delta spans 1e-290..1.
     epsilon = max(mu * (x + mu / 2), 0.0)
-    assert delta_from_mu(mu, epsilon) == pytest.approx(exact_delta(mu, epsilon), rel=1e-11)
+    assert delta_from_mu(mu, epsilon) == pytest.approx(exact_delta(mu, epsilon), abs=0.0, rel=1e-11)
 
 
 @pytest.mark.parametrize("mu", MUS)
@@ -46,14 +46,16 @@ def test_epsilon_and_mu_invert_delta(mu, delta):
     if epsilon == 0.0:
         assert delta_from_mu(mu, 0.0) <= delta
     else:
-        assert delta_from_mu(mu, epsilon) == pytest.approx(delta, rel=1e-9)
-        assert mu_from_epsilon(epsilon, delta) == pytest.approx(mu, rel=1e-9)
+        assert delta_from_mu(mu, epsilon) == pytest.approx(delta, abs=0.0, rel=1e-9)
+        assert mu_from_epsilon(epsilon, delta) == pytest.approx(mu, abs=0.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-12, 1e-3, 1.0, 100.0, 1e4])
 @pytest.mark.parametrize("delta", DELTAS)
 def test_the_budget_of_any_epsilon_gives_its_delta_back(epsilon, delta):
-    assert delta_from_mu(mu_from_epsilon(epsilon, delta), epsilon) == pytest.approx(delta, rel=1e-9)
+    assert delta_from_mu(mu_from_epsilon(epsilon, delta), epsilon) == pytest.approx(
+        delta, abs=0.0, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.5, 1.118, 4.0])
@@ -61,11 +63,11 @@ def test_the_budget_of_any_epsilon_gives_its_delta_back(epsilon, delta):
 def test_epsilon_agrees_with_another_library(mu, delta):
     loss = GaussianPrivacyLoss(standard_deviation=1 / mu)
     theirs = loss.get_delta_for_epsilon(epsilon_from_mu(mu, delta))
-    assert theirs == pytest.approx(delta, rel=1e-6)
+    assert theirs == pytest.approx(delta, abs=0.0, rel=1e-6)
     sigma = GaussianPrivacyLoss.from_privacy_guarantee(
         DifferentialPrivacyParameters(1.0, delta)
     ).standard_deviation
-    assert mu_from_epsilon(1.0, delta) == pytest.approx(1 / sigma, rel=1e-3)
+    assert mu_from_epsilon(1.0, delta) == pytest.approx(1 / sigma, abs=0.0, rel=1e-3)
 
 
 def test_a_thousand_answers_at_sigma_40_cost_epsilon_4_983():
@@ -124,7 +126,7 @@ def test_sigma_for_other_noise_is_the_smallest_that_fits():
         return 1.1 / sigma
 
     sigma = sigma_for(0.7, 500, math.sqrt(2.0), gaussian_mu=worse)
-    assert sigma == pytest.approx(1.1 * sigma_for(0.7, 500, math.sqrt(2.0)), rel=1e-9)
+    assert sigma == pytest.approx(1.1 * sigma_for(0.7, 500, math.sqrt(2.0)), abs=0.0, rel=1e-9)
     assert n_affordable(0.7, 2 * worse(sigma) ** 2) == 500
 
 

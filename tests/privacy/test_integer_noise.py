@@ -48,7 +48,7 @@ def test_the_central_step_is_the_largest_and_is_mu(sigma):
         d = steps(lambda k: mpmath.exp(-((k / s) ** 2) / 2), max(6, int(10 * sigma)))
         assert max(d) == d[0]
         assert all(step > 1 / s for step in d)  # the limit, from above
-        assert discrete_gaussian_mu(sigma) == pytest.approx(float(d[0]), rel=1e-14)
+        assert discrete_gaussian_mu(sigma) == pytest.approx(float(d[0]), abs=0.0, rel=1e-14)
 
 
 @pytest.mark.parametrize("sigma", [100.0, 300.0, 1e3])
@@ -57,25 +57,25 @@ def test_large_sigma_matches_the_central_step_by_the_theta_function(sigma):
         nome = mpmath.exp(-1 / (2 * mpmath.mpf(sigma) ** 2))
         p_0 = 1 / mpmath.jtheta(3, 0, nome)
         mu = 2 * mpmath.sqrt(2) * mpmath.erfinv(p_0)
-        assert discrete_gaussian_mu(sigma) == pytest.approx(float(mu), rel=1e-14)
+        assert discrete_gaussian_mu(sigma) == pytest.approx(float(mu), abs=0.0, rel=1e-14)
 
 
 def test_very_large_sigma_matches_the_first_term_of_its_expansion():
     # The next term is of order sigma**-4, below rounding.
-    assert discrete_gaussian_mu(1e5) * 1e5 == pytest.approx(1 + 1 / (24 * 1e10), rel=1e-14)
+    assert discrete_gaussian_mu(1e5) * 1e5 == pytest.approx(1 + 1 / (24 * 1e10), abs=0.0, rel=1e-14)
 
 
 def test_two_formulas_of_the_center_agree_where_they_meet():
     below, above = discrete_gaussian_mu(math.nextafter(1.0, 0.0)), discrete_gaussian_mu(1.0)
-    assert below == pytest.approx(above, rel=1e-14)
+    assert below == pytest.approx(above, abs=0.0, rel=1e-14)
     for mu in (laplace_mu, discrete_laplace_mu):
-        assert mu(math.nextafter(1.0, 2.0)) == pytest.approx(mu(1.0), rel=1e-14)
+        assert mu(math.nextafter(1.0, 2.0)) == pytest.approx(mu(1.0), abs=0.0, rel=1e-14)
 
 
 @pytest.mark.parametrize("sigma", [5.0, 40.0, 200.0])
 def test_discreteness_costs_a_share_of_one_over_12_sigma_squared(sigma):
     inflation = (discrete_gaussian_mu(sigma) * sigma) ** 2 - 1
-    assert inflation == pytest.approx(1 / (12 * sigma**2), rel=0.05)
+    assert inflation == pytest.approx(1 / (12 * sigma**2), abs=0.0, rel=0.05)
 
 
 def test_the_curvature_in_the_proof_rises_with_position_and_width():
@@ -98,7 +98,7 @@ def test_discrete_laplace_steps_are_largest_in_the_center(scale):
     with mpmath.workdps(50):
         d = steps(lambda k: mpmath.exp(-k / mpmath.mpf(scale)), 8 if scale < 1 else 40)
         assert max(d) == d[0]
-        assert discrete_laplace_mu(scale) == pytest.approx(float(d[0]), rel=1e-13)
+        assert discrete_laplace_mu(scale) == pytest.approx(float(d[0]), abs=0.0, rel=1e-13)
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.5, 1.0, 4.0, 30.0])
@@ -110,7 +110,7 @@ def test_laplace_is_the_supremum_over_all_thresholds(scale):
     t = np.linspace(-20 * scale, 20 * scale + 1, 40001)
     found = (quantile(t) - quantile(t - 1)).max()
     assert found <= laplace_mu(scale) * (1 + 1e-12)
-    assert found == pytest.approx(laplace_mu(scale), rel=1e-3)
+    assert found == pytest.approx(laplace_mu(scale), abs=0.0, rel=1e-3)
     assert laplace_mu(scale) < discrete_laplace_mu(scale)
 
 
