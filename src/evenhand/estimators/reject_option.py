@@ -64,7 +64,7 @@ class RejectOptionClassifier:
         What a group's rate is compared with, see ``DemographicParity``.
     cold_start : int, optional
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
-        or ``1 / margin`` where that is more.
+        or ``2 / margin`` where that is more.
     rule : {"sound", "published"}
         As for ``DemographicParityGate``; the published one does not keep the margin.
     groups : sequence of str, optional
