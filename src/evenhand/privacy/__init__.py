@@ -21,10 +21,16 @@ from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.one_bit import one_bit_rdp
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
+from evenhand.privacy.subsampled import (
+    SUBSAMPLED_ACCOUNTING,
+    SubsampledGaussian,
+    poisson_batches,
+)
 
 __all__ = [
     "NEIGHBORS",
     "ORDERS",
+    "SUBSAMPLED_ACCOUNTING",
     "Budget",
     "BudgetExceeded",
     "ConfidentGNMax",
@@ -49,6 +55,7 @@ __all__ = [
     "SeededNoise",
     "Store",
     "StoreUnavailable",
+    "SubsampledGaussian",
     "audit_epsilon_lower_bound",
     "delta_from_mu",
     "delta_warning",
@@ -60,6 +67,7 @@ __all__ = [
     "mu_from_epsilon",
     "n_affordable",
     "one_bit_rdp",
+    "poisson_batches",
     "sigma_for",
     "theorem6",
 ]

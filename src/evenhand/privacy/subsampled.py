@@ -1,0 +1,244 @@
+"""Many noisy sums over random subsets of the records: what DP-SGD releases, and what it costs."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from scipy.optimize import brentq
+
+from evenhand._checks import at_least, open_unit, positive
+from evenhand.privacy.budget import Budget
+from evenhand.privacy.gaussian import SLACK, epsilon_from_mu, mu_from_epsilon
+from evenhand.privacy.noise import SEED_BITS, DiscreteNoise, Noise
+from evenhand.typing import Array, IntArray
+
+SUBSAMPLED_ACCOUNTING: Final = "the privacy loss distribution of the Poisson-subsampled Gaussian"
+
+SMALLEST_AMPLIFIED: Final = 0.4
+"""Below this noise multiplier the cost is taken without amplification: hardly any is left there,
+and the privacy loss distribution of many such steps would fill the memory."""
+
+# Step of the privacy loss grid times the noise multiplier. At any step the result is an upper
+# bound; with less noise losses reach further, and a coarser grid is as good (1e-4 of epsilon).
+_GRID, _FINEST, _COARSEST = 1e-3, 1e-4, 2e-3
+_TOLERANCE: Final = 1e-4  # of the logarithm of the noise multiplier, on the safe side
+_SEED_DRAWS: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledGaussian:
+    """Release, at each of many steps, a sum over a Poisson sample plus Gaussian noise.
+
+    At every step each record enters the sample with chance ``sampling_rate``, independently; what
+    it adds to the sum is a vector of L2 norm at most ``clip_norm``; the noise has standard
+    deviation ``noise_multiplier * clip_norm`` in every coordinate.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Greater than 0.
+    sampling_rate : float
+        In (0, 1]. Public: it may not be computed from a private number of records, unless that
+        number is declared public.
+    n_steps : int
+        At least 1. One use of this mechanism is all steps.
+    clip_norm : float
+        Largest norm of one record's vector. Greater than 0.
+    delta : float
+        The delta at which ``mu_squared`` speaks, in (0, 1).
+
+    Privacy
+    -------
+    Neighbors : add or remove one record.
+    Sensitivity : L2 ``clip_norm`` at every step, also when a step depends on those before.
+    Cost : ``epsilon(delta)``, from the privacy loss distribution (Koskela, Jaelkoe, Honkela 2020;
+        Doroshenko et al. 2022, whose pessimistic grid makes it an upper bound), or that of
+        ``n_steps`` plain Gaussian releases where this is less.
+
+    Notes
+    -----
+    The release is not Gaussian-DP in a useful sense: its tail is heavier than that of the
+    Gaussian through the same (epsilon, delta). ``mu_squared`` is the Gaussian whose curve passes
+    through (epsilon(delta), delta): true at this delta, and at no smaller one. A ledger that it is
+    charged to must therefore be its own and have this delta (``own_ledger`` of the estimators);
+    its cost adds up with no other cost.
+
+    Examples
+    --------
+    >>> step = SubsampledGaussian(
+    ...     noise_multiplier=2.0, sampling_rate=0.04, n_steps=500, clip_norm=1.0, delta=1e-5
+    ... )
+    >>> round(step.epsilon(delta=1e-5), 2)
+    1.98
+    """
+
+    noise_multiplier: float
+    sampling_rate: float
+    n_steps: int
+    clip_norm: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        hint = "Without noise the sums would leave as they are."
+        object.__setattr__(
+            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier, hint)
+        )
+        rate = positive("sampling_rate", self.sampling_rate)
+        if rate > 1:
+            raise ValueError(
+                f"sampling_rate must be at most 1, got sampling_rate={rate!r}. It is the chance "
+                f"of a record to enter a step: expected batch size / number of records."
+            )
+        object.__setattr__(self, "sampling_rate", rate)
+        object.__setattr__(self, "n_steps", at_least("n_steps", self.n_steps, 1))
+        object.__setattr__(self, "clip_norm", positive("clip_norm", self.clip_norm))
+        object.__setattr__(self, "delta", open_unit("delta", self.delta))
+
+    @classmethod
+    def within(
+        cls, budget: Budget, *, sampling_rate: float, n_steps: int, clip_norm: float
+    ) -> SubsampledGaussian:
+        """Return the mechanism with the least noise that stays within ``budget``."""
+        positive("sampling_rate", sampling_rate)
+        sigma = _calibrated(budget.epsilon, budget.delta, min(1.0, sampling_rate), n_steps)
+        return cls(
+            noise_multiplier=sigma,
+            sampling_rate=sampling_rate,
+            n_steps=n_steps,
+            clip_norm=clip_norm,
+            delta=budget.delta,
+        )
+
+    def epsilon(self, delta: float) -> float:
+        """Upper bound on epsilon at ``delta`` for all steps together."""
+        return _epsilon(
+            self.noise_multiplier, self.sampling_rate, self.n_steps, open_unit("delta", delta)
+        )
+
+    def mu_squared(self, noise: Noise) -> float:
+        """``mu**2`` of the Gaussian that costs the same epsilon at ``self.delta``."""
+        if isinstance(noise, DiscreteNoise):
+            raise ValueError(
+                f"Gradients are real numbers, and {noise!r} draws whole numbers. Use FloatNoise(); "
+                f"the guarantee then names its rounding."
+            )
+        return mu_from_epsilon(self.epsilon(self.delta), self.delta) ** 2
+
+    def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:
+        """Draw noise for ``n`` uses, shape (n * n_steps, n_classes). For the ledger only.
+
+        ``n_classes`` is the length of the vector that each step releases.
+        """
+        scale = self.noise_multiplier * self.clip_norm
+        return noise.gaussian(scale, (n * self.n_steps, n_classes))
+
+
+def poisson_batches(noise: Noise, mechanism: SubsampledGaussian, n_records: int) -> Batches:
+    """Return the samples of a run: one array of row numbers per step.
+
+    Parameters
+    ----------
+    noise : Noise
+        With noise that protects, the samples come from the operating system's randomness, for
+        amplification needs samples that nobody can repeat: a ``random_state`` would betray them.
+        With a seeded noise they follow from its seed.
+    mechanism : SubsampledGaussian
+        Names the chance and the number of steps.
+    n_records : int
+        Records to sample from.
+
+    Notes
+    -----
+    The size of a sample is binomial and its members are a uniform subset of that size: the law of
+    one independent coin per record, without n coins. The generator is NumPy's, seeded with 256
+    bits: statistical, not cryptographic, like ``FloatNoise``.
+    """
+    at_least("n_records", n_records, 0)
+    if noise.protects:
+        rng = np.random.default_rng(secrets.randbits(SEED_BITS))
+    else:
+        drawn = np.ascontiguousarray(noise.gaussian(1.0, (_SEED_DRAWS,)), dtype=np.float64)
+        rng = np.random.default_rng(drawn.view(np.uint32))
+    return Batches(rng, mechanism.sampling_rate, mechanism.n_steps, n_records)
+
+
+class Batches:
+    """Poisson samples, drawn one after another and never twice."""
+
+    def __init__(
+        self, rng: np.random.Generator, sampling_rate: float, n_steps: int, n_records: int
+    ) -> None:
+        self._rng = rng
+        self._rate = sampling_rate
+        self._left = n_steps
+        self._n = n_records
+
+    def __iter__(self) -> Iterator[IntArray]:
+        return self
+
+    def __next__(self) -> IntArray:
+        if not self._left:
+            raise StopIteration
+        self._left -= 1
+        size = int(self._rng.binomial(self._n, self._rate))
+        rows: IntArray = self._rng.choice(self._n, size, replace=False, shuffle=False)
+        return rows
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(noise_multiplier: float, sampling_rate: float, n_steps: int, delta: float) -> float:
+    plain = epsilon_from_mu(math.sqrt(n_steps) / noise_multiplier, delta)
+    if sampling_rate == 1.0 or noise_multiplier < SMALLEST_AMPLIFIED:
+        return plain
+    import dp_accounting  # a second to import, so only when a run needs it
+    from dp_accounting import pld
+
+    grid = min(_COARSEST, max(_FINEST, _GRID / noise_multiplier))
+    accountant = pld.PLDAccountant(
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=grid
+    )
+    event = dp_accounting.PoissonSampledDpEvent(
+        sampling_rate, dp_accounting.GaussianDpEvent(noise_multiplier)
+    )
+    accountant.compose(event, n_steps)
+    return min(plain, float(accountant.get_epsilon(delta)))
+
+
+@lru_cache(maxsize=4096)
+def _calibrated(epsilon: float, delta: float, sampling_rate: float, n_steps: int) -> float:
+    """Return the least noise multiplier within (epsilon, delta), rounded to the safe side."""
+    mu = mu_from_epsilon(epsilon, delta)
+    # The ledger keeps a share SLACK of the budget; a little more covers the root search of mu.
+    target = epsilon * (1.0 - 10.0 * SLACK)
+    enough = math.sqrt(n_steps) / mu * (1.0 + 10.0 * SLACK)  # without amplification
+    if enough <= SMALLEST_AMPLIFIED or sampling_rate == 1.0:
+        return enough
+
+    def excess(log_sigma: float) -> float:
+        found = _epsilon(math.exp(log_sigma), sampling_rate, n_steps, delta)
+        return math.log(max(found, 1e-12) / target)
+
+    # By the central limit theorem mu is near q sqrt(T (exp(1 / sigma^2) - 1)) (Bu et al. 2020).
+    near = 1.0 / math.sqrt(math.log1p((mu / sampling_rate) ** 2 / n_steps))
+    low = math.log(max(SMALLEST_AMPLIFIED, 0.9 * near))
+    high = math.log(max(SMALLEST_AMPLIFIED, min(1.2 * near, enough)))
+    least = math.log(SMALLEST_AMPLIFIED)
+    while low > least and excess(low) <= 0:
+        low = max(least, low - 0.3)
+    while excess(high) > 0:
+        low, high = high, high + 0.3
+        if high >= math.log(enough):
+            high = math.log(enough)
+            break
+    if low >= high or excess(low) <= 0:
+        return math.exp(low)
+    root = float(brentq(excess, low, high, xtol=_TOLERANCE / 4))
+    while excess(root) > 0:
+        root += _TOLERANCE
+    return math.exp(root)
