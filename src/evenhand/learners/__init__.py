@@ -1,6 +1,16 @@
 """Models behind one small protocol: fit one on each of many partitions, let all predict."""
 
+from evenhand.learners.dpsgd import DPSGD, DPSGDModel, GroupPull
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.learners.stack import Progress, StackedLearner, StackedModel
 
-__all__ = ["LogisticStack", "Progress", "StackedLearner", "StackedLogistic", "StackedModel"]
+__all__ = [
+    "DPSGD",
+    "DPSGDModel",
+    "GroupPull",
+    "LogisticStack",
+    "Progress",
+    "StackedLearner",
+    "StackedLogistic",
+    "StackedModel",
+]
