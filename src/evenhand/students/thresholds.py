@@ -49,10 +49,10 @@ class GroupThresholds:
     ...     [0.9, 0.8, 0.7, 0.2, 0.6, 0.4, 0.3, 0.1], [0, 0, 0, 0, 1, 1, 1, 1],
     ...     fairness=DemographicParity(margin=0.25), n_groups=2,
     ... )
-    >>> rule.decide([0.75, 0.45], [0, 1], np.random.default_rng(0))
-    array([1, 0])
+    >>> rule.decide([0.65, 0.45], [0, 1], np.random.default_rng(0))
+    array([0, 1])
     >>> rule.rates([0.9, 0.8, 0.7, 0.2, 0.6, 0.4, 0.3, 0.1], [0, 0, 0, 0, 1, 1, 1, 1]).tolist()
-    [0.5, 0.25]
+    [0.75, 0.5]
     """
 
     thresholds: tuple[float, ...]
@@ -103,9 +103,7 @@ class GroupThresholds:
             raise RuntimeError(f"The thresholds could not be set: {solved.message}")
         rates = np.clip(rate @ solved.x, 0.0, 1.0)
         cuts = [_cut(p[z == g], float(rates[g])) for g in range(n_groups)]
-        return cls(
-            thresholds=tuple(cut for cut, _ in cuts), at_threshold=tuple(c for _, c in cuts)
-        )
+        return cls(thresholds=tuple(cut for cut, _ in cuts), at_threshold=tuple(c for _, c in cuts))
 
     @property
     def n_groups(self) -> int:
@@ -120,7 +118,7 @@ class GroupThresholds:
         return np.where(p > cut, 1.0, np.where(p == cut, at, 0.0))
 
     def rates(self, scores: ArrayLike, groups: ArrayLike) -> FloatArray:
-        """Expected rate of class 1 in each group; NaN for a group without rows."""
+        """Return the expected rate of class 1 in each group; NaN for a group without rows."""
         z = np.asarray(groups)
         sizes = np.bincount(z, minlength=self.n_groups)
         total = np.bincount(z, self.chances(scores, groups), minlength=self.n_groups)

@@ -1,0 +1,115 @@
+"""Group thresholds against a grid of all pairs of rates, and at their edges."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.fairness import DemographicParity
+from evenhand.students import GroupThresholds
+
+
+def gain(p: np.ndarray, rate: float) -> float:
+    """Most expected correct answers with this rate: the highest scores, the last one in part."""
+    falling = np.sort(2.0 * p - 1.0)[::-1]
+    wanted = rate * len(p)
+    whole = int(wanted + 1e-9)
+    part = (wanted - whole) * falling[whole] if whole < len(p) else 0.0
+    return float(falling[:whole].sum() + part)
+
+
+def value(rule: GroupThresholds, p: np.ndarray, z: np.ndarray) -> float:
+    return float(((2.0 * p - 1.0) * rule.chances(p, z)).sum())
+
+
+scores = st.lists(st.integers(0, 20).map(lambda k: k / 20), min_size=1, max_size=9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(a=scores, b=scores, margin=st.sampled_from([0.0, 0.05, 0.1, 0.3, 1.0]))
+def test_no_pair_of_rates_within_the_margin_is_better(
+    a: list[float], b: list[float], margin: float
+) -> None:
+    p, z = np.array(a + b), np.array([0] * len(a) + [1] * len(b))
+    rule = GroupThresholds.fit(
+        p, z, fairness=DemographicParity(margin=margin, reference="pairwise"), n_groups=2
+    )
+    rates = rule.rates(p, z)
+    assert abs(rates[0] - rates[1]) <= margin + 1e-6
+    # Brute force: the optimum of a piecewise linear function lies where one rate is a multiple of
+    # 1 / size, or 0 or 1, and the other is one too or sits at the margin.
+    corners_a = np.arange(len(a) + 1) / len(a)
+    corners_b = np.arange(len(b) + 1) / len(b)
+    best = -np.inf
+    pa, pb = p[z == 0], p[z == 1]
+    for r in np.concatenate([corners_a, corners_b + margin, corners_b - margin]):
+        for s in np.concatenate([corners_b, [r - margin, r + margin]]):
+            if 0 <= r <= 1 and 0 <= s <= 1 and abs(r - s) <= margin + 1e-12:
+                best = max(best, gain(pa, float(r)) + gain(pb, float(s)))
+    assert value(rule, p, z) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
+def test_many_groups_are_within_the_margin_as_their_reference_defines_it(reference: str) -> None:
+    rng = np.random.default_rng(0)
+    z = rng.choice(4, 600, p=[0.55, 0.3, 0.1, 0.05])
+    p = np.clip(rng.beta(2, 3, 600) + 0.12 * z, 0, 1)
+    fairness = DemographicParity(margin=0.07, reference=reference)
+    rule = GroupThresholds.fit(p, z, fairness=fairness, n_groups=4)
+    rates, share = rule.rates(p, z), np.bincount(z) / 600
+    overall = share @ rates
+    gaps = {
+        "overall": rates - overall,
+        "rest": rates - (overall - share * rates) / (1 - share),
+        "pairwise": (rates[:, None] - rates[None, :]).ravel(),
+    }[reference]
+    assert np.abs(gaps).max() == pytest.approx(0.07, abs=1e-6)  # it binds, and is kept
+    free = GroupThresholds.fit(p, z, fairness=DemographicParity(margin=1.0), n_groups=4)
+    assert np.array_equal(free.chances(p, z), (p > 0.5).astype(float))
+    assert value(rule, p, z) < value(free, p, z)
+
+
+def test_a_constant_model_is_cut_by_chance_and_stays_within_the_margin() -> None:
+    # Where argmax labels are all alike there is nothing to cut; scores that are all alike still
+    # have a best answer.
+    p, z = np.full(10, 0.3), np.array([0, 1] * 5)
+    rule = GroupThresholds.fit(p, z, fairness=DemographicParity(margin=0.1), n_groups=2)
+    assert rule.rates(p, z).tolist() == [0.0, 0.0]
+    half = GroupThresholds(thresholds=(0.3, 0.3), at_threshold=(0.5, 0.0))
+    drawn = half.decide(np.full(4000, 0.3), np.zeros(4000, dtype=int), np.random.default_rng(0))
+    assert abs(drawn.mean() - 0.5) < 5 / np.sqrt(4 * 4000)  # five standard errors: 1e-6
+    assert not half.decide(p, np.ones(10, dtype=int), np.random.default_rng(0)).any()
+
+
+def test_the_draw_moves_scores_at_a_threshold_only() -> None:
+    rng = np.random.default_rng(1)
+    p, z = rng.random(200), rng.integers(0, 2, 200)
+    p[z == 1] **= 2
+    rule = GroupThresholds.fit(p, z, fairness=DemographicParity(margin=0.0), n_groups=2)
+    runs = np.array([rule.decide(p, z, np.random.default_rng(s)) for s in range(50)])
+    moved = (runs != runs[0]).any(axis=0)
+    assert moved.sum() <= 1
+    assert all(p[i] == rule.thresholds[z[i]] for i in np.flatnonzero(moved))
+
+
+def test_it_survives_json() -> None:
+    rule = GroupThresholds(thresholds=(0.1 + 0.2, 0.7), at_threshold=(1.0, 1 / 3))
+    assert GroupThresholds.from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
+
+
+@pytest.mark.parametrize(
+    ("p", "z", "message"),
+    [
+        ([0.2, 1.2], [0, 1], "one probability of class 1 per row"),
+        ([[0.2, 0.8]], [0], "more than two classes"),
+        ([0.2, 0.3], [0, 0], "Group 1 has no public row"),
+        ([0.2, 0.3], [0, 5], "groups must be at least 0 and below 2"),
+        ([0.2, 0.3, 0.1], [0, 1], "one row each"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_refused(p: Any, z: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GroupThresholds.fit(p, z, fairness=DemographicParity(margin=0.1), n_groups=2)
