@@ -1,14 +1,18 @@
 """The scikit-learn face: one module per method."""
 
+from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saved import METHODS, load
+from evenhand.estimators.thresholded import GroupThresholdClassifier
 
 __all__ = [
     "METHODS",
+    "DPSGDClassifier",
     "FairPATEClassifier",
+    "GroupThresholdClassifier",
     "ModelDamaged",
     "PATEClassifier",
     "RejectOptionClassifier",

@@ -15,6 +15,8 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators import persistence
 from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.reject_option import RejectOptionClassifier
+from evenhand.estimators.thresholded import GroupThresholdClassifier
+from evenhand.fairness import DemographicParity
 from evenhand.privacy import Guarantee, Noise, SeededNoise
 from evenhand.typing import Array, FloatArray
 
@@ -104,6 +106,32 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             reference=reference,
             cold_start=cold_start,
             threshold=threshold,
+        )
+
+    def with_group_thresholds(
+        self, X_public: Any, sensitive_features_public: Any, *, fairness: DemographicParity
+    ) -> GroupThresholdClassifier:
+        """Return this model with one threshold per group, set on public rows; for two classes.
+
+        Parameters
+        ----------
+        X_public : DataFrame or array-like, shape (n_public, n_columns)
+        sensitive_features_public : array-like or DataFrame, n_public rows
+        fairness : DemographicParity
+            The margin that the decisions on these rows keep.
+
+        Returns
+        -------
+        GroupThresholdClassifier
+            Needs the group of each row at prediction.
+
+        Privacy
+        -------
+        Free: reads the released model and public rows (post-processing).
+        """
+        check_is_fitted(self, "student_")
+        return GroupThresholdClassifier.on_public_rows(
+            self, X_public, sensitive_features_public, fairness
         )
 
     def save(self, path: str | Path) -> Path:

@@ -32,6 +32,8 @@ class FitInputs:
         Unit ids of the private rows.
     set_aside : int
         Public rows that were taken from ``X`` itself, whose features the guarantee does not cover.
+    private_rows : ndarray of int64, shape (n_private,)
+        Which rows of ``X`` are private.
     """
 
     X_private: Any
@@ -41,6 +43,7 @@ class FitInputs:
     groups_public: GroupCodes | None
     units: Array | None
     set_aside: int
+    private_rows: IntArray
 
     @property
     def required_groups(self) -> GroupCodes:
@@ -110,6 +113,7 @@ def read_fit_inputs(
         _checks.same_length(X=X, sensitive_features=sensitive_features)
 
     set_aside = 0
+    private = np.arange(n)
     if X_public is None:
         public, private = _set_aside(estimator, n, public_fraction, units, rng)
         set_aside = len(public)
@@ -138,6 +142,7 @@ def read_fit_inputs(
         groups_public=groups,
         units=units,
         set_aside=set_aside,
+        private_rows=private,
     )
 
 

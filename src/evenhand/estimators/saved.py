@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from evenhand.estimators import persistence
-from evenhand.estimators.base import TeacherEnsembleClassifier
+from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 
-METHODS: Final[Mapping[str, type[TeacherEnsembleClassifier]]] = {
-    method.__name__: method for method in (PATEClassifier, FairPATEClassifier)
+METHODS: Final[Mapping[str, type[PrivateClassifier]]] = {
+    method.__name__: method for method in (PATEClassifier, FairPATEClassifier, DPSGDClassifier)
 }
 """The estimators that a model folder may hold."""
 

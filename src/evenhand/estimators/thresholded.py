@@ -1,0 +1,116 @@
+"""A released model with one threshold per group: fairness that needs the group at prediction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from evenhand._random import as_generator
+from evenhand.fairness import DemographicParity, encode_groups
+from evenhand.privacy import Guarantee
+from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
+from evenhand.typing import Array, FloatArray, RandomState
+
+
+class GroupThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+    """A fitted private classifier whose decisions are taken at one threshold per group.
+
+    Made by ``model.with_group_thresholds``. For two classes.
+
+    Attributes
+    ----------
+    model_ : PrivateClassifier
+        The model whose scores are cut.
+    thresholds_ : GroupThresholds
+    groups_ : tuple of str
+        The groups that have a threshold.
+    fairness_ : DemographicParity
+        Kept on the public rows, in expectation; on other rows up to sampling error.
+    guarantee_ : Guarantee
+        The model's, and what this step adds to it.
+    classes_ : ndarray, shape (2,)
+
+    Privacy
+    -------
+    Free: reads a released model and public rows (post-processing).
+    """
+
+    def __init__(self, model: Any, fairness: DemographicParity) -> None:
+        self.model = model
+        self.fairness = fairness
+
+    @classmethod
+    def on_public_rows(
+        cls,
+        model: Any,
+        X_public: Any,
+        sensitive_features_public: Any,
+        fairness: DemographicParity,
+    ) -> GroupThresholdClassifier:
+        """Set the thresholds; see ``PrivateClassifier.with_group_thresholds``."""
+        if not isinstance(fairness, DemographicParity):
+            raise ValueError(
+                f"fairness must be a DemographicParity, got {fairness!r}. Say how far apart the "
+                f"groups may be, for example fairness=DemographicParity(margin=0.05)."
+            )
+        if len(model.classes_) != 2:
+            raise ValueError(
+                f"Group thresholds are for two classes, and the model has {len(model.classes_)}. "
+                f"Use a margin in training instead: FairPATEClassifier, or DPSGDClassifier with "
+                f"fairness=."
+            )
+        if not hasattr(model, "predict_proba"):
+            raise ValueError(
+                f"Group thresholds cut probabilities, and {type(model.student_).__name__} has no "
+                f"predict_proba. Train with a student that has one."
+            )
+        groups = encode_groups(sensitive_features_public)
+        self = cls(model, fairness)
+        self.thresholds_ = GroupThresholds.fit(
+            model.predict_proba(X_public)[:, 1],
+            groups.codes,
+            fairness=fairness,
+            n_groups=groups.n_groups,
+        )
+        self.groups_ = groups.names
+        self.model_, self.fairness_, self.classes_ = model, fairness, model.classes_
+        self.guarantee_ = _with_groups(model.guarantee_, len(groups))
+        return self
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
+    ) -> Array:
+        """Predict class labels; the group of every row is needed.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+        sensitive_features : array-like or DataFrame, n rows
+            A group without a threshold is an error.
+        random_state : int, Generator or None
+            Decides scores that equal a threshold, and nothing else.
+        """
+        if sensitive_features is None:
+            raise ValueError(
+                "This model needs the group of each row at prediction: pass sensitive_features=. "
+                "For a model that needs none use a margin in training."
+            )
+        groups = encode_groups(sensitive_features, names=self.groups_)
+        scores = self.predict_proba(X)[:, 1]
+        decided = self.thresholds_.decide(scores, groups.codes, as_generator(random_state))
+        labels: Array = self.classes_[decided]
+        return labels
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the model's probabilities, which the thresholds cut; they know no group."""
+        out: FloatArray = np.asarray(self.model_.predict_proba(X))
+        return out
+
+
+def _with_groups(guarantee: Guarantee, n_rows: int) -> Guarantee:
+    said = f"the features and groups of the {n_rows} public rows that set the thresholds"
+    public = (*guarantee.public, said)
+    return replace(guarantee, public=public).with_warning(NEEDS_GROUP)
