@@ -266,12 +266,39 @@ def test_the_interval_of_a_largest_gap_covers_at_least_at_its_level(reference: s
     assert coverage_p_value(0.9, reference, repeats=200, seed=1) > FALSE_ALARM
 
 
-def test_these_statistics_would_see_an_interval_without_bonferroni(
+def equal_groups_p_value(*, repeats: int, seed: int) -> float:
+    """As above, for 28 pairs of 8 groups that do not differ: many chances to see a gap."""
+    rng, level = np.random.default_rng(seed), 0.8
+    covered = 0
+    for _ in range(repeats):
+        chosen = rng.binomial(200, 0.4, size=8)
+        tally = Tally(counts=np.stack([200 - chosen, chosen], axis=1))
+        covered += demographic_parity(tally, reference="pairwise", level=level).low == 0.0
+    return float(binom.cdf(covered, repeats, level))
+
+
+def test_eight_equal_groups_seldom_seem_to_differ() -> None:
+    assert equal_groups_p_value(repeats=100, seed=1) > FALSE_ALARM
+
+
+def test_that_statistic_would_see_an_interval_without_bonferroni(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Every difference gets the whole error, and a region that forgets one of the two rates.
-    monkeypatch.setattr(intervals_module, "_boxes", lambda error, independent: [(0.5, 0.5)])
-    assert coverage_p_value(0.9, "rest", repeats=200, seed=1) < FALSE_ALARM
+    ours = intervals_module._boxes
+    monkeypatch.setattr(
+        intervals_module,
+        "_boxes",
+        lambda error, independent: ours(28 * error, independent=independent),
+    )
+    assert equal_groups_p_value(repeats=100, seed=1) < FALSE_ALARM
+
+
+def test_for_large_groups_the_region_is_the_ellipse_of_two_degrees_of_freedom() -> None:
+    # Second derivation: normal rates, joint 95 % ellipse, its widest extent along p - p'.
+    n, p, r = 10**6, 0.4, 0.2
+    low, high = our_gap(round(n * p), round(n * r), n, n, 0.95)
+    extent = math.sqrt(-2 * math.log(0.05) * (p * (1 - p) + r * (1 - r)) / n)
+    assert extent <= (high - low) / 2 < 1.05 * extent
 
 
 @given(
