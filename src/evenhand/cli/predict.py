@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenhand.cli import rejecting
 from evenhand.cli.console import emit, note, progress_bars
 from evenhand.cli.folder import whole_file
 from evenhand.cli.options import Json, ModelFolder
@@ -36,12 +37,52 @@ def predict(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file of --out if it is there.")
     ] = False,
+    reject_margin: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse predictions that would bring the groups' rates further apart than this, "
+            "over all given ones. In [0, 1].",
+            show_default="none is refused",
+            rich_help_panel="Reject option",
+        ),
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the groups; may be repeated.",
+            show_default="those of training",
+            rich_help_panel="Reject option",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the counts in this file, over runs; made by the first. One run at a time.",
+            rich_help_panel="Reject option",
+        ),
+    ] = None,
+    delivered: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file for predictions that earlier runs withheld and that are given now.",
+            rich_help_panel="Reject option",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Predict the label of every row, in the order of the file. No group is needed.
 
     Predictions cost no privacy: the model was made of answers that are released already.
+
+    With --reject-margin some rows get no prediction, so that the given ones stay within a margin;
+    then the groups are needed.
     """
+    asked = rejecting.Asked.of(reject_margin, sensitive, state, delivered, proba=proba, json=json)
+    if asked is not None:
+        rejecting.refuse_one_place_for_two(NEW=new, out=out, state=state, delivered=delivered)
     with progress_bars() as bars:
         bars.begin(f"predicting {new}")
         from evenhand.cli.tables import features_of
@@ -49,7 +90,14 @@ def predict(
         from evenhand.estimators import load
 
         fitted = load(model)
-        X = features_of(fitted, read_table(new), new)
+        table = read_table(new)
+        X = features_of(fitted, table, new)
+        if asked is not None:
+            decided = rejecting.decide(fitted, model, X, table, new, asked)
+            rejecting.hand_out(
+                decided, asked, out=out, delivered=delivered, overwrite=overwrite, json=json
+            )
+            return
         labels = fitted.predict(X)
         shares = fitted.predict_proba(X) if proba else None
     classes = [str(name) for name in fitted.classes_]

@@ -1,0 +1,264 @@
+"""Predictions with a reject option: a table's rows decided in order, and the counts kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand._checks import closed_unit
+from evenhand.cli.console import emit, note
+from evenhand.cli.failures import as_bad_input
+from evenhand.cli.folder import Training, whole_file
+from evenhand.cli.tables import group_columns, sensitive_features
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.estimators import RejectOptionClassifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the options of ``predict`` ask of the reject option."""
+
+    margin: float
+    sensitive: tuple[str, ...]
+    state: Path | None
+    fetch: bool
+    """Whether the caller has a place for answers to requests of earlier runs."""
+
+    @classmethod
+    def of(
+        cls,
+        margin: float | None,
+        sensitive: Sequence[str] | None,
+        state: Path | None,
+        delivered: Path | None,
+        *,
+        proba: bool,
+        json: bool,
+    ) -> Asked | None:
+        """Check the options against each other; None without a reject option."""
+        if margin is None:
+            for option, value in (
+                ("--sensitive", sensitive),
+                ("--state", state),
+                ("--delivered", delivered),
+            ):
+                if value:
+                    raise ValueError(
+                        f"{option} is of use only with --reject-margin. Add it, for example "
+                        f"--reject-margin 0.02, or leave {option} out."
+                    )
+            return None
+        closed_unit("--reject-margin", margin)
+        if proba:
+            raise ValueError(
+                "--proba and --reject-margin do not go together: the probabilities of a refused "
+                "row tell its label. Leave one of them out."
+            )
+        if delivered is not None and state is None:
+            raise ValueError(
+                "--delivered is for answers to requests of earlier runs, and without --state there "
+                "are none. Add --state, or leave --delivered out."
+            )
+        if state is not None and not state.absolute().parent.is_dir():
+            raise FileNotFoundError(
+                f"The folder {state.absolute().parent} of --state does not exist. Make it first."
+            )
+        return cls(
+            margin=margin,
+            sensitive=tuple(sensitive or ()),
+            state=state,
+            fetch=state is None or json or delivered is not None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What became of the rows; a prediction is None where none is given."""
+
+    option: RejectOptionClassifier
+    predictions: list[Any]
+    reasons: list[str]
+    requests: list[int]
+    delivered: dict[int, Any]
+    waiting: int
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each row of the table; an empty prediction is a refusal."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "prediction": pd.Series(self.predictions, dtype=object),
+                "reason": self.reasons,
+                "request": self.requests,
+            }
+        )
+
+    def delivered_frame(self) -> pd.DataFrame:
+        """Return the answers to requests of earlier runs."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "request": list(self.delivered),
+                "prediction": pd.Series(list(self.delivered.values()), dtype=object),
+            }
+        )
+
+    def rows_for_machines(self) -> dict[str, Any]:
+        """Return the decisions for ``--json``."""
+        return {
+            "predictions": self.predictions,
+            "reasons": self.reasons,
+            "requests": self.requests,
+        }
+
+    def facts_for_machines(self) -> dict[str, Any]:
+        """Return the counts, and what was fetched, for ``--json``."""
+        return {
+            "n_answered": self.reasons.count("answered"),
+            "delivered": [
+                {"request": number, "prediction": label} for number, label in self.delivered.items()
+            ],
+            "margin": self.option.margin,
+            "gap": self.option.gap_,
+            "coverage": {
+                "classes": [str(name) for name in self.option.classes_],
+                **self.option.coverage_.to_dict(),
+            },
+        }
+
+    def say(self, state: Path | None) -> None:
+        """Tell the person at the terminal, on stderr."""
+        table = self.option.coverage_
+        since = "" if state is None else f" (counted since {state} was begun)"
+        note(f"{self.reasons.count('answered')} of {len(self.reasons)} rows are answered")
+        note(f"largest gap {self.option.gap_:.4f}, margin {self.option.margin:g}{since}")
+        for z, group in enumerate(table.names):
+            cells = [
+                f"{name} {table.given[z, k]} of {table.offered[z, k]}"
+                for k, name in enumerate(self.option.classes_)
+            ]
+            note(f"given to {group}: {', '.join(cells)}")
+        if withheld := self.reasons.count("withheld"):
+            later = "" if state is not None else "; with --state a later run may answer them"
+            note(f"{withheld} rows are withheld until enough answers of their group fit{later}")
+        if self.waiting:
+            note(
+                f"{self.waiting} answers to requests of earlier runs are released and count as "
+                f"given: fetch them with --delivered FILE"
+            )
+
+
+def decide(
+    fitted: Any, model: Path, X: Any, table: pd.DataFrame, new: Path, asked: Asked
+) -> Decided:
+    """Decide on the rows of a table, in their order; counts go on from a saved state."""
+    from evenhand.fairness import Verdict
+
+    known = Training.read(model)
+    columns = _columns(known, asked.sensitive)
+    features = sensitive_features(group_columns(table, new, columns))
+    same = known is None or columns == known.sensitive
+    option = fitted.with_reject_option(
+        asked.margin,
+        groups=fitted.groups_ if same and fitted.groups_ else _groups(features, asked.state),
+    )
+    if asked.state is not None and asked.state.exists():
+        with as_bad_input(ValueError, where=str(asked.state)):
+            option.load_state(asked.state)
+    with as_bad_input(ValueError, where=str(new)):
+        result = option.decide(X, sensitive_features=features)
+    first = int(result.ids[0])
+    fetched = option.deliver() if asked.fetch else {}
+    own = {number: label for number, label in fetched.items() if number >= first}
+    predictions, reasons = [], []
+    for number, label, reason in zip(
+        result.ids.tolist(), result.labels.tolist(), result.reasons.tolist(), strict=True
+    ):
+        verdict = Verdict.ANSWERED if number in own else Verdict(reason)
+        given = verdict == Verdict.ANSWERED
+        predictions.append(own.get(number, label) if given else None)
+        reasons.append(verdict.name.lower().replace("_", " "))
+    return Decided(
+        option=option,
+        predictions=predictions,
+        reasons=reasons,
+        requests=result.ids.tolist(),
+        delivered={number: label for number, label in fetched.items() if number < first},
+        waiting=0 if asked.fetch else result.n_released,
+    )
+
+
+def refuse_one_place_for_two(**places: Path | None) -> None:
+    """Raise ValueError if two options name the same file."""
+    taken: dict[Path, str] = {}
+    for name, path in places.items():
+        if path is None:
+            continue
+        option = name if name.isupper() else f"--{name}"
+        other = taken.setdefault(path.resolve(), option)
+        if other != option:
+            raise ValueError(f"{path} is named by {other} and by {option}. Choose another file.")
+
+
+def hand_out(
+    decided: Decided,
+    asked: Asked,
+    *,
+    out: Path | None,
+    delivered: Path | None,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    """Save the counts, then give the predictions: none is given that is not counted."""
+    with ExitStack() as whole:
+        if out is not None:
+            made = whole.enter_context(whole_file(out, overwrite=overwrite))
+            decided.frame().to_csv(made, index=False)
+        if delivered is not None:
+            made = whole.enter_context(whole_file(delivered, overwrite=overwrite))
+            decided.delivered_frame().to_csv(made, index=False)
+        if asked.state is not None:
+            decided.option.save_state(asked.state)
+    said: dict[str, Any] = {"n_rows": len(decided.requests)}
+    if out is not None:
+        said["out"] = str(out)
+        note(f"{len(decided.requests)} rows are in {out}")
+    else:
+        said |= decided.rows_for_machines()
+    decided.say(asked.state)
+    if json:
+        emit(said | decided.facts_for_machines())
+    elif out is None:
+        decided.frame().to_csv(sys.stdout, index=False)
+
+
+def _columns(known: Training | None, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Take the columns that were named, or those of training."""
+    remembered = () if known is None else known.sensitive
+    if not named and not remembered:
+        raise ValueError(
+            "--sensitive is missing: a margin is kept between groups, and training named none. "
+            "Name the column of the groups."
+        )
+    same = not named or set(named) == set(remembered)
+    return remembered if same else named  # in the order in which groups were named
+
+
+def _groups(features: Any, state: Path | None) -> list[str]:
+    """Take the groups of the saved state, or those of the table, where the model knows none."""
+    from evenhand.fairness import StateFile, encode_groups
+
+    if state is not None and state.exists():
+        return [str(name) for name in StateFile(state).read().get("groups", ())]
+    found = list(encode_groups(features).names)
+    note(f"the model knows no groups; those of the table are taken: {', '.join(found)}")
+    return found
