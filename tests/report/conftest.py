@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from evenhand.estimators import FairPATEClassifier, PATEClassifier
+from evenhand.estimators import DPSGDClassifier, FairPATEClassifier, PATEClassifier
 from evenhand.fairness import DemographicParity, FairnessReport, fairness_report
 from evenhand.privacy import Budget, ConfidentGNMax, SeededNoise
 
@@ -46,6 +47,7 @@ def hostile() -> Case:
         DemographicParity(margin=0.1),
         n_teachers=60,
         mechanism=ConfidentGNMax(threshold=35.0, sigma_check=20.0, sigma=10.0),
+        student=LogisticRegression(C=0.3),  # knows of no margin
         noise=SeededNoise(0),
         cold_start=20,
         random_state=0,
@@ -64,7 +66,7 @@ def hostile() -> Case:
 
 @pytest.fixture(scope="session")
 def protected() -> Case:
-    """Two groups and two classes, with the default noise."""
+    """Two groups and two classes, with the default noise and a student under the margin."""
     X, y, z = _table(seed=1)
     model = FairPATEClassifier(
         Budget(epsilon=4.0, delta=1e-5),
@@ -92,3 +94,30 @@ def plain() -> Case:
         model=model.fit(X[:2000].to_numpy(), y[:2000], X_public=X[2000:2800].to_numpy()),
         measured=None,
     )
+
+
+@pytest.fixture(scope="session")
+def shares() -> Case:
+    """FairPATE on noisy shares: no label is released, and no gate stands."""
+    X, y, z = _table(seed=3)
+    model = FairPATEClassifier(
+        Budget(epsilon=8.0, delta=1e-5),
+        DemographicParity(margin=0.1),
+        n_teachers=60,
+        answers="shares",
+        random_state=0,
+    )
+    model.fit(
+        X[:2000], y[:2000] > 0, X_public=X[2000:2800], sensitive_features_public=z[2000:2800] > 0
+    )
+    return Case(model=model, measured=None)
+
+
+@pytest.fixture(scope="session")
+def steps() -> Case:
+    """DP-SGD: no teachers, no answers."""
+    X, y, _ = _table(seed=4)
+    model = DPSGDClassifier(
+        Budget(epsilon=4.0, delta=1e-5), n_steps=20, batch_size=200, random_state=0
+    )
+    return Case(model=model.fit(X[:2000], y[:2000] > 0, X_public=X[2000:2800]), measured=None)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ from evenhand.privacy import Budget, GNMax, Ledger, SeededNoise
 from evenhand.report import ModelReport, summary_lines
 from evenhand.report.disparity import Disparity
 from evenhand.report.outcomes import EVERY_ROW, SHORT
+from evenhand.report.page import render
 from evenhand.report.settings import describe
 from evenhand.report.spending import Spending
 from evenhand.typing import REJECTED
@@ -198,6 +199,48 @@ def test_a_reservation_that_was_never_settled_is_told() -> None:
     assert books.charges[0].mu_squared == pytest.approx(7 * 2 / 40.0**2)
 
 
+# -- the student, and methods without labels
+
+
+def test_a_student_under_the_margin_is_reported_with_its_public_gap(protected: Any) -> None:
+    report = ModelReport.of(protected.model)
+    assert report.student is not None
+    assert report.student.gap == protected.model.public_gap_
+    assert report.student.met == protected.model.within_margin_
+    assert report.student.notion == report.notion == protected.model.fairness
+
+
+def test_a_student_that_knows_of_no_margin_is_not_said_to_keep_it(hostile: Any) -> None:
+    assert ModelReport.of(hostile.model).student is None
+
+
+def test_a_student_that_missed_the_margin_is_a_warning(protected: Any) -> None:
+    report = ModelReport.of(protected.model)
+    assert report.student is not None
+    missed = replace(report, student=replace(report.student, met=False, gap=0.4321))
+    assert any("no student within the margin of 0.08 was found" in w for w in missed.warnings)
+    assert any("0.4321" in w for w in missed.warnings)
+
+
+def test_shares_are_told_and_never_printed(shares: Any) -> None:
+    model = shares.model
+    report = ModelReport.of(model)
+    assert report.outcomes is None
+    assert report.disparity is None
+    assert report.notion == model.fairness
+    other = replace(model.answers_, shares=np.zeros_like(model.answers_.shares))
+    assert render(replace(report, answers=other)) == render(report)
+    assert any("noisy shares given" in line for line in summary_lines(report))
+
+
+def test_a_method_that_asks_nobody_is_reported_without_answers(steps: Any) -> None:
+    report = ModelReport.of(steps.model)
+    assert report.answers is None
+    assert report.spending.charges[0].words.startswith("noisy gradient steps")
+    assert report.spending.share <= 1
+    assert not any(line.startswith("Answers") for line in summary_lines(report))
+
+
 # -- measurements
 
 
@@ -265,6 +308,7 @@ def test_measurements_of_other_classes_are_refused(protected: Any, hostile: Any)
 
 READ = {
     "answers_",
+    "bound_",
     "classes_",
     "fairness",
     "feature_names_in_",
@@ -273,7 +317,9 @@ READ = {
     "guarantee_",
     "ledger_",
     "n_features_in_",
+    "public_gap_",
     "rule",
+    "within_margin_",
 }
 
 
@@ -346,7 +392,7 @@ def test_all_settings_are_there_with_plain_values(hostile: Any) -> None:
     assert set(shown) == set(hostile.model.get_params(deep=False))
     assert shown["budget"] == "Budget(epsilon=6.0, delta=1e-05)"
     assert shown["n_teachers"] == "60"
-    assert shown["student"] == "default"
+    assert shown["student"] == "LogisticRegression(C=0.3)"
     assert "sigma_check=20.0" in shown["mechanism"]
 
 
@@ -371,10 +417,21 @@ def test_the_summary_says_what_matters_first(hostile: Any, plain: Any) -> None:
     assert lines[1].startswith("NOT PRIVATE. Nothing is promised")
     assert any(line.startswith("Claim: NOT PRIVATE") for line in lines)
     assert any("not covered by the guarantee" in line for line in lines)
-    assert lines[-1].endswith("The student is not bound by the margin.")
+    assert lines[-1] == "The student is not bound by the margin."
     quiet = summary_lines(ModelReport.of(plain.model))
     assert quiet[1] == f"Claim: {plain.model.guarantee_}"
     assert not any("Gap of the answered set" in line for line in quiet)
+
+
+def test_the_summary_tells_how_a_bound_student_stands(protected: Any, shares: Any) -> None:
+    for case in (protected, shares):
+        report = ModelReport.of(case.model)
+        assert report.student is not None
+        last = summary_lines(report)[-1]
+        assert last.startswith(
+            f"Gap of the student on the public rows: {case.model.public_gap_:.4f}"
+        )
+        assert last.endswith("On new rows it is not bound.")
 
 
 def test_a_name_cannot_move_the_cursor_of_a_terminal(plain: Any) -> None:

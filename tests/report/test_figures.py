@@ -126,7 +126,7 @@ def test_gaps_are_drawn_with_their_intervals_and_the_margin_at_its_own_definitio
     report = ModelReport.of(hostile.model, measured=hostile.measured)
     assert report.measured is not None
     assert report.disparity is not None
-    figure = figures.gaps(report.measured, report.disparity.notion)
+    figure = figures.gaps(report.measured, report.notion)
     drawn = {
         (round(x, 12), round(x - minus, 12), round(x + plus, 12))
         for trace in figure.data

@@ -118,10 +118,19 @@ def test_measurements_are_marked_as_not_covered(protected_page: str, plain_page:
     assert "No measurements were given for this report." in read(plain_page).text
 
 
-def test_the_margin_is_said_to_bind_the_answered_set_only(protected_page: str) -> None:
-    text = read(protected_page).text
+def test_the_margin_is_said_to_bind_the_answered_set_only(hostile_page: str) -> None:
+    text = read(hostile_page).text
     assert "The margin binds the answered set" in text
     assert "does not bind the student, and it does not bind the population" in text
+
+
+def test_a_student_under_the_margin_is_said_to_be_bound_on_public_rows_only(
+    protected_page: str,
+) -> None:
+    text = read(protected_page).text
+    assert "The gate binds the answered set, that is, the labels" in text
+    assert "does not bind the student" not in text
+    assert "That does not bind it on new rows, nor the population" in text
 
 
 def test_a_method_without_a_gate_has_no_chart_of_a_margin(plain_page: str) -> None:
@@ -129,7 +138,16 @@ def test_a_method_without_a_gate_has_no_chart_of_a_margin(plain_page: str) -> No
     ids = {attributes.get("id") for _, attributes in reader.elements}
     assert {"spent", "outcomes"} <= ids
     assert not ids & {"disparity", "gaps", "groups"}
-    assert "This method has no fairness margin" in reader.text
+    assert "No margin was kept here" in reader.text
+
+
+def test_methods_without_labels_say_what_was_released(shares: Any, steps: Any) -> None:
+    reader = read(page.render(ModelReport.of(shares.model)))
+    assert "noisy shares of the votes. No label was given and none was refused" in reader.text
+    assert "The student’s decisions on the public rows are within the margin." in reader.text
+    reader = read(page.render(ModelReport.of(steps.model)))
+    assert "This method asks nobody about public rows" in reader.text
+    assert "No margin was kept here" in reader.text
 
 
 def test_warnings_of_the_claim_stand_at_the_top(protected: Any) -> None:
@@ -182,7 +200,9 @@ def test_no_name_becomes_an_element(hostile_page: str) -> None:
 
 
 def test_names_in_chart_data_neither_end_it_nor_carry_markup(hostile_page: str) -> None:
-    data = [json.loads(text) for found, text in read(hostile_page).scripts if found]
+    raw = [text for found, text in read(hostile_page).scripts if found]
+    assert not any("<" in text for text in raw)
+    data = [json.loads(text) for text in raw]
     assert len(data) == 5
     names = [bar["name"] for figure in data for bar in figure["data"] if bar["type"] == "bar"]
     assert "answered &lt;/script&gt;&lt;i&gt;deny&lt;/i&gt;" in names

@@ -13,6 +13,15 @@ MARGIN_BINDS: Final = (
     "The margin binds the answered set, that is, the labels the student learned from. It does not "
     "bind the student, and it does not bind the population the model will meet."
 )
+MARGIN_BINDS_ANSWERS: Final = (
+    "The gate binds the answered set, that is, the labels the student learned from, and nothing "
+    "else; what binds the student stands below."
+)
+STUDENT_BOUND: Final = (
+    "The student was trained under the margin too: its own decisions on the public rows are meant "
+    "to keep it. That does not bind it on new rows, nor the population the model will meet; there "
+    "its gap is measured, not promised."
+)
 NOT_COVERED: Final = (
     "Not covered by the guarantee. These numbers were measured on test rows after training. "
     "Publishing them says something about the people in the test rows, and no noise was added."
@@ -56,7 +65,7 @@ def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
         ("Noise", _sentence(guarantee.noise)),
         (
             "Accounting",
-            f"{_sentence(guarantee.accounting)} Each answer was charged before its noise was "
+            f"{_sentence(guarantee.accounting)} Everything was charged before its noise was "
             f"drawn. What is claimed is the whole budget, however much of it was spent.",
         ),
     )

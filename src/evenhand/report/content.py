@@ -10,13 +10,44 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._version import __version__
 from evenhand.datasets import Dataset
+from evenhand.fairness import DemographicParity
 from evenhand.privacy import Guarantee
 from evenhand.report import settings
 from evenhand.report.disparity import Disparity
 from evenhand.report.measured import Measured
 from evenhand.report.outcomes import Outcomes
 from evenhand.report.spending import Spending
-from evenhand.voting import Answers
+from evenhand.voting import Answers, Shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentMargin:
+    """How a student that was trained under the margin stands to it on the public rows.
+
+    Parameters
+    ----------
+    notion : DemographicParity
+        The margin, and what a group is compared with.
+    gap : float
+        Largest difference of rates among its own decisions on the public rows.
+    met : bool
+        Whether that is within the margin.
+
+    Privacy
+    -------
+    A function of the student, of public rows and of their public groups: covered.
+    """
+
+    notion: DemographicParity
+    gap: float
+    met: bool
+
+    @classmethod
+    def of(cls, model: Any) -> StudentMargin | None:
+        """Return None for a model whose student knows of no margin."""
+        if not getattr(model, "bound_", False):
+            return None
+        return cls(notion=model.fairness, gap=model.public_gap_, met=model.within_margin_)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,12 +63,14 @@ class ModelReport:
         The claim.
     spending : Spending
         What was spent on what.
-    answers : Answers
-        What became of every public row.
-    outcomes : Outcomes
-        The same, counted.
+    answers : Answers, Shares or None
+        What was released about the public rows; None for a method that asks about none.
+    outcomes : Outcomes or None
+        What became of every public row, counted; None where no labels were released.
     disparity : Disparity or None
-        The gap of the answered set over time; None for a method without a margin.
+        The gap of the answered set over time; None where no gate stood.
+    student : StudentMargin or None
+        How the student stands to the margin on the public rows; None where it was not bound.
     measured : Measured or None
         What was measured on test rows, *not covered* by the guarantee.
     facts : tuple of (str, str)
@@ -61,9 +94,10 @@ class ModelReport:
     method: str
     guarantee: Guarantee
     spending: Spending
-    answers: Answers
-    outcomes: Outcomes
+    answers: Answers | Shares | None
+    outcomes: Outcomes | None
     disparity: Disparity | None
+    student: StudentMargin | None
     measured: Measured | None
     facts: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
@@ -84,7 +118,7 @@ class ModelReport:
 
         Parameters
         ----------
-        model : PATEClassifier or FairPATEClassifier
+        model : any classifier of ``evenhand.estimators`` with a guarantee
             Fitted, or read by ``evenhand.load``.
         title : str, optional
             Default: made of the data set's name and the method.
@@ -94,10 +128,15 @@ class ModelReport:
         measured : FairnessReport, optional
             Measurements on test rows.
         """
-        check_is_fitted(model, "answers_")
-        answers: Answers = model.answers_
+        check_is_fitted(model, "guarantee_")
+        answers: Answers | Shares | None = getattr(model, "answers_", None)
         classes = tuple(str(name) for name in model.classes_)
-        groups = None if answers.groups is None else tuple(model.groups_)
+        outcomes = disparity = None
+        if isinstance(answers, Answers):
+            groups = None if answers.groups is None else tuple(model.groups_)
+            outcomes = Outcomes.of(answers, classes, groups)
+            if groups is not None:
+                disparity = Disparity.of(answers, groups, model.fairness, model.rule)
         name, facts = _facts(dataset)
         method = type(model).__name__
         return cls(
@@ -106,10 +145,9 @@ class ModelReport:
             guarantee=model.guarantee_,
             spending=Spending.of(model.ledger_.to_dict()),
             answers=answers,
-            outcomes=Outcomes.of(answers, classes, groups),
-            disparity=None
-            if groups is None
-            else Disparity.of(answers, groups, model.fairness, model.rule),
+            outcomes=outcomes,
+            disparity=disparity,
+            student=StudentMargin.of(model),
             measured=None if measured is None else Measured.of(measured, classes=classes),
             facts=facts,
             settings=settings.of_model(model),
@@ -117,6 +155,13 @@ class ModelReport:
             n_columns=int(model.n_features_in_),
             version=__version__,
         )
+
+    @property
+    def notion(self) -> DemographicParity | None:
+        """The margin, and what a group is compared with; None for a method without one."""
+        if self.disparity is not None:
+            return self.disparity.notion
+        return None if self.student is None else self.student.notion
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -134,6 +179,11 @@ class ModelReport:
                 f"gap was {self.disparity.largest:.4f}, the margin is "
                 f"{self.disparity.notion.margin:g}"
             )
+        if self.student is not None and not self.student.met:
+            found.append(
+                f"no student within the margin of {self.student.notion.margin:g} was found on the "
+                f"public rows; the gap of the best one there is {self.student.gap:.4f}"
+            )
         silent = self._without_answers()
         if silent:
             found.append(
@@ -145,6 +195,8 @@ class ModelReport:
     def _without_answers(self) -> list[str]:
         """Return the groups that have public rows and not one answer."""
         table = self.outcomes
+        if table is None:
+            return []
         none = (table.sizes > 0) & (table.answered.sum(axis=1) == 0)
         return [group for group, silent in zip(table.groups, none, strict=True) if silent]
 

@@ -41,7 +41,7 @@ def write_model_report(
 
     Parameters
     ----------
-    model : PATEClassifier or FairPATEClassifier
+    model : any classifier of ``evenhand.estimators`` with a guarantee
         Fitted, or read by ``evenhand.load``.
     path : path
         The file to write. An earlier report there is replaced, whole or not at all.

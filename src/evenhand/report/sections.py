@@ -9,6 +9,7 @@ from typing import Any
 from evenhand.fairness import Estimate
 from evenhand.report import claim, figures
 from evenhand.report.content import ModelReport
+from evenhand.report.disparity import Disparity
 from evenhand.report.htmltext import items, pairs, table, text
 from evenhand.report.measured import MEANINGS, REFERENCES, Gap, Measured, known
 from evenhand.report.outcomes import SHORT
@@ -81,7 +82,7 @@ def what_was_spent(report: ModelReport) -> str:
         "parameter, because in this unit the costs of single uses simply add up. "
         f"The budget, epsilon = {report.guarantee.epsilon:g} at delta = "
         f"{report.guarantee.delta:g}, affords mu² = {books.mu_squared_budget:.6f}. The price of a "
-        "use is fixed in advance and the same whatever the votes are, and a use that would have "
+        "use is fixed in advance and the same whatever the data are, and a use that would have "
         "passed the budget was not made.</p>"
         + _figure(
             "spent",
@@ -102,7 +103,6 @@ def measured(report: ModelReport) -> str:
             "gaps between groups can be judged from this page: the privacy guarantee and the "
             "margin of the answered set say nothing about them.</p>"
         )
-    notion = None if report.disparity is None else report.disparity.notion
     gap_rows = [(g.name, _compares(g), *_cells(g.estimate)) for g in found.gaps]
     return (
         f'<p class="cover uncovered">{text(claim.NOT_COVERED)}</p>'
@@ -111,7 +111,7 @@ def measured(report: ModelReport) -> str:
             "gaps",
             "Gaps between groups on test rows",
             _gap_words(report),
-            figures.gaps(found, notion),
+            figures.gaps(found, report.notion),
             table("Gaps on test rows", ("Gap", "Compares", "Value", "Interval"), gap_rows, 2),
         )
         + _figure(
@@ -127,6 +127,17 @@ def measured(report: ModelReport) -> str:
 def outcomes(report: ModelReport) -> str:
     """Return the answers and refusals."""
     counted, answers = report.outcomes, report.answers
+    if answers is None:
+        return (
+            "<p>This method asks nobody about public rows: it learned from the private rows by "
+            "noisy steps. There are no answers, and there is nothing that was refused.</p>"
+        )
+    if counted is None:
+        return _covered(report) + (
+            f"<p>The teachers were asked about all {len(answers):,} public rows, once each, and "
+            "what was released of every row are noisy shares of the votes. No label was given and "
+            "none was refused; the student learned from the shares, knowing their noise.</p>"
+        )
     who = "group and class" if counted.by_group else "class"
     head_row = (
         "Group" if counted.by_group else "Rows",
@@ -143,12 +154,17 @@ def outcomes(report: ModelReport) -> str:
         )
         for i, group in enumerate(counted.groups)
     ]
-    why = pairs((_capital(SHORT[r]), _capital(r.words.partition(": ")[2])) for r in counted.reasons)
+    why = ""
+    if counted.reasons:
+        reasons = pairs(
+            (_capital(SHORT[r]), _capital(r.words.partition(": ")[2])) for r in counted.reasons
+        )
+        why = f"<p>A row is left without an answer for one of these reasons.</p>{reasons}"
     return (
         _covered(report)
         + f"<p>The teachers were asked about {answers.n_asked:,} of {len(answers):,} public rows, "
-        f"and {answers.n_answered:,} answers were given; the student learned from these alone. A "
-        f"row is left without an answer for one of the reasons below.</p>{why}"
+        f"and {answers.n_answered:,} answers were given; the student learned from these "
+        f"alone.</p>{why}"
         + _figure(
             "outcomes",
             f"Answers and refusals per {who}",
@@ -162,29 +178,52 @@ def outcomes(report: ModelReport) -> str:
 
 
 def disparity(report: ModelReport) -> str:
-    """Return the gap of the answered set over time."""
-    trace = report.disparity
-    if trace is None:
+    """Return the gap of the answered set over time, and that of a student under the margin."""
+    trace, student = report.disparity, report.student
+    if trace is None and student is None:
         return (
-            "<p>This method has no fairness margin: every answer was given as it was drawn, and "
-            "nothing was refused for the sake of a group.</p>"
+            "<p>No margin was kept here: no answer was refused for the sake of a group, and the "
+            "model was not held to any gap. Its gaps can only be measured.</p>"
         )
+    parts = [_covered(report)]
+    if trace is not None:
+        parts.append(_trace(trace, alone=student is None))
+    if student is not None:
+        kept = "are within" if student.met else "are outside"
+        parts.append(
+            f"<h3>The student</h3><p><strong>The student’s decisions on the public rows {kept} "
+            f"the margin.</strong> {text(claim.STUDENT_BOUND)}</p>"
+        )
+        parts.append(
+            pairs(
+                (
+                    ("Margin", f"{student.notion.margin:g}"),
+                    ("Gap on the public rows", f"{student.gap:.4f}"),
+                    ("A group is compared with", REFERENCES[student.notion.reference]),
+                )
+            )
+        )
+    return "".join(parts)
+
+
+def _trace(trace: Disparity, *, alone: bool) -> str:
     notion = trace.notion
     kept = (
         "The answered set was within the margin after every answer."
         if trace.kept
         else f"The answered set was outside the margin after {trace.n_outside:,} of "
-        f"{len(trace.gaps):,} answers."
+        f"{len(trace.gaps):,} steps."
     )
+    scope = claim.MARGIN_BINDS if alone else claim.MARGIN_BINDS_ANSWERS
     rows = [
         ("Margin", f"{notion.margin:g}"),
-        ("Largest gap after any answer", f"{trace.largest:.4f}"),
-        ("Gap of the whole answered set", f"{trace.final:.4f}"),
+        ("Largest gap after any step", f"{trace.largest:.4f}"),
+        ("Gap of all answers", f"{trace.final:.4f}"),
         ("A group is compared with", REFERENCES[notion.reference]),
         ("Rule of the gate", trace.rule),
     ]
     return (
-        _covered(report) + f"<p><strong>{text(kept)}</strong> {text(claim.MARGIN_BINDS)}</p>"
+        f"<p><strong>{text(kept)}</strong> {text(scope)}</p>"
         "<p>The gap is the largest difference, over groups and classes, between the rate at which "
         f"a group received a class and the rate at which {REFERENCES[notion.reference]} did. "
         "Answers that were given together count as one step.</p>"
@@ -249,14 +288,20 @@ def _glance(report: ModelReport) -> str:
                 + ("within it after every answer" if trace.kept else "left at times"),
             )
         )
-    answers = report.answers
-    tiles.append(
-        (
-            "Answers given",
-            f"{answers.n_answered:,}",
-            f"of {len(answers):,} public rows",
+    elif report.student is not None:
+        student = report.student
+        kept = "within it" if student.met else "outside it"
+        tiles.append(
+            (
+                "Student’s gap on public rows",
+                f"{student.gap:.4f}",
+                f"margin {student.notion.margin:g}; {kept}",
+            )
         )
-    )
+    if report.answers is not None:
+        what = "noisy labels" if report.outcomes is not None else "noisy shares of the votes"
+        n_given, n = report.answers.n_answered, len(report.answers)
+        tiles.append(("Answers given", f"{n_given:,}", f"{what}, of {n:,} public rows"))
     if found is None or found.error is None:
         tiles.append(("Error on test rows", "not measured", "no labelled test rows were given"))
     else:
@@ -342,12 +387,10 @@ def _compares(gap: Gap) -> str:
 
 
 def _gap_words(report: ModelReport) -> str:
-    if report.disparity is None:
-        return "Each dot is measured on the student’s predictions; the bar is its interval."
-    return (
-        "Each dot is measured on the student’s predictions; the bar is its interval. The dashed "
-        "line is the margin of the answered set, for comparison: the student is not bound by it."
-    )
+    words = "Each mark is measured on the model’s predictions; the bar is its interval."
+    if report.notion is None:
+        return words
+    return f"{words} The dashed line is the margin, for comparison: on new rows it binds nothing."
 
 
 def _left(report: ModelReport) -> float:

@@ -10,6 +10,8 @@ KINDS: Final[Mapping[str, str]] = {
     "GNMax": "noisy winner of the vote (Gaussian noise on every count)",
     "LNMax": "noisy winner of the vote (Laplace noise on every count)",
     "NoisyThreshold": "noisy check whether enough teachers agree",
+    "NoisyHistogram": "noisy shares of the vote (Gaussian noise on every count)",
+    "SubsampledGaussian": "noisy gradient steps on random batches, priced all together",
 }
 """What a mechanism does, by its class name, for a reader who does not know the code."""
 

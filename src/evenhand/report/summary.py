@@ -25,18 +25,27 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
     ]
     lines.append(f"Left of the budget: {max(0.0, 1 - books.share):.1%}.")
     lines += _measured(report)
-    answers = report.answers
-    lines.append(
-        f"Answers: {answers.n_answered:,} given, {answers.n_asked:,} asked, of {len(answers):,} "
-        f"public rows."
-    )
-    trace = report.disparity
+    answers, trace, student = report.answers, report.disparity, report.student
+    if answers is not None:
+        what = "labels" if report.outcomes is not None else "noisy shares"
+        lines.append(
+            f"Answers: {answers.n_answered:,} {what} given, {answers.n_asked:,} asked, of "
+            f"{len(answers):,} public rows."
+        )
     if trace is not None:
         kept = "within it after every answer" if trace.kept else f"left {trace.n_outside:,} times"
         lines.append(
             f"Gap of the answered set: {trace.final:.4f}, largest {trace.largest:.4f}; margin "
-            f"{trace.notion.margin:g}, {kept}. The student is not bound by the margin."
+            f"{trace.notion.margin:g}, {kept}."
         )
+    if student is not None:
+        kept = "within it" if student.met else "outside it"
+        lines.append(
+            f"Gap of the student on the public rows: {student.gap:.4f}; margin "
+            f"{student.notion.margin:g}, {kept}. On new rows it is not bound."
+        )
+    elif trace is not None:
+        lines.append("The student is not bound by the margin.")
     return tuple(_printable(line) for line in lines)
 
 
