@@ -91,6 +91,17 @@ def test_a_model_is_the_same_bits_alone_and_in_any_company(n_classes: int) -> No
             assert np.array_equal(together.intercept[t], other.intercept[0])
 
 
+@pytest.mark.parametrize("d", [12, 100])
+def test_a_much_larger_partition_beside_it_moves_no_bit_of_a_model(d: int) -> None:
+    # Padding all to the largest would take another path (d = 100: no row space) or sum in another
+    # order.
+    X, y, rows = table(30, 70, d, 2)
+    alone = fit(X, y, rows[:2], 2, C=100.0)
+    beside = fit(X, y, [*rows[:2], np.concatenate(rows[2:])], 2, C=100.0)
+    assert np.array_equal(alone.coef, beside.coef[:2])
+    assert np.array_equal(alone.intercept, beside.intercept[:2])
+
+
 def test_memory_chunks_do_not_change_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, rows = table(7, 50, 6, 2)
     whole = fit(X, y, rows, 2)
@@ -113,6 +124,23 @@ def test_separable_rows_have_a_finite_optimum(n_classes: int) -> None:
     theirs = LogisticRegression(C=C, tol=1e-12, max_iter=100_000, solver="newton-cg").fit(X, y)
     assert ours.coef[0] == pytest.approx(theirs.coef_, abs=1e-2)
     assert np.array_equal(ours.predict(X)[0], y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("C", [1e2, 1e5])
+def test_steps_are_shortened_until_they_descend(C: float, n_classes: int) -> None:
+    # Rows of very different length: whole Newton steps fail on several of these tables (93, for
+    # one).
+    for seed in range(80, 130):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(4, 40)), int(rng.integers(1, 4))
+        X = rng.normal(size=(n, d)) * np.exp(rng.normal(size=(n, 1)) * 2)
+        slope = rng.normal(size=d) * rng.choice([0, 3, 30])
+        score = X @ slope + rng.logistic(size=n) + 3 * rng.normal()
+        y = np.where(score > 0, n_classes - 1, 0).astype(np.int64)
+        y[:n_classes] = np.arange(n_classes)
+        stack = fit(X, y, [np.arange(n)], n_classes, C=C)
+        assert np.isfinite(stack.coef).all()
 
 
 def test_extreme_columns_still_converge() -> None:

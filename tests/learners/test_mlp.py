@@ -137,6 +137,18 @@ def test_a_model_is_the_same_bits_in_stacks_of_any_size(n_features: int) -> None
         assert np.array_equal(flat(stack, 0), flat(whole, 0))
 
 
+def test_a_much_larger_partition_beside_it_moves_no_bit_of_a_model() -> None:
+    # Padding all batches to the largest could sum the same numbers in another order.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 102))
+    y = (X[:, 0] > 0).astype(np.int64)
+    learner = StackedMLP(hidden=(64, 64), epochs=5, batch_size=1000)
+    own = np.arange(19)
+    alone = learner.fit(X, y, [own, own[:0]], n_classes=2, rng=np.random.default_rng(0))
+    beside = learner.fit(X, y, [own, np.arange(19, 990)], n_classes=2, rng=np.random.default_rng(0))
+    assert np.array_equal(flat(alone, 0), flat(beside, 0))
+
+
 def test_stacks_of_any_chunk_give_the_same_models(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table()
     rows = parts(400, [40] * 9)

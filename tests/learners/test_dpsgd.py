@@ -1,0 +1,255 @@
+"""DP-SGD: clipping against a loop over records, sensitivity, and what the pull does."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from evenhand.learners.dpsgd import DPSGD, GroupPull, State
+
+CLIP = 0.7
+PULL = GroupPull(margin=0.02, strength=3.0, share=0.3)
+
+
+def table(n: int = 40, d: int = 5, n_classes: int = 2, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * rng.choice([0.1, 1.0, 10.0], (n, 1))
+    return X, rng.integers(0, n_classes, n), rng.integers(0, 3, n)
+
+
+def state_of(learner: DPSGD, d: int, n_classes: int, seed: int = 0) -> State:
+    """A state in the middle of a run: no weight, multiplier or share is special."""
+    rng = np.random.default_rng(seed)
+    state = State.start(learner, d, n_classes, 3, rng)
+    state.weights = rng.normal(size=state.weights.shape) / 2
+    if learner.pull is not None:
+        state.W = rng.normal(size=state.W.shape)
+        state.shares = np.array([0.5, 0.3, 0.2])
+    return state
+
+
+def scores(state: State, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    layers = state.layers(weights)
+    for layer in layers[:-1]:
+        x = np.maximum(x @ layer[:-1] + layer[-1], 0.0)
+    return x @ layers[-1][:-1] + layers[-1][-1]
+
+
+def probabilities(state: State, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    s = scores(state, weights, x)
+    s = np.array([0.0, s[0]]) if len(s) == 1 else s
+    return np.exp(s - s.max()) / np.exp(s - s.max()).sum()
+
+
+def objective(state: State, weights: np.ndarray, x: Any, y: int, g: int) -> float:
+    """The term of one record: loss, and v . p for the multipliers and shares of the state."""
+    p = probabilities(state, weights, x)
+    out = -np.log(p[y])
+    if state.learner.pull is not None:
+        out += (state.W[g] - state.shares @ state.W) @ p
+    return float(out)
+
+
+def vector(state: State, x: np.ndarray, y: int, g: int) -> np.ndarray:
+    """One record's vector by the definition: a numerical gradient, clipped, and its table entry."""
+    h, k = 1e-6, len(state.weights)
+    gradient = np.array(
+        [
+            (
+                objective(state, state.weights + h * e, x, y, g)
+                - objective(state, state.weights - h * e, x, y, g)
+            )
+            / (2 * h)
+            for e in np.eye(k)
+        ]
+    )
+    pull = state.learner.pull
+    if pull is None:
+        return gradient * min(1.0, CLIP / np.linalg.norm(gradient))
+    entry = np.zeros_like(state.W)
+    entry[g, probabilities(state, state.weights, x).argmax()] = pull.share * CLIP
+    room = CLIP * np.sqrt(1 - pull.share**2)
+    return np.concatenate([gradient * min(1.0, room / np.linalg.norm(gradient)), entry.ravel()])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)])
+@pytest.mark.parametrize("pull", [None, PULL])
+def test_the_sum_is_that_of_a_loop_over_records(
+    n_classes: int, hidden: tuple[int, ...], pull: GroupPull | None
+) -> None:
+    X, y, g = table(n_classes=n_classes)
+    state = state_of(DPSGD(clip_norm=CLIP, hidden=hidden, pull=pull), 5, n_classes)
+    loop = sum(vector(state, X[i], y[i], g[i]) for i in range(len(X)))
+    ours = state.clipped_sum(X, y, None if pull is None else g)
+    np.testing.assert_allclose(ours, loop, atol=2e-6)
+    # Both kinds of record occur: clipped and not.
+    gradient = [
+        np.linalg.norm(vector(state, X[i], y[i], g[i])[: len(state.weights)]) for i in range(40)
+    ]
+    room = CLIP if pull is None else CLIP * np.sqrt(1 - PULL.share**2)
+    assert min(gradient) < room * 0.99 < room * (1 - 1e-6) < max(gradient)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    wild=st.lists(st.sampled_from([0.0, -1.0, 1e-3, 1e4, -1e6, 1e8]), min_size=5, max_size=5),
+    label=st.integers(0, 2),
+    group=st.integers(0, 2),
+    n_classes=st.sampled_from([2, 3]),
+    hidden=st.sampled_from([(), (4,)]),
+    pulled=st.booleans(),
+    seed=st.integers(0, 5),
+)
+def test_one_wild_record_moves_the_sum_by_at_most_the_clip_norm(
+    wild: list[float],
+    label: int,
+    group: int,
+    n_classes: int,
+    hidden: tuple[int, ...],
+    pulled: bool,
+    seed: int,
+) -> None:
+    X, y, g = table(n_classes=n_classes, seed=seed)
+    pull = PULL if pulled else None
+    state = state_of(DPSGD(clip_norm=CLIP, hidden=hidden, pull=pull), 5, n_classes, seed)
+    more = np.vstack([X, wild]), np.append(y, label % n_classes), np.append(g, group)
+    moved = state.clipped_sum(*more[:2], more[2] if pulled else None) - state.clipped_sum(
+        X, y, g if pulled else None
+    )
+    assert np.linalg.norm(moved) <= CLIP * (1 + 1e-9)
+    if pulled:
+        assert np.linalg.norm(moved) >= PULL.share * CLIP * (1 - 1e-9)
+
+
+def test_every_step_of_a_run_keeps_the_sensitivity() -> None:
+    # With the same noise both runs would drift apart after the first step that differs, which is
+    # the release telling them apart; so replay the states of one run on both data sets.
+    X, y, g = table(200)
+    learner = DPSGD(clip_norm=CLIP, pull=PULL, learning_rate=2.0)
+    state = State.start(learner, 5, 2, 3, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    for t in range(60):
+        rows = np.flatnonzero(rng.random(200) < 0.4)
+        without = state.clipped_sum(X[rows], y[rows], g[rows])
+        with_it = state.clipped_sum(
+            np.vstack([X[rows], np.full(5, (-1.0) ** t * 10.0**t)]),
+            np.append(y[rows], t % 2),
+            np.append(g[rows], t % 3),
+        )
+        assert np.linalg.norm(with_it - without) <= CLIP * (1 + 1e-9)
+        noise = rng.normal(size=without.shape)
+        state.update((without + noise) / 80, t)
+
+
+def run(
+    X: Any,
+    y: Any,
+    *,
+    n_classes: int,
+    learner: DPSGD,
+    groups: Any = None,
+    noise: float = 0.0,
+    n_steps: int = 600,
+    rate: float = 1.0,
+) -> Any:
+    rng = np.random.default_rng(0)
+    n_groups = 0 if groups is None else int(groups.max()) + 1
+    drawn = noise * rng.normal(size=(n_steps, learner.n_released(X.shape[1], n_classes, n_groups)))
+    batches = [np.flatnonzero(rng.random(len(X)) < rate) for _ in range(n_steps)]
+    return learner.fit(
+        X,
+        y,
+        n_classes=n_classes,
+        batches=batches,
+        noise=drawn,
+        batch_size=rate * len(X),
+        groups=groups,
+        n_groups=n_groups,
+        rng=rng,
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_noise_and_clipping_it_is_logistic_regression(n_classes: int) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 3))
+    y = (X @ rng.normal(size=(3, n_classes)) + rng.gumbel(size=(300, n_classes))).argmax(axis=1)
+    learner = DPSGD(clip_norm=1e6, learning_rate=1.0, averaged=0.01)
+    weights, bias = run(X, y, n_classes=n_classes, learner=learner, n_steps=4000).layers[0]
+    exact = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
+    ours = X @ weights + bias
+    theirs = np.atleast_2d(exact.decision_function(X).T).T
+    # Several classes: scores are known up to a shift of all.
+    if n_classes > 2:
+        ours, theirs = (s - s.mean(axis=1, keepdims=True) for s in (ours, theirs))
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+
+
+def unequal(n: int = 6000, seed: int = 3) -> Any:
+    rng = np.random.default_rng(seed)
+    g = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 0.8 * (g == 0)
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(np.int64)
+    return X, y, g
+
+
+def gaps(model: Any, X: Any, g: Any) -> Any:
+    weights, bias = model.layers[0]
+    h = (X @ weights + bias)[:, 0] > 0
+    return np.array([h[g == k].mean() - h[g != k].mean() for k in range(3)])
+
+
+def test_training_reaches_the_margin_between_three_groups_and_goes_no_further() -> None:
+    X, y, g = unequal()
+    free = run(X, y, n_classes=2, learner=DPSGD(), rate=0.1)
+    assert np.abs(gaps(free, X, g)).max() > 0.2
+    learner = DPSGD(pull=GroupPull(margin=0.1, strength=20.0))
+    held = run(X, y, n_classes=2, learner=learner, groups=g, noise=2.0, rate=0.1)
+    # "At" the margin: the multipliers hover, and the averaged model is not any one iterate.
+    assert 0.04 < np.abs(gaps(held, X, g)).max() < 0.13
+    wide = DPSGD(pull=GroupPull(margin=0.9, strength=20.0))
+    unmoved = run(X, y, n_classes=2, learner=wide, groups=g, noise=2.0, rate=0.1)
+    assert not unmoved.multipliers.any()
+
+
+def test_the_penalty_bounds_the_multipliers_and_more_of_it_narrows_the_gap() -> None:
+    X, y, g = unequal()
+    found = []
+    for strength in (0.2, 0.6, 1.2):
+        learner = DPSGD(pull=GroupPull(strength=strength))
+        model = run(X, y, n_classes=2, learner=learner, groups=g, noise=2.0, rate=0.1)
+        assert np.abs(model.multipliers).max() <= strength
+        found.append(np.abs(gaps(model, X, g)).max())
+    assert found[0] > found[1] + 0.02 > found[2] + 0.04
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"clip_norm": 0.0}, "clip_norm must be finite and > 0"),
+        ({"learning_rate": -1.0}, "learning_rate must be finite and > 0"),
+        ({"averaged": 0.0}, r"averaged must lie in \(0, 1\], got averaged=0.0"),
+        ({"hidden": (0,)}, "hidden must be at least 1"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings_: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DPSGD(**settings_)
+
+
+def test_a_pull_without_groups_is_refused() -> None:
+    X, y, _ = table()
+    with pytest.raises(ValueError, match="needs the group of every record"):
+        run(X, y, n_classes=2, learner=DPSGD(pull=PULL))
+
+
+def test_an_empty_sample_is_only_noise() -> None:
+    X, y, g = table()
+    state = state_of(DPSGD(clip_norm=CLIP, pull=PULL), 5, 2)
+    none = np.zeros(0, dtype=np.int64)
+    assert not state.clipped_sum(X[none], y[none], g[none]).any()
