@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from evenhand.privacy import GNMax, LocalCost, exact_local_rdp, theorem6
+from evenhand.privacy.exact_local import _divergence
 
 ORDERS = np.array([1.05, 1.5, 3.0, 10.0, 40.0])
 
@@ -136,6 +137,16 @@ def test_many_queries_cost_what_each_costs_alone():
     alone = [exact_local_rdp([row], 10.0, ORDERS).reveal_to_curator()[0] for row in counts]
     # The table of logarithms is shared, and a little wider for many: the last digits differ.
     assert together == pytest.approx(np.array(alone), abs=0.0, rel=1e-10)
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_power_sums_too_large_for_floats_keep_every_class(direction):
+    # Two classes grow alike: exp(30) is passed, and one of the two alone is 0.1 % too small.
+    p, p2 = [(0.4, 0.35, 0.25), (3e-4, 2e-4, 1 - 5e-4)][::direction]
+    orders = np.array([1.5, 3.0, 6.0, 20.0, 400.0])
+    ours = _divergence(np.log([p]), np.log([p2]), orders)[0]
+    exact = [divergence([mpmath.mpf(x) for x in p], p2, order) for order in orders]
+    assert ours == pytest.approx(exact, abs=0.0, rel=1e-12)
 
 
 def test_without_votes_nothing_can_move():
