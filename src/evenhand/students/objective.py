@@ -83,14 +83,14 @@ class ShareLoss:
         Released shares of the votes. With two classes one column carries all the noise there is.
     noise_variance : float
         Variance of one released share.
-    prior_variance : float, default 0.5
+    prior_variance : float, default 0.25
         Variance of a coefficient expected beforehand (features have unit scale): the ridge is the
         ratio of the two, as in the posterior mode under Gaussian noise.
     """
 
     shares: FloatArray
     noise_variance: float
-    prior_variance: float = 0.5
+    prior_variance: float = 0.25
 
     @property
     def n_columns(self) -> int:
