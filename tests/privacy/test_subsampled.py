@@ -1,6 +1,7 @@
 """The cost of many subsampled sums: second derivations, laws, samples, and an attack."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import dp_accounting
@@ -49,15 +50,14 @@ def delta_of_one_step(sigma: float, q: float, epsilon: float) -> float:
     def mixed(x: float) -> float:
         return (1 - q) * p(x) + q * float(stats.norm.pdf(x, 1, sigma))
 
-    grid = np.linspace(-12 * sigma, 12 * sigma + 1, 41)
-    found = []
-    for a, b in ((mixed, p), (p, mixed)):
-        pieces = (
-            quad(lambda x: max(0.0, a(x) - math.exp(epsilon) * b(x)), low, high, limit=400)[0]
-            for low, high in zip(grid[:-1], grid[1:], strict=True)
-        )
-        found.append(sum(pieces))
-    return max(found)
+    def beyond(x: float, a: Any, b: Any) -> float:
+        return max(0.0, a(x) - math.exp(epsilon) * b(x))
+
+    pieces = list(pairwise(np.linspace(-12 * sigma, 12 * sigma + 1, 41)))
+    return max(
+        sum(quad(beyond, *piece, args=pair, limit=400)[0] for piece in pieces)
+        for pair in ((mixed, p), (p, mixed))
+    )
 
 
 @pytest.mark.parametrize(("sigma", "q"), [(0.8, 0.1), (1.5, 0.3), (3.0, 0.5)])

@@ -1,0 +1,256 @@
+"""DPSGDClassifier end to end: what it claims, what it reads, what it refuses, and saving."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import evenhand
+from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
+from evenhand.datasets import ColumnSchema, Schema
+from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
+
+
+@parametrize_with_checks(
+    [
+        DPSGDClassifier(
+            Budget(epsilon=1e7, delta=1e-5),
+            n_steps=300,
+            public_fraction=0.5,
+            noise=SeededNoise(0),
+            random_state=0,
+        )
+    ]
+)
+@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
+def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.fixture
+def loose() -> dict[str, Any]:
+    return {
+        "budget": Budget(epsilon=50.0, delta=1e-5),
+        "n_steps": 150,
+        "batch_size": 200,
+        "noise": SeededNoise(1),
+        "random_state": 0,
+    }
+
+
+def fit(parts: Any, model: Any, **changes: Any) -> Any:
+    return model.fit(parts.X, parts.y, **({"X_public": parts.X_public} | changes))
+
+
+def test_it_learns_within_its_budget_and_says_what_it_claims(parts: Any) -> None:
+    model = DPSGDClassifier(Budget(epsilon=3.0, delta=1e-6), n_steps=100, batch_size=200)
+    fit(parts, model)
+    said = str(model.guarantee_)
+    assert said.startswith("The release is (3.0, 1e-06)-differentially private for each record")
+    for words in (
+        "add or remove one record",
+        "floating-point noise (its rounding is not covered)",
+        "privacy loss distribution of the Poisson-subsampled Gaussian",
+        "the number of private records (600), which sets the sampling rate",
+        "the features of the 300 public rows",
+    ):
+        assert words in said
+    assert model.guarantee_.mu_squared is None  # it does not add up with Gaussian costs
+    (entry,) = model.ledger_.entries
+    assert entry.n_uses == 1
+    assert entry.settled
+    assert 2.99 < model.ledger_.spent_epsilon(1e-6) <= 3.0
+    assert (model.predict(parts.X) == parts.y).mean() > 0.75
+
+
+def test_the_noise_is_charged_before_it_is_drawn(parts: Any, monkeypatch: Any) -> None:
+    seen = []
+    draw = SeededNoise.gaussian
+
+    def watched(self: Any, sigma: float, shape: Any) -> Any:
+        seen.append(ledgers[0].spent)
+        return draw(self, sigma, shape)
+
+    ledgers: list[Ledger] = []
+    opened = Ledger.__init__
+
+    def watched_open(self: Any, *args: Any, **given: Any) -> None:
+        ledgers.append(self)
+        opened(self, *args, **given)
+
+    monkeypatch.setattr(SeededNoise, "gaussian", watched)
+    monkeypatch.setattr(Ledger, "__init__", watched_open)
+    model = DPSGDClassifier(
+        Budget(epsilon=3.0, delta=1e-6), n_steps=20, batch_size=200, noise=SeededNoise(0)
+    )
+    fit(parts, model)
+    assert seen
+    assert min(seen) > 0.99 * model.budget.mu_squared
+
+
+def test_the_noise_in_the_model_is_that_of_its_mechanism(parts: Any, loose: Any) -> None:
+    # One step from zero: the weights are -rate * (sum + noise) / batch. The noise is drawn first
+    # from the seed, so it can be taken away, and what is left has norm <= C per record.
+    loose |= {"n_steps": 1, "batch_size": 600, "learning_rate": 1.0}
+    model = fit(parts, DPSGDClassifier(**loose))
+    weights = np.append(model.student_.coef_[0], model.student_.intercept_)
+    noise = SeededNoise(1).gaussian(model.mechanism_.noise_multiplier, (1, len(weights)))[0]
+    left = -weights * 600 - noise
+    X = np.column_stack([model.encoder_.transform(parts.X), np.ones(600)])
+    gradient = (0.5 - (parts.y == "yes").to_numpy())[:, None] * X
+    gradient *= np.minimum(1, 1 / np.linalg.norm(gradient, axis=1))[:, None]
+    np.testing.assert_allclose(left, gradient.sum(axis=0), atol=1e-8)
+
+
+def test_a_margin_narrows_the_gap_without_groups_at_prediction(parts: Any, loose: Any) -> None:
+    loose |= {"n_steps": 600}
+
+    def gap(model: Any) -> float:
+        yes = model.predict(parts.X_public) == "yes"
+        a = (parts.groups_public == "a").to_numpy()
+        return float(abs(yes[a].mean() - yes[~a].mean()))
+
+    free = fit(parts, DPSGDClassifier(**loose))
+    held = fit(
+        parts,
+        DPSGDClassifier(**loose, fairness=DemographicParity(margin=0.02)),
+        sensitive_features=parts.groups,
+    )
+    assert held.groups_ == ("a", "b")
+    assert "the names of the groups" in held.guarantee_.public
+    assert gap(held) < gap(free) / 2
+    assert free.multipliers_.size == 0
+    assert held.multipliers_.shape == (2, 2)
+
+
+def test_thresholds_keep_the_margin_on_public_rows_and_say_that_they_need_the_group(
+    parts: Any, loose: Any
+) -> None:
+    model = fit(parts, DPSGDClassifier(**loose))
+    fair = model.with_group_thresholds(
+        parts.X_public, parts.groups_public, fairness=DemographicParity(margin=0.05)
+    )
+    p = fair.predict_proba(parts.X_public)[:, 1]
+    z = (parts.groups_public == "b").to_numpy().astype(int)
+    rates = fair.thresholds_.rates(p, z)
+    assert abs(rates[0] - rates[1]) <= 0.05 + 1e-6
+    labels = fair.predict(parts.X_public, sensitive_features=parts.groups_public)
+    assert set(labels) <= {"yes", "no"}
+    assert "needs the group of each person at prediction" in str(fair.guarantee_)
+    assert "features and groups of the 300 public rows that set" in str(fair.guarantee_)
+    with pytest.raises(ValueError, match="needs the group of each row at prediction"):
+        fair.predict(parts.X)
+    with pytest.raises(ValueError, match="'c'"):
+        fair.predict(parts.X[:1], sensitive_features=["c"])
+
+
+def test_thresholds_serve_any_private_classifier_of_two_classes(
+    parts: Any, settings: dict[str, Any]
+) -> None:
+    model = parts.fit(FairPATEClassifier(**settings))
+    fair = model.with_group_thresholds(
+        parts.X_public, parts.groups_public, fairness=DemographicParity(margin=0.0)
+    )
+    assert fair.predict(parts.X, sensitive_features=parts.groups).shape == (600,)
+
+
+def test_thresholds_refuse_three_classes(parts: Any, loose: Any) -> None:
+    y = np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
+    model = DPSGDClassifier(**loose).fit(parts.X, y, X_public=parts.X_public)
+    assert model.predict_proba(parts.X).shape == (600, 3)
+    with pytest.raises(ValueError, match="for two classes, and the model has 3"):
+        model.with_group_thresholds(
+            parts.X_public, parts.groups_public, fairness=DemographicParity(margin=0.1)
+        )
+
+
+@pytest.mark.parametrize("hidden", [(), (5, 4)])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_saved_model_predicts_the_same(
+    parts: Any, loose: Any, tmp_path: Any, hidden: tuple[int, ...], n_classes: int
+) -> None:
+    y = parts.y if n_classes == 2 else np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
+    model = DPSGDClassifier(
+        **(loose | {"noise": FloatNoise()}), hidden=hidden, fairness=DemographicParity(margin=0.1)
+    )
+    model.fit(parts.X, y, X_public=parts.X_public, sensitive_features=parts.groups)
+    again = evenhand.load(model.save(tmp_path / "model"))
+    assert np.array_equal(model.predict_proba(parts.X), again.predict_proba(parts.X))
+    assert again.guarantee_ == model.guarantee_
+    assert np.array_equal(again.predict(parts.X), model.predict(parts.X))
+
+
+def test_a_network_predicts_what_its_own_layers_compute(parts: Any, loose: Any) -> None:
+    model = fit(parts, DPSGDClassifier(**loose, hidden=(6,)))
+    a = model.encoder_.transform(parts.X)
+    student = model.student_
+    a = np.maximum(a @ student.coefs_[0] + student.intercepts_[0], 0)
+    score = (a @ student.coefs_[1] + student.intercepts_[1])[:, 0]
+    np.testing.assert_allclose(model.predict_proba(parts.X)[:, 1], 1 / (1 + np.exp(-score)))
+    assert (model.predict(parts.X) == parts.y).mean() > 0.75
+
+
+def test_a_schema_with_bounds_needs_no_public_row(loose: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(20, 60, 400)})
+    y = (X["age"] + rng.normal(size=400) * 3 > 40).to_numpy()
+    schema = Schema(columns=(ColumnSchema(name="age", kind="numeric", bounds=(20.0, 60.0)),))
+    model = DPSGDClassifier(**loose, schema=schema).fit(X, y)
+    assert (model.predict(X) == y).mean() > 0.85
+    assert "public rows" not in str(model.guarantee_)
+
+
+def test_rows_set_aside_are_not_trained_on_and_not_covered(parts: Any, loose: Any) -> None:
+    model = DPSGDClassifier(
+        **loose, public_fraction=0.25, fairness=DemographicParity(margin=0.1)
+    ).fit(parts.X, parts.y, sensitive_features=parts.groups)
+    assert any(
+        "150 rows of the table, set aside" in words for words in model.guarantee_.not_covered
+    )
+    assert "(450)" in str(model.guarantee_)
+
+
+def test_a_declared_number_of_records_hides_the_true_one(parts: Any, loose: Any) -> None:
+    model = fit(parts, DPSGDClassifier(**loose, n_records=500))
+    assert model.mechanism_.sampling_rate == 0.4
+    assert "600" not in str(model.guarantee_)
+
+
+def test_seeded_noise_is_no_guarantee_and_repeats_the_run(parts: Any, loose: Any) -> None:
+    one, two = (fit(parts, DPSGDClassifier(**loose)) for _ in range(2))
+    assert np.array_equal(one.student_.coef_, two.student_.coef_)
+    assert str(one.guarantee_).startswith("NOT PRIVATE")
+    loose["noise"] = FloatNoise()
+    one, two = (fit(parts, DPSGDClassifier(**loose)) for _ in range(2))
+    assert not np.array_equal(one.student_.coef_, two.student_.coef_)  # random_state is no seed
+
+
+@pytest.mark.parametrize(
+    ("settings_", "given", "message"),
+    [
+        ({"budget": 1.0}, {}, "budget must be a Budget"),
+        ({"fairness": 0.1}, {}, "fairness must be a DemographicParity or None"),
+        ({"penalty": -1.0}, {}, "penalty must be finite and >= 0"),
+        ({"penalty": 0.5}, {}, "sensitive_features is missing"),
+        ({"penalty": 0.5}, {"sensitive_features": ["a"] * 600}, "one group only"),
+        ({"penalty": 0.5}, {"sensitive_features": ["a", "b"]}, "one row each"),
+        ({"batch_size": 0}, {}, "batch_size must be at least 1"),
+        ({"n_records": 0}, {}, "n_records must be at least 1"),
+        ({}, {"X_public": None}, "there is none. Pass X_public="),
+        ({"noise": DiscreteNoise()}, {}, "Use FloatNoise"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    parts: Any, loose: Any, settings_: dict[str, Any], given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit(parts, DPSGDClassifier(**(loose | settings_)), **given)
+
+
+def test_a_shared_account_is_refused_and_stays_untouched(parts: Any, loose: Any) -> None:
+    account = Ledger(Budget(epsilon=10.0, delta=1e-5), neighbors="add or remove one")
+    with pytest.raises(ValueError, match="cannot be charged to a shared account"):
+        fit(parts, DPSGDClassifier(**loose), ledger=account)
+    assert account.spent == 0
