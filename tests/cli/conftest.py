@@ -152,7 +152,7 @@ def shell() -> Callable[..., subprocess.Popen[str]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONWARNINGS": "error", **env},
+            env={**os.environ, **env},
         )
 
     return start
