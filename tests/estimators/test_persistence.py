@@ -1,5 +1,6 @@
 """A model folder: the same predictions and claim, or a clear refusal."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,24 @@ def test_an_edited_claim_is_refused(saved: tuple[Any, Path]) -> None:
     claim["guarantee"]["epsilon"] = 0.1
     (path / "claim.json").write_text(json.dumps(claim))
     with pytest.raises(ModelDamaged, match=r"damaged or edited: claim\.json"):
+        evenhand.load(path)
+
+
+def test_a_folder_of_another_version_is_refused_with_its_version(saved: tuple[Any, Path]) -> None:
+    _, path = saved
+    head = json.loads((path / "model.json").read_text())
+
+    def rewrite(changed: dict[str, Any]) -> None:
+        (path / "model.json").write_text(json.dumps(changed))
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["model.json"] = hashlib.sha256((path / "model.json").read_bytes()).hexdigest()
+        (path / "manifest.json").write_text(json.dumps(manifest))
+
+    rewrite(head | {"format": 99, "evenhand": "9.9"})
+    with pytest.raises(ModelDamaged, match=r"format 99.*\(9\.9\)"):
+        evenhand.load(path)
+    rewrite({key: value for key, value in head.items() if key != "encoder"})
+    with pytest.raises(ModelDamaged, match="lacks the entry 'encoder'"):
         evenhand.load(path)
 
 

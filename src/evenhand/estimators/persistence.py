@@ -85,6 +85,16 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
     method = methods.get(str(head["method"]))
     if method is None:
         raise ModelDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
+    try:
+        return _restore(path, head, method, trusted)
+    except KeyError as error:
+        raise ModelDamaged(
+            f"{path} lacks the entry {error}: it was written by another version of evenhand "
+            f"({head.get('evenhand')}; this is {__version__}). Load it with that version."
+        ) from None
+
+
+def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterable[str]) -> Any:
     model = method(**_load_skops(path / SETTINGS, trusted))
     claim = _read_json(path / CLAIM)
     model.guarantee_ = Guarantee.from_dict(claim["guarantee"])

@@ -32,7 +32,7 @@ _WORDS = {
     Reason.NO_CLASS_ADMISSIBLE: "skipped at no cost: no label would have kept the margin",
     Reason.NO_CONSENSUS: "refused: the noisy vote fell below the threshold",
     Reason.OUTSIDE_MARGIN: "refused: the noisy winner would have left the margin",
-    Reason.WITHHELD: "withheld: no block of the group's answers fitted the margin",
+    Reason.WITHHELD: "withheld: its release would have left the margin",
 }
 
 
