@@ -1,5 +1,6 @@
 """DPSGDClassifier end to end: what it claims, what it reads, what it refuses, and saving."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
 from evenhand.datasets import ColumnSchema, Schema
+from evenhand.learners import DPSGD
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 
 
@@ -206,10 +208,32 @@ def test_rows_set_aside_are_not_trained_on_and_not_covered(parts: Any, loose: An
     model = DPSGDClassifier(
         **loose, public_fraction=0.25, fairness=DemographicParity(margin=0.1)
     ).fit(parts.X, parts.y, sensitive_features=parts.groups)
-    assert any(
-        "150 rows of the table, set aside" in words for words in model.guarantee_.not_covered
-    )
-    assert "(450)" in str(model.guarantee_)
+    claim = str(model.guarantee_)
+    found = re.search(r"(\d+) rows of the table, set aside", claim)
+    assert found is not None
+    aside = int(found[1])
+    assert 100 < aside < 200  # a coin per row: a count would move other rows
+    assert f"({600 - aside})" in claim
+
+
+def test_every_private_row_keeps_its_own_group_where_rows_are_set_aside(
+    loose: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 400)
+    X = np.column_stack([group, rng.normal(size=400)])  # the first column is the group
+    seen: dict[str, Any] = {}
+    trained = DPSGD.fit
+
+    def watched(self: Any, X: Any, y: Any, **given: Any) -> Any:
+        seen.update(X=X, groups=given["groups"])
+        return trained(self, X, y, **given)
+
+    monkeypatch.setattr(DPSGD, "fit", watched)
+    model = DPSGDClassifier(**loose, penalty=0.5, public_fraction=0.25)
+    model.fit(X, rng.integers(0, 2, 400), sensitive_features=group)
+    assert 200 < len(seen["groups"]) < 380  # rows are set aside one by one
+    assert np.array_equal(seen["X"][:, 0] > 0, seen["groups"] == 1)
 
 
 def test_a_declared_number_of_records_hides_the_true_one(parts: Any, loose: Any) -> None:

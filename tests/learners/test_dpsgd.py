@@ -217,6 +217,26 @@ def test_training_reaches_the_margin_between_three_groups_and_goes_no_further() 
     assert not unmoved.multipliers.any()
 
 
+def test_multipliers_move_by_what_a_gap_exceeds_the_margin() -> None:
+    # Two groups of equal size; group 0 gets class 1 at rate 0.5 + gap / 2, so Gamma is the gap.
+    def after(gap: float, before: float, strength: float = 5.0) -> float:
+        pull = GroupPull(margin=0.1, strength=strength, step=0.5, memory=1)
+        state = State.start(DPSGD(pull=pull), 1, 2, 2, np.random.default_rng(0))
+        state.W = before * np.array([[-1.0, 1.0], [1.0, -1.0]])
+        up, down = 0.5 + gap / 2, 0.5 - gap / 2
+        table = pull.share * np.array([[1 - up, up], [1 - down, down]]) / 2
+        state.update(np.concatenate([np.zeros(2), table.ravel()]), 0)
+        return float(state.W[0, 1])
+
+    assert after(0.3, before=0.0) == pytest.approx(0.5 * 0.2)
+    assert after(-0.3, before=0.0) == pytest.approx(-0.5 * 0.2)
+    assert after(0.3, before=0.4, strength=0.45) == 0.45  # the largest multiplier
+    assert after(0.1, before=0.4) == pytest.approx(0.4)  # at the margin it stays
+    assert after(0.06, before=0.4) == pytest.approx(0.4 - 0.5 * 0.04)  # within, it falls back
+    assert after(0.06, before=0.01) == 0.0  # and not beyond 0
+    assert after(-0.06, before=0.4) == pytest.approx(0.4 - 0.5 * 0.04)
+
+
 def test_the_penalty_bounds_the_multipliers_and_more_of_it_narrows_the_gap() -> None:
     X, y, g = unequal()
     found = []
