@@ -263,6 +263,7 @@ class DPSGDClassifier(PrivateClassifier):
             public_fraction=self.public_fraction,
             needs_groups=False,
             rng=rng,
+            n_is_public=False,
         )
         self.classes_ = data.classes
         self._by_schema = by_schema

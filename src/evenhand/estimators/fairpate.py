@@ -44,7 +44,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         definition beyond two groups and two classes. Both are charged alike.
     cold_start : int, optional
         Answers of a late group that are withheld before a block of them may be released (sound),
-        or given untested (published). Default: 50, or ``1 / margin`` where that is more.
+        or given untested (published). Default: 50, or ``2 / margin`` where that is more.
     keep_order : bool, default False
         Ask the public rows strictly in the given order. By default those come first for which
         every class is admissible; the order is public, so this is free.
@@ -184,9 +184,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
                 f"margin use PATEClassifier."
             )
         margin = self.fairness.margin
-        # With fewer answers than 1 / margin a single one moves a group's rate by more than the
-        # margin, and the gate could close for good.
-        patient = max(50, math.ceil(1 / max(margin, 0.001)))
+        # With few answers a single one moves a group's rate by a good part of the margin, and the
+        # gate can close for that group: 2 / margin answers leave room on both sides.
+        patient = max(50, math.ceil(2 / max(margin, 0.001)))
         return DemographicParityGate(
             margin,
             n_groups,

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks
 from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.teachers import chosen_units
 from evenhand.typing import Array, ArrayLike, IntArray
 
 
@@ -86,8 +87,12 @@ def read_fit_inputs(
     public_fraction: float | None,
     needs_groups: bool,
     rng: np.random.Generator,
+    n_is_public: bool = True,
 ) -> FitInputs:
     """Check everything that ``fit`` was given and part it; nothing is fitted here.
+
+    ``n_is_public`` says that neighbors replace a record; without it, and with ``unit_ids``, they
+    add or remove one.
 
     Raises
     ------
@@ -115,7 +120,7 @@ def read_fit_inputs(
     set_aside = 0
     private = np.arange(n)
     if X_public is None:
-        public, private = _set_aside(estimator, n, public_fraction, units, rng)
+        public, private = _set_aside(estimator, n, public_fraction, units, n_is_public, rng)
         set_aside = len(public)
         X_public = take(X, public)
         if sensitive_features is not None:
@@ -198,6 +203,7 @@ def _set_aside(
     n: int,
     fraction: float | None,
     units: Array | None,
+    n_is_public: bool,
     rng: np.random.Generator,
 ) -> tuple[IntArray, IntArray]:
     if fraction is None:
@@ -208,16 +214,21 @@ def _set_aside(
             f"their features are not covered."
         )
     _checks.open_unit("public_fraction", fraction)
+    # Adding or removing one record or unit must not move others between public and private, as a
+    # share counted off a shuffled list would: a keyed hash per unit, or a coin per row. A count is
+    # safe where neighbors agree on the number of rows (replace one).
     if units is not None:
-        # All rows of one unit stay on one side: else part of a person would be public.
-        distinct, code = np.unique(units, return_inverse=True)
-        chosen = rng.permutation(len(distinct))[: max(1, round(fraction * len(distinct)))]
-        mask = np.isin(code, chosen)
-    else:
-        mask = np.zeros(n, dtype=bool)
+        mask = chosen_units(units, fraction, rng.bytes(32))
+    elif n_is_public:
+        mask = np.zeros(n, dtype=np.bool_)
         mask[rng.permutation(n)[: max(1, round(fraction * n))]] = True
-    if mask.all():
-        raise ValueError(f"public_fraction={fraction} leaves no private row of {n}.")
+    else:
+        mask = rng.random(n) < fraction
+    if mask.all() or not mask.any():
+        raise ValueError(
+            f"public_fraction={fraction} sets aside {int(mask.sum())} of {n} rows: both public and "
+            f"private rows are needed. Pass X_public=, or more rows."
+        )
     return np.flatnonzero(mask), np.flatnonzero(~mask)
 
 

@@ -33,7 +33,7 @@ class NoisyHistogram:
     Examples
     --------
     >>> from evenhand.privacy import FloatNoise
-    >>> NoisyHistogram(sigma=40.0, n_classes=2).mu_squared(FloatNoise()) * 1600
+    >>> round(NoisyHistogram(sigma=40.0, n_classes=2).mu_squared(FloatNoise()) * 1600, 9)
     1.0
     """
 

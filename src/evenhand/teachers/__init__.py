@@ -4,7 +4,7 @@ from evenhand.teachers.batched import LogisticTeachers, MLPTeachers, StackedEnse
 from evenhand.teachers.blackbox import CastVotes, OutsideVotes
 from evenhand.teachers.ensemble import Ensemble, Progress, Teachers
 from evenhand.teachers.one_by_one import SklearnEnsemble, SklearnTeachers
-from evenhand.teachers.partition import NEIGHBORS, Partition, by_position, by_unit
+from evenhand.teachers.partition import NEIGHBORS, Partition, by_position, by_unit, chosen_units
 
 __all__ = [
     "NEIGHBORS",
@@ -21,4 +21,5 @@ __all__ = [
     "Teachers",
     "by_position",
     "by_unit",
+    "chosen_units",
 ]

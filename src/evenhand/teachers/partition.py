@@ -14,7 +14,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.typing import Array, ArrayLike, IntArray, RandomState
+from evenhand.typing import Array, ArrayLike, BoolArray, IntArray, RandomState
 
 Neighbors = Literal["replace one", "add or remove one"]
 
@@ -22,7 +22,7 @@ NEIGHBORS: Final[tuple[str, ...]] = ("replace one", "add or remove one")
 SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
 LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
 
-__all__ = ["NEIGHBORS", "Neighbors", "Partition", "by_position", "by_unit"]
+__all__ = ["NEIGHBORS", "Neighbors", "Partition", "by_position", "by_unit", "chosen_units"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,15 +177,7 @@ def by_unit(
     """
     if key is None:
         key = secrets.token_bytes(32)
-    if not isinstance(key, bytes):
-        raise TypeError(
-            f"key must be bytes, got {type(key).__name__}. Try secrets.token_bytes(32)."
-        )
-    if not SMALLEST_KEY <= len(key) <= LARGEST_KEY:
-        raise ValueError(
-            f"key must be {SMALLEST_KEY} to {LARGEST_KEY} bytes long, got {len(key)}. "
-            "Leave it out for a fresh one, or use secrets.token_bytes(32)."
-        )
+    _check_key(key)
     ids = _ids(units)
     codes, distinct = pd.factorize(ids)
     _enough("units", len(distinct), n_teachers)
@@ -199,10 +191,47 @@ def by_unit(
     )
 
 
+def chosen_units(units: ArrayLike, share: float, key: bytes) -> BoolArray:
+    """Choose about ``share`` of the units, each by its own keyed hash; True for all its records.
+
+    Privacy
+    -------
+    Whether a unit is chosen depends on its own id and the key alone, so adding or removing one
+    unit moves no other. A share counted off a shuffled list of units would.
+
+    Examples
+    --------
+    >>> chosen_units(["ann", "bob", "ann", "eve"], 0.5, key=b"sixteen bytes !!").tolist()
+    [False, True, False, True]
+    """
+    _check_key(key)
+    codes, distinct = pd.factorize(_ids(units))
+    limit = int(_checks.closed_unit("share", share) * 2**128)
+    chosen = [_digest(name, key, b"evenhand.chosen") < limit for name in distinct]
+    return np.array(chosen, dtype=np.bool_)[codes]
+
+
 def _teacher(name: str, n_teachers: int, key: bytes) -> int:
     """Teacher of one unit. 128 bits modulo n_teachers: the bias is below 2**-100."""
-    digest = hashlib.blake2b(name.encode(), key=key, digest_size=16, person=b"evenhand.teacher")
-    return int.from_bytes(digest.digest(), "big") % n_teachers
+    return _digest(name, key, b"evenhand.teacher") % n_teachers
+
+
+def _digest(name: str, key: bytes, purpose: bytes) -> int:
+    """128 bits of a keyed hash, independent for each purpose."""
+    digest = hashlib.blake2b(name.encode(), key=key, digest_size=16, person=purpose)
+    return int.from_bytes(digest.digest(), "big")
+
+
+def _check_key(key: bytes) -> None:
+    if not isinstance(key, bytes):
+        raise TypeError(
+            f"key must be bytes, got {type(key).__name__}. Try secrets.token_bytes(32)."
+        )
+    if not SMALLEST_KEY <= len(key) <= LARGEST_KEY:
+        raise ValueError(
+            f"key must be {SMALLEST_KEY} to {LARGEST_KEY} bytes long, got {len(key)}. "
+            "Leave it out for a fresh one, or use secrets.token_bytes(32)."
+        )
 
 
 def _ids(units: ArrayLike) -> Array:
