@@ -1,16 +1,33 @@
 """Classifiers that are differentially private and within a fairness margin."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from evenhand._version import __version__
-from evenhand.estimators import (
-    DPSGDClassifier,
-    FairPATEClassifier,
-    PATEClassifier,
-    RejectOptionClassifier,
-    load,
-)
-from evenhand.fairness import DemographicParity
-from evenhand.privacy import Budget
 from evenhand.typing import REJECTED
+
+if TYPE_CHECKING:
+    from evenhand.estimators import (
+        DPSGDClassifier,
+        FairPATEClassifier,
+        PATEClassifier,
+        RejectOptionClassifier,
+        load,
+    )
+    from evenhand.fairness import DemographicParity
+    from evenhand.privacy import Budget
+
+_HOMES = {
+    "Budget": "evenhand.privacy",
+    "DPSGDClassifier": "evenhand.estimators",
+    "DemographicParity": "evenhand.fairness",
+    "FairPATEClassifier": "evenhand.estimators",
+    "PATEClassifier": "evenhand.estimators",
+    "RejectOptionClassifier": "evenhand.estimators",
+    "load": "evenhand.estimators",
+}
 
 __all__ = [
     "REJECTED",
@@ -23,3 +40,16 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: help and completion need no scikit-learn."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand._version import __version__
 from evenhand.datasets import PublicEncoder
+from evenhand.estimators import parameters
 from evenhand.privacy import Guarantee
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
@@ -95,7 +96,14 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
 
 
 def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterable[str]) -> Any:
-    model = method(**_load_skops(path / SETTINGS, trusted))
+    plain = head["arguments"]
+    model = method(
+        **(
+            _load_skops(path / SETTINGS, trusted)
+            if plain is None
+            else {name: parameters.decode(value) for name, value in plain.items()}
+        )
+    )
     claim = _read_json(path / CLAIM)
     model.guarantee_ = Guarantee.from_dict(claim["guarantee"])
     model.ledger_ = SavedLedger(record=claim["ledger"])
@@ -129,6 +137,7 @@ def _write(model: Any, folder: Path) -> None:
         "n_features_in": int(model.n_features_in_),
         "feature_names_in": None if names is None else [str(name) for name in names],
         "mechanism": repr(getattr(model, "mechanism_", None)),
+        "arguments": _plain_arguments(model, folder),
         "encoder": model.encoder_.to_dict(),
         "student": {
             name: None if value != value else value  # JSON has no NaN
@@ -146,7 +155,6 @@ def _write(model: Any, folder: Path) -> None:
             "ledger": model.ledger_.to_dict(),
         },
     )
-    _dump_skops(model.get_params(deep=False), folder / SETTINGS)
     if type(model.student_) is LogisticRegression:
         _save_linear(model.student_, folder / LINEAR)
     else:
@@ -188,6 +196,16 @@ def _load_linear(file: Path) -> LogisticRegression:
     student.classes_ = arrays["classes"]
     student.n_features_in_ = int(student.coef_.shape[1])
     return student
+
+
+def _plain_arguments(model: Any, folder: Path) -> dict[str, Any] | None:
+    """Return the constructor's arguments for the head; None where they need skops, and use it."""
+    given = model.get_params(deep=False)
+    try:
+        return {name: parameters.encode(value) for name, value in given.items()}
+    except parameters.NotPlain:
+        _dump_skops(given, folder / SETTINGS)
+        return None
 
 
 def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""Constructor arguments as JSON: plain values, and values of this package's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from evenhand.datasets.schema import ColumnSchema, Schema
+from evenhand.fairness import DemographicParity
+from evenhand.privacy import (
+    Budget,
+    ConfidentGNMax,
+    DiscreteNoise,
+    FloatNoise,
+    GNMax,
+    LNMax,
+    NoisyHistogram,
+    SeededNoise,
+)
+from evenhand.teachers import LogisticTeachers, MLPTeachers, SklearnTeachers
+
+OWN: Final[Mapping[str, type]] = {
+    kind.__name__: kind
+    for kind in (
+        Budget,
+        ColumnSchema,
+        ConfidentGNMax,
+        DemographicParity,
+        DiscreteNoise,
+        FloatNoise,
+        GNMax,
+        LNMax,
+        LogisticTeachers,
+        MLPTeachers,
+        NoisyHistogram,
+        Schema,
+        SeededNoise,
+        SklearnTeachers,
+    )
+}
+"""The types that may stand in a file; any other name there is refused."""
+
+
+class NotPlain(TypeError):
+    """A value that JSON cannot hold; ``save`` then keeps the arguments with skops."""
+
+
+def encode(value: Any) -> Any:
+    """Return ``value`` in JSON's types.
+
+    Raises
+    ------
+    NotPlain
+        If it is, or holds, something of another type.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return encode(value.item())
+    if isinstance(value, list | tuple | np.ndarray):
+        return {"list": [encode(item) for item in value], "tuple": isinstance(value, tuple)}
+    kind = type(value)
+    if OWN.get(kind.__name__) is not kind:
+        raise NotPlain(f"{kind.__module__}.{kind.__qualname__} is not kept as JSON.")
+    return {
+        "type": kind.__name__,
+        "arguments": {name: encode(item) for name, item in _arguments(value).items()},
+    }
+
+
+def decode(value: Any) -> Any:
+    """Return what ``encode`` was given.
+
+    Raises
+    ------
+    KeyError
+        If a type is unknown to this version.
+    """
+    if not isinstance(value, dict):
+        return value
+    if "list" in value:
+        items = [decode(item) for item in value["list"]]
+        return tuple(items) if value["tuple"] else items
+    arguments = {name: decode(item) for name, item in value["arguments"].items()}
+    return OWN[value["type"]](**arguments)
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, BaseEstimator):
+        arguments: dict[str, Any] = value.get_params(deep=False)
+        return arguments
+    return {"seed": value.seed} if isinstance(value, SeededNoise) else {}

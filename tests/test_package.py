@@ -1,0 +1,42 @@
+"""The package's own face."""
+
+import subprocess
+import sys
+
+import pytest
+
+import evenhand
+
+
+def test_every_public_name_is_there() -> None:
+    for name in evenhand.__all__:
+        assert getattr(evenhand, name) is not None
+    assert set(evenhand.__all__) <= set(dir(evenhand))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'FairPate'"):
+        evenhand.FairPate  # noqa: B018  # looking it up is the test
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    # Help, completion and --version would wait for scikit-learn.
+    heavy = "('sklearn', 'pandas', 'scipy')"
+    code = f"import sys, evenhand; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_core_is_imported_where_there_is_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "class NoTorch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'torch':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
+        "import evenhand.estimators, evenhand.cli, evenhand.report, evenhand.teachers\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
