@@ -1,7 +1,7 @@
 """Theorem 6 for 1000 queries, 10 classes, 50 orders: all at once, or query by query.
 
-The plain version is the paper's formula in a Python loop over the queries, each on all orders at
-once in NumPy.
+Two plain versions, each the paper's formula in a Python loop over the queries: one takes the orders
+one by one in plain numbers, the other all orders of a query at once in NumPy.
 """
 
 import math
@@ -47,21 +47,61 @@ def plain(counts):
     return np.array([one_query(row) for row in counts])
 
 
+def one_query_in_plain_numbers(counts):
+    top = max(range(N_CLASSES), key=counts.__getitem__)
+    lost = [
+        log_ndtr((counts[top] - n) / (-SIGMA * math.sqrt(2.0)))
+        for k, n in enumerate(counts)
+        if k != top
+    ]
+    largest = max(lost)
+    log_q = largest + math.log(sum(math.exp(x - largest) for x in lost))
+    log_q = min(log_q, math.log1p(-1.0 / N_CLASSES))
+    mu2 = SIGMA * math.sqrt(-log_q)
+    mu1 = mu2 + 1.0
+    eps1, eps2 = mu1 / SIGMA**2, mu2 / SIGMA**2
+    applies = mu2 > 1.0 and log_q + eps2 < 0.0
+    if applies:
+        limit = (mu2 - 1.0) * eps2 - mu2 * math.log(mu1 / (mu1 - 1.0) * mu2 / (mu2 - 1.0))
+        applies = log_q <= limit
+    if applies:
+        log_1_q = math.log1p(-math.exp(log_q))
+        log_a = log_1_q - math.log1p(-math.exp((log_q + eps2) * (1.0 - 1.0 / mu2)))
+        log_b = eps1 - log_q / (mu1 - 1.0)
+    out = []
+    for order in ORDERS.tolist():
+        worst = order / SIGMA**2
+        if applies and mu1 >= order:
+            t = order - 1.0
+            x, y = log_1_q + t * log_a, log_q + t * log_b
+            bound = (max(x, y) + math.log1p(math.exp(-abs(x - y)))) / t
+            worst = min(worst, bound)
+        out.append(worst)
+    return out
+
+
+def plain_numbers(counts):
+    return np.array([one_query_in_plain_numbers(row) for row in counts.tolist()])
+
+
 def check(counts):
     ours = theorem6(counts, SIGMA, ORDERS).reveal_to_curator()
-    assert np.allclose(ours, plain(counts), rtol=1e-9, atol=1e-300)
+    for loop in (plain, plain_numbers):
+        assert np.allclose(ours, loop(counts), rtol=1e-9, atol=1e-300)
     assert (ours < ORDERS / SIGMA**2).any(axis=1).mean() > 0.2  # the theorem does apply
 
 
 if __name__ == "__main__":
     counts = votes(np.random.default_rng(SEED))
-    run(
-        "theorem6",
-        ours=lambda: theorem6(counts, SIGMA, ORDERS),
-        plain=lambda: plain(counts),
-        check=lambda: check(counts),
-        sizes={"queries": N_QUERIES, "classes": N_CLASSES, "orders": ORDERS.size, "sigma": SIGMA},
-        repeats=15,
-        seed=SEED,
-        target="at least 40 times the plain loop",
-    )
+    loops = {"order by order in plain numbers": plain_numbers, "all orders at once": plain}
+    for name, loop in loops.items():
+        run(
+            f"theorem6, plain: query by query, {name}",
+            ours=lambda: theorem6(counts, SIGMA, ORDERS),
+            plain=lambda loop=loop: loop(counts),
+            check=lambda: check(counts),
+            sizes={"queries": N_QUERIES, "classes": N_CLASSES, "orders": ORDERS.size},
+            repeats=15,
+            seed=SEED,
+            target="at least 40 times a Python loop over the queries",
+        )

@@ -42,8 +42,11 @@ def test_what_has_another_role_is_no_feature(town: Path, train: Run) -> None:
 def test_people_read_the_claim_and_what_the_margin_binds(town: Path, run: Run, asked: Run) -> None:
     result = run(*asked({}))
     assert "(4.0, 1e-05)-differentially private for each record" in result.stdout
-    assert "does not bind the student" in " ".join(result.stdout.split())
-    assert "gap of the answers" in result.stdout
+    words = " ".join(result.stdout.split())
+    assert "The gate binds the answered set" in words
+    assert "its gap is measured, not promised" in words
+    assert "gap of the answers" in words
+    assert "gap of the model on public rows" in words
 
 
 def test_a_test_table_is_measured_and_marked_as_not_covered(town: Path, train: Run) -> None:
@@ -196,3 +199,19 @@ def test_an_account_that_is_nearly_spent_stops_the_asking(
     assert 0 < second["n_asked"] < first["n_asked"]
     assert "left, less than --epsilon 4." in result.stderr
     assert second["account"]["epsilon_spent"] <= 5.0
+
+
+def test_shares_are_bought_where_they_are_asked_for(town: Path, train: Run, refuse: Run) -> None:
+    said = train({"--answers": "shares"})
+    assert "NoisyHistogram" in said["mechanism"]
+    assert said["n_answered"] == said["n_queries"] == 400
+    assert said["answered_gap"] is None
+    assert said["bound"] is True
+    assert said["public_gap"] <= said["margin"]
+    assert "shares" in Path("model/report.html").read_text()
+
+
+def test_what_draws_labels_does_not_draw_shares(asked: Run, refuse: Run) -> None:
+    line = refuse(*asked({"--answers": "shares", "--sigma": "20", "--out": "other"}))
+    assert "--answers shares" in line
+    assert "Leave out --sigma" in line

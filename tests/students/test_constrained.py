@@ -58,6 +58,7 @@ def test_the_slope_is_that_of_the_value(n_classes: int, kind: str, reference: st
         else ShareLoss(shares=shares, noise_variance=0.09)
     )
     problem = _Problem(X, objective, within(0.1, groups, reference))
+    problem.width = 0.3
     weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
     value = lambda w: problem._value(w, 0.05)[0]  # noqa: E731  # the optimiser sees it so
     numeric = approx_fprime(weights, value, 1e-7)
@@ -93,6 +94,18 @@ def test_decisions_on_the_public_rows_are_within_the_margin(
     assert bound.gap == pytest.approx(float(exact_gap(table, "rest")))
     assert bound.gap > margin / 2  # and it is used, not avoided
     assert (decided == y).mean() > (np.full_like(y, np.bincount(y).argmax()) == y).mean()
+
+
+@pytest.mark.parametrize("n_labels", [40, 150])
+def test_few_labels_and_timid_scores_meet_the_margin_too(n_labels: int) -> None:
+    # A firm ridge on few labels makes small scores: the smoothing must follow their spread.
+    X, y, groups = population()
+    for seed in range(5):
+        rows = np.random.default_rng(seed).choice(len(y), n_labels, replace=False)
+        objective = LabelLoss(labels=y, rows=rows, n_classes=2, C=0.01)
+        bound = fit_linear(X, objective, within(0.03, groups), 2)
+        assert bound.met
+        assert bound.gap <= 0.03
 
 
 def test_a_fit_within_the_margin_already_is_left_alone() -> None:

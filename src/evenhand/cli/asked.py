@@ -25,6 +25,7 @@ class Asked:
     rule: str
     n_teachers: int
     teacher: str
+    answers: str
     noise: str
     sigma: float | None
     threshold: float | None
@@ -42,6 +43,7 @@ class Asked:
         one_of("--reference", self.reference, settings.REFERENCES)
         one_of("--noise", self.noise, settings.NOISES)
         one_of("--teacher", self.teacher, settings.TEACHERS)
+        one_of("--answers", self.answers, settings.ANSWERS)
         Budget(epsilon=self.epsilon, delta=self.delta)
         if self.method == "fairpate":
             if not roles.sensitive:
@@ -65,7 +67,14 @@ class Asked:
                 "Teachers are asked about public rows: give either --public FILE or "
                 f"--public-fraction SHARE, got {'both' if has_public else 'neither'}."
             )
-        settings.mechanism(sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check)
+        given = settings.mechanism(
+            sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check
+        )
+        if self.answers == "shares" and given is not None:
+            raise ValueError(
+                f"--answers shares spends the budget on all public rows alike, and {given!r} draws "
+                f"labels. Leave out --sigma, --threshold and --sigma-check."
+            )
 
     def estimator(self, tables: TrainingTables, *, has_account: bool) -> Any:
         """Return the estimator that was asked for."""
@@ -75,6 +84,7 @@ class Asked:
         common: dict[str, Any] = {
             "budget": Budget(epsilon=self.epsilon, delta=self.delta),
             "n_teachers": self.n_teachers,
+            "answers": self.answers,
             "teachers": settings.teachers(self.teacher),
             "mechanism": settings.mechanism(
                 sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check

@@ -134,7 +134,10 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "warnings": list(ModelReport.of(model).warnings),
         "epsilon_spent": model.ledger_.spent_epsilon(guarantee.delta),
         "margin": None if fairness is None else fairness.margin,
-        "answered_gap": model.gate_.gap if hasattr(model, "gate_") else None,
+        "answered_gap": None if (gate := getattr(model, "gate_", None)) is None else gate.gap,
+        "bound": getattr(model, "bound_", False),
+        "public_gap": model.public_gap_ if getattr(model, "bound_", False) else None,
+        "within_margin": getattr(model, "within_margin_", None),
         "n_teachers": model.n_teachers,
         "n_queries": len(answers),
         "n_asked": answers.n_asked,
@@ -164,7 +167,7 @@ def of_measured(measured: FairnessReport, reference: str) -> dict[str, Any]:
 
 def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     """Return a trained model's results for people."""
-    from evenhand.report.claim import MARGIN_BINDS
+    from evenhand.report.claim import MARGIN_BINDS, MARGIN_BINDS_ANSWERS, STUDENT_BOUND
 
     rows = [
         ("teachers", f"{summary['n_teachers']:,}"),
@@ -173,18 +176,18 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
         ("answered", f"{summary['n_answered']:,}"),
         ("coverage", f"{summary['coverage']:.1%} of the rows that were considered"),
     ]
-    if summary["margin"] is not None:
-        rows.append(
-            (
-                "gap of the answers",
-                f"{summary['answered_gap']:.4f}, margin {summary['margin']:g}",
+    for whose, gap in (("answers", "answered_gap"), ("model on public rows", "public_gap")):
+        if summary[gap] is not None:
+            rows.append(
+                (f"gap of the {whose}", f"{summary[gap]:.4f}, margin {summary['margin']:g}")
             )
-        )
     shown: list[str | Table] = [
         summary["guarantee"],
         table(("what the model learned from", ""), rows),
     ]
-    return shown if summary["margin"] is None else [*shown, MARGIN_BINDS]
+    if summary["answered_gap"] is not None:
+        shown.append(MARGIN_BINDS_ANSWERS if summary["bound"] else MARGIN_BINDS)
+    return [*shown, STUDENT_BOUND] if summary["bound"] else shown
 
 
 def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table]:

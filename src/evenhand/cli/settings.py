@@ -17,6 +17,7 @@ METHODS: Final = ("fairpate", "pate")
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")
 NOISES: Final = ("exact", "float")
+ANSWERS: Final = ("labels", "shares")
 
 
 def _logistic() -> Teachers:

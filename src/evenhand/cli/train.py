@@ -120,8 +120,9 @@ def train(
     margin: Annotated[
         float | None,
         typer.Option(
-            help="How far apart the groups' rates of an answer may be, among the answers that the "
-            "model learns from. A difference of two rates, in [0, 1]. Needed by fairpate.",
+            help="How far apart the groups' rates may be, among the answers that the model learns "
+            "from, and among its own decisions on the public rows. A difference of two rates, in "
+            "[0, 1]. Needed by fairpate.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = None,
@@ -155,6 +156,17 @@ def train(
             rich_help_panel=_TEACHERS,
         ),
     ] = "logistic",
+    answers: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(settings.ANSWERS),
+            autocompletion=choices(settings.ANSWERS),
+            help="What is bought about a public row: a noisy label, through the gate; or noisy "
+            "shares of the votes, for a model that knows the noise (no refusals; the margin binds "
+            "the model alone).",
+            rich_help_panel=_MECHANISM,
+        ),
+    ] = "labels",
     seed: options.Seed = None,
     sigma: Annotated[
         float | None,
@@ -203,7 +215,7 @@ def train(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Train a private and fair classifier; write the model, its claim and a report.
+    """Train a private classifier within a fairness margin; write model, claim and report.
 
     The claim holds whatever the data are: every use of the private table is charged before its
     noise is drawn. Nothing is written unless everything is.
@@ -219,6 +231,7 @@ def train(
         rule=rule,
         n_teachers=n_teachers,
         teacher=teacher,
+        answers=answers,
         noise=noise,
         sigma=sigma,
         threshold=threshold,

@@ -15,8 +15,11 @@ from evenhand.fairness import DemographicParity, Tally
 from evenhand.students.objective import Objective
 from evenhand.typing import FloatArray, IntArray
 
-SOFTNESS: Final = 0.1
-"""Width of the smoothed decision, in units of the score: small against scores of undecided rows."""
+SOFTNESS: Final = (0.1, 0.03)
+"""Width of the smoothed decision, in units of the spread of the free student's scores.
+
+The wide one is tried first: it is easier to descend, and the narrow one is nearer to decisions.
+"""
 
 STIFFNESS: Final = 100.0
 """Weight of the squared excess over the target; losses are of order one."""
@@ -94,8 +97,8 @@ def fit_linear(
 ) -> LinearFit:
     """Minimise ``objective``, subject to the margin on the public rows if there is one.
 
-    The rates of decisions are smoothed (a sigmoid or softmax of the scores over ``SOFTNESS``), and
-    the squared excess of each difference of rates over a target is penalised. The target is then
+    The rates of decisions are smoothed (a sigmoid or softmax of the scores over a width), and the
+    squared excess of each difference of rates over a target is penalised. The target is then
     moved until the gap of the *hard* decisions on the public rows is within the margin: the
     multiplier is found by the gap that it gives.
 
@@ -132,22 +135,14 @@ def fit_linear(
     gap = within.gap(problem.decide(start), n_classes)
     if gap <= margin:
         return problem.fit(start, gap, met=True)
-    best, best_gap, closest = None, np.inf, (gap, start)
-    low, high, target, weights = 0.0, np.inf, margin, start
-    for _ in range(TRIALS):
-        weights = problem.solve(target, weights)
-        gap = within.gap(problem.decide(weights), n_classes)
-        closest = min(closest, (gap, weights), key=lambda pair: pair[0])
-        if gap <= margin:
-            low, best, best_gap = target, weights, gap
-            if gap >= 0.9 * margin:
-                break
-        else:
-            high = target
-        # Hard decisions spread more than smooth ones, or less: feel for the target both ways.
-        target = (low + high) / 2 if high < np.inf else min(2 * target, target + margin)
-    if best is not None:
-        return problem.fit(best, best_gap, met=True)
+    spread = problem.spread(start)
+    closest = (gap, start)
+    for softness in SOFTNESS:
+        problem.width = softness * spread
+        found = _search(problem, within, n_classes, start)
+        if found[0] <= margin:
+            return problem.fit(found[1], found[0], met=True)
+        closest = min(closest, found, key=lambda pair: pair[0])
     warnings.warn(
         f"No linear student was found whose gap on the public rows is within {margin:g}; the best "
         f"has {closest[0]:.4f} and is kept. Widen the margin, or give more public rows.",
@@ -155,6 +150,29 @@ def fit_linear(
         stacklevel=2,
     )
     return problem.fit(closest[1], closest[0], met=False)
+
+
+def _search(
+    problem: _Problem, within: Within, n_classes: int, start: FloatArray
+) -> tuple[float, FloatArray]:
+    """Move the target until the hard gap is just within the margin; else return the smallest."""
+    margin = within.notion.margin
+    best: tuple[float, FloatArray] | None = None
+    closest = (np.inf, start)
+    low, high, target, weights = 0.0, np.inf, margin, start
+    for _ in range(TRIALS):
+        weights = problem.solve(target, weights)
+        gap = within.gap(problem.decide(weights), n_classes)
+        closest = min(closest, (gap, weights), key=lambda pair: pair[0])
+        if gap <= margin:
+            low, best = target, (gap, weights)
+            if gap >= 0.9 * margin:
+                break
+        else:
+            high = target
+        # Hard decisions spread more than smooth ones, or less: feel for the target both ways.
+        target = (low + high) / 2 if high < np.inf else min(2 * target, target + margin)
+    return closest if best is None else best
 
 
 class _Problem:
@@ -166,6 +184,7 @@ class _Problem:
         self.contrasts = None if within is None else within.contrasts()
         self.shape = (self.X.shape[1], objective.n_columns)
         self.n_weights = self.shape[0] * self.shape[1]
+        self.width = 1.0  # of the smoothed decision, in units of the score
 
     def solve(self, target: float | None, start: FloatArray) -> FloatArray:
         found = minimize(
@@ -186,6 +205,10 @@ class _Problem:
         else:
             decisions = scores.argmax(axis=1).astype(np.int64)
         return decisions
+
+    def spread(self, weights: FloatArray) -> float:
+        """Return the standard deviation of the scores over the public rows."""
+        return max(float((self.X @ weights.reshape(self.shape)).std(axis=0).mean()), 1e-9)
 
     def fit(self, weights: FloatArray, gap: float, *, met: bool) -> LinearFit:
         W = weights.reshape(self.shape).T
@@ -208,14 +231,14 @@ class _Problem:
         """Penalty of smoothed differences of rates above ``target``, and its slope."""
         assert self.contrasts is not None
         if self.shape[1] == 1:
-            smooth = expit(scores / SOFTNESS)
+            smooth = expit(scores / self.width)
         else:
-            smooth = softmax(scores / SOFTNESS, axis=1)
+            smooth = softmax(scores / self.width, axis=1)
         apart = self.contrasts @ smooth
         over = np.maximum(0.0, np.abs(apart) - target) * np.sign(apart)
         back = 2.0 * STIFFNESS * (self.contrasts.T @ over)
         if self.shape[1] == 1:
-            push = back * smooth * (1.0 - smooth) / SOFTNESS
+            push = back * smooth * (1.0 - smooth) / self.width
         else:
-            push = smooth * (back - (back * smooth).sum(axis=1, keepdims=True)) / SOFTNESS
+            push = smooth * (back - (back * smooth).sum(axis=1, keepdims=True)) / self.width
         return STIFFNESS * float((over**2).sum()), push
