@@ -15,10 +15,10 @@ from evenhand.fairness import DemographicParity, Tally
 from evenhand.students.objective import Objective
 from evenhand.typing import FloatArray, IntArray
 
-SOFTNESS: Final = (0.1, 0.03)
+SOFTNESS: Final = (0.3, 0.1, 0.03)
 """Width of the smoothed decision, in units of the spread of the free student's scores.
 
-The wide one is tried first: it is easier to descend, and the narrow one is nearer to decisions.
+Wide ones are tried first: they are easier to descend, and narrow ones are nearer to decisions.
 """
 
 STIFFNESS: Final = 100.0
@@ -143,6 +143,8 @@ def fit_linear(
         if found[0] <= margin:
             return problem.fit(found[1], found[0], met=True)
         closest = min(closest, found, key=lambda pair: pair[0])
+    if (shifted := _shifted(problem, within, closest[1])) is not None:
+        return problem.fit(shifted[1], shifted[0], met=True)
     warnings.warn(
         f"No linear student was found whose gap on the public rows is within {margin:g}; the best "
         f"has {closest[0]:.4f} and is kept. Widen the margin, or give more public rows.",
@@ -173,6 +175,23 @@ def _search(
         # Hard decisions spread more than smooth ones, or less: feel for the target both ways.
         target = (low + high) / 2 if high < np.inf else min(2 * target, target + margin)
     return closest if best is None else best
+
+
+def _shifted(
+    problem: _Problem, within: Within, weights: FloatArray
+) -> tuple[float, FloatArray] | None:
+    """Move the intercept of two classes as little as the margin needs: decisions come in steps."""
+    if problem.shape[1] > 1:
+        return None
+    scores = np.unique(problem.X @ weights)
+    cuts = (scores[1:] + scores[:-1]) / 2
+    for cut in cuts[np.argsort(np.abs(cuts))]:
+        moved = weights.copy()
+        moved[-1] -= cut
+        gap = within.gap(problem.decide(moved), 2)
+        if gap <= within.notion.margin:
+            return gap, moved
+    return None
 
 
 class _Problem:
