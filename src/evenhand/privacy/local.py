@@ -215,16 +215,19 @@ def theorem6(
         limit = (mu2 - 1.0) * eps2 - mu2 * (np.log(mu1 / mu2) + np.log(mu2 / (mu2 - 1.0)))
         applies = (mu2 > 1.0) & (log_q <= limit) & (log_q + eps2 < 0.0)
     rows = np.flatnonzero(applies)
+    rows = rows[np.argsort(mu1[rows])]  # the theorem reaches up to order mu1: like ranges together
     log_q, mu2, mu1, eps1, eps2 = (v[rows, np.newaxis] for v in (log_q, mu2, mu1, eps1, eps2))
     log_1_q = np.log1p(-np.exp(log_q))
     log_a = log_1_q - np.log1p(-np.exp((log_q + eps2) * (1.0 - 1.0 / mu2)))
     log_b = eps1 - log_q / mu2  # mu1 - 1 is mu2
 
-    t, worst = grid - 1.0, grid / sigma**2
+    worst_of_all = grid / sigma**2
     rdp = np.empty((len(votes), grid.size))
-    rdp[:] = worst
+    rdp[:] = worst_of_all
     block = max(1, _BLOCK // grid.size)
     for part in (slice(start, start + block) for start in range(0, len(rows), block)):
+        reach = int(np.searchsorted(grid, mu1[part][-1, 0], side="right"))
+        t, worst, below = grid[:reach] - 1.0, worst_of_all[:reach], grid[:reach]
         likely, upset = t * log_a[part], t * log_b[part]
         likely += log_1_q[part]
         upset += log_q[part]
@@ -235,8 +238,8 @@ def theorem6(
         bound += np.log1p(likely, out=likely)
         bound /= t
         np.minimum(bound, worst, out=bound)
-        np.copyto(bound, worst, where=grid > mu1[part])
-        rdp[rows[part]] = bound
+        np.copyto(bound, worst, where=below > mu1[part])
+        rdp[rows[part], :reach] = bound
     return LocalCost(rdp, orders=grid, direction="forward", neighbors=neighbors)
 
 
