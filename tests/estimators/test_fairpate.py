@@ -17,7 +17,7 @@ from evenhand.privacy import (
     SeededNoise,
 )
 from evenhand.students import ConstantStudentWarning
-from evenhand.teachers import LogisticTeachers
+from evenhand.teachers import LogisticTeachers, OutsideVotes
 from evenhand.typing import IntArray
 
 from .conftest import Parts
@@ -164,6 +164,18 @@ def test_a_delta_above_one_over_n_is_a_warning_in_the_claim(
         )
     # The number of units is private there: the curator is warned, the claim does not print it.
     assert "600" not in str(model.guarantee_)
+
+
+def test_votes_cast_elsewhere_are_a_warning_in_the_claim(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    # Whether a record reached one teacher only cannot be seen from votes: the claim must say so.
+    cast = np.random.default_rng(0).integers(0, 2, (20, 300))
+    model = parts.fit(FairPATEClassifier(**(settings | {"teachers": OutsideVotes(cast)})))
+    assert any("cast elsewhere" in words for words in model.guarantee_.warnings)
+    assert "one teacher only" in str(model.guarantee_)
+    inside = parts.fit(FairPATEClassifier(**settings))
+    assert "elsewhere" not in str(inside.guarantee_)
 
 
 def test_a_run_is_charged_to_the_account_of_its_data_set(

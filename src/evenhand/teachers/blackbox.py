@@ -72,6 +72,12 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
     [[0, 1], [0, 0], [1, 0]]
     """
 
+    vouched_for = (
+        "the votes were cast elsewhere, and the claim rests on whoever cast them: each record must "
+        "have reached one teacher only, and nothing fitted on all private rows any of them"
+    )
+    """What no vote can show; an estimator writes it into its guarantee as a warning."""
+
     def __init__(self, source: Any, *, classes: Sequence[Any] | None = None) -> None:
         self.source = source
         self.classes = classes
