@@ -22,7 +22,7 @@ def write_loans(path: Path) -> None:
     sex = rng.choice(["F", "M"], n)
     frame = pd.DataFrame(
         {
-            "income": rng.normal(40 + 6 * (sex == "M"), 12, n).round(1),
+            "income": rng.normal(40 + 2 * (sex == "M"), 12, n).round(1),
             "job": rng.choice(["clerk", "nurse", "smith"], n),
             "sex": sex,
         }
