@@ -44,7 +44,7 @@ def main() -> None:
 
     model = FairPATEClassifier(
         Budget(epsilon=3.0, delta=1e-5),
-        DemographicParity(margin=0.05),
+        DemographicParity(margin=0.1),
         n_teachers=60,
         answers="shares",
         random_state=0,
