@@ -85,6 +85,11 @@ def plain_numbers(counts):
     return np.array([one_query_in_plain_numbers(row) for row in counts.tolist()])
 
 
+def repeat(job):
+    for _ in range(N_CALLS):
+        job()
+
+
 def check(counts):
     ours = theorem6(counts, SIGMA, ORDERS).reveal_to_curator()
     for loop in (plain, plain_numbers):
@@ -98,8 +103,8 @@ if __name__ == "__main__":
     for name, loop in loops.items():
         run(
             f"theorem6, plain: query by query, {name}",
-            ours=lambda: [theorem6(counts, SIGMA, ORDERS) for _ in range(N_CALLS)],
-            plain=lambda loop=loop: [loop(counts) for _ in range(N_CALLS)],
+            ours=lambda: repeat(lambda: theorem6(counts, SIGMA, ORDERS)),
+            plain=lambda loop=loop: repeat(lambda: loop(counts)),
             check=lambda: check(counts),
             sizes={
                 "queries": N_QUERIES,
