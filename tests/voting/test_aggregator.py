@@ -114,6 +114,11 @@ def test_the_answered_set_is_within_the_margin_after_every_event(
                 table[groups[row]][answers.labels[row]] += 1
             assert exact_gap(table, reference) <= Fraction("0.05")
         assert answers.n_answered > 150
+        # Only the block of a late group is given together; all others are events of their own.
+        sizes = np.bincount(answers.events)
+        assert (sizes == 1).sum() > 50
+        for event in np.flatnonzero(sizes > 1):
+            assert len(set(groups[answers.order[answers.events == event]])) == 1
         assert {int(groups[row]) for row in answers.order} == {0, 1, 2}
 
 
@@ -196,6 +201,38 @@ def test_a_query_without_an_admissible_class_costs_nothing() -> None:
     assert ledger.spent == 0
     assert answers.count(Reason.NO_CLASS_ADMISSIBLE) == 50
     assert answers.n_asked == 0
+
+
+@pytest.mark.parametrize("n", [10, 3000])
+def test_without_a_gate_every_check_and_draw_is_charged_too(n: int) -> None:
+    votes, _ = random_votes(np.random.default_rng(5), n, 3)
+    mechanism = ConfidentGNMax(threshold=30, sigma_check=4, sigma=3)
+    ledger = open_ledger()
+    answers = aggregate(votes, mechanism, ledger)
+    assert 0 < answers.n_draws < answers.n_checks == n
+    exact = answers.n_checks / 4**2 + 2 * answers.n_draws / 3**2
+    assert ledger.spent == pytest.approx(exact, rel=1e-12)
+    ledger = open_ledger()
+    aggregate(votes, GNMax(sigma=3.0), ledger)
+    assert ledger.spent == pytest.approx(2 * n / 3**2, rel=1e-12)
+
+
+def test_a_query_whose_winner_is_inadmissible_dies_in_the_cheap_stage() -> None:
+    # Group 0 stands far above in class 0, so only class 1 is admissible; every vote is for class 0.
+    gate = DemographicParityGate(0.05, 2, 2, cold_start=10_000, rule="published")
+    for group, label, times in ((0, 1, 100), (1, 0, 100), (0, 0, 900), (1, 1, 900)):
+        for _ in range(times):
+            gate.offer(group, label)
+    gate.cold_start = 1
+    assert gate.admissible(0) == (1,)
+    votes = Votes(counts=np.tile([50, 0], (40, 1)), n_teachers=50)
+    ledger = open_ledger()
+    mechanism = ConfidentGNMax(threshold=25.0, sigma_check=0.5, sigma=0.5)
+    groups = np.zeros(40, dtype=np.int64)
+    answers = aggregate(votes, mechanism, ledger, gate=gate, groups=groups)
+    assert answers.count(Reason.NO_CONSENSUS) == 40
+    assert answers.n_draws == 0
+    assert ledger.spent == pytest.approx(40 / 0.5**2)
 
 
 def test_blocks_change_nothing_that_is_charged_and_the_stop_is_the_filters(
