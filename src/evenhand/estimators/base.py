@@ -212,20 +212,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             if to_curator := delta_warning(budget.delta, data.n_units):
                 warnings.warn(to_curator, stacklevel=4)
         vouched = getattr(self.teachers, "vouched_for", "")
-        test_mode = not ledger.noise.protects
-        return Guarantee(
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            unit=partition.unit,
-            neighbors=partition.neighbors,
-            noise=ledger.noise.name,
-            accounting="exact Gaussian DP accounting, stopped by a filter at the budget",
+        return ledger.guarantee(
             public=tuple(public),
             not_covered=tuple(not_covered),
             warnings=tuple(words for words in (vouched, warning) if words),
-            holds=not test_mode,
-            mu_squared=None if test_mode else budget.mu_squared,
-            reason="the noise came from a seed and can be removed" if test_mode else "",
         )
 
 
