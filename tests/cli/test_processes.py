@@ -113,6 +113,33 @@ def test_a_run_that_is_stopped_leaves_no_model_and_its_charge_stays(
     assert DatabaseStore("ledger.db").spent("default") > 0
 
 
+@pytest.mark.parametrize("where", ["in a logged close", "in a finalizer"])
+def test_an_interrupt_ends_the_run_in_one_word_wherever_it_lands(town: Path, where: str) -> None:
+    # The moment is made on purpose: a connection being closed, an object being collected.
+    program = (
+        "import logging, signal, time, evenhand.datasets, evenhand.cli\n"
+        "class Collected:\n"
+        "    def __del__(self):\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "def interrupted(path):\n"
+        f"    if {where!r} == 'in a finalizer':\n"
+        "        Collected()\n"
+        "        time.sleep(60)\n"
+        "    try:\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    except BaseException:\n"
+        "        logging.getLogger('sqlalchemy.pool').error('closing', exc_info=True)\n"
+        "        raise\n"
+        "evenhand.datasets.read_table = interrupted\n"
+        "evenhand.cli.app(['train', 'private.csv', '--public', 'public.csv', '--label', 'loan',\n"
+        "    '--sensitive', 'sex', '--epsilon', '1', '--margin', '0.1', '--out', 'model'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_two_runs_at_once_cannot_spend_an_account_twice(town: Path, shell: Run, asked: Run) -> None:
     # Each run alone would take nearly all of the account.
     account = {"--ledger": "ledger.db", "--account-epsilon": "4.2"}

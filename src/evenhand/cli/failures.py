@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +31,7 @@ class CommandGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), quiet_interrupts():
                 warnings.showwarning = _warn
                 return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -38,6 +42,38 @@ class CommandGroup(TyperGroup):
                 raise
             print(f"error: {one_line(error)}", file=sys.stderr)
             raise typer.Exit(BAD_INPUT) from None
+
+
+@contextmanager
+def quiet_interrupts() -> Iterator[None]:
+    """Let Ctrl-C end the command wherever it lands, without a traceback of somebody else's.
+
+    A library that closes a connection logs whatever stopped it there, and Python swallows what is
+    raised in a finalizer. The first is not printed for an interrupt; the second is sent again.
+    """
+    spoken, unraisable = logging.lastResort, sys.unraisablehook
+    if spoken is not None:
+        spoken.addFilter(_is_no_interrupt)
+    sys.unraisablehook = _again_if_interrupt
+    try:
+        yield
+    finally:
+        sys.unraisablehook = unraisable
+        if spoken is not None:
+            spoken.removeFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, KeyboardInterrupt)
+
+
+def _again_if_interrupt(unraisable: Any) -> None:
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        # Raised here it would be swallowed as well; a moment later it lands somewhere else.
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def is_bad_input(error: Exception) -> bool:
