@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final, Self
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.datasets import PublicEncoder
 from evenhand.estimators.base import Progress
-from evenhand.estimators.fitted import PrivateClassifier
-from evenhand.estimators.inputs import FitInputs, read_fit_inputs
-from evenhand.fairness import DemographicParity, GroupCodes, encode_groups
+from evenhand.estimators.gradient import GradientClassifier, linear_classifier
+from evenhand.estimators.inputs import FitInputs
+from evenhand.fairness import DemographicParity, GroupCodes
 from evenhand.learners import DPSGD, DPSGDModel, GroupPull
-from evenhand.privacy import (
-    SUBSAMPLED_ACCOUNTING,
-    Budget,
-    FloatNoise,
-    Guarantee,
-    Ledger,
-    Noise,
-    SubsampledGaussian,
-    delta_warning,
-    poisson_batches,
-)
-from evenhand.typing import ArrayLike, FloatArray, RandomState
+from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
+from evenhand.typing import ArrayLike, RandomState
 
 UNBOUNDED: Final = 20.0
 """Largest multiplier where a margin is asked for; Adult at a margin of 0.01 needs less than 1."""
 
 
-class DPSGDClassifier(PrivateClassifier):
+class DPSGDClassifier(GradientClassifier):
     """Train logistic regression or a small network by differentially private gradient descent.
 
     No teachers and no public labels; public rows, or a declared schema, only scale the columns.
@@ -164,26 +151,14 @@ class DPSGDClassifier(PrivateClassifier):
         ValueError
             For inputs that cannot be used; the message names the way out.
         """
+        budget = self._checked_budget(ledger)
         learner = self._learner()
-        if ledger is not None:
-            raise ValueError(
-                "ledger= was given, and DP-SGD cannot be charged to a shared account: its cost "
-                "is known at one delta only, and adds up with no Gaussian cost. Leave ledger=None "
-                "and add the guarantees: model.guarantee_ + other.guarantee_."
-            )
         rng = as_generator(self.random_state)
         data, X_encoded = self._read(X, y, X_public, rng)
         groups = self._groups(sensitive_features, data, learner)
-        mechanism = self._mechanism(data)
-        noise = FloatNoise() if self.noise is None else copy.deepcopy(self.noise)
-        assert self.budget is not None
-        run = Ledger(
-            self.budget,
-            noise=noise,
-            unit="record",
-            neighbors="add or remove one",
-            facts={"valid only at delta": repr(self.budget.delta)},
-        )
+        mechanism = self._sampled(budget, data)
+        noise = self._float_noise()
+        run = self._own_ledger(budget, noise)
         n_groups = 0 if groups is None else groups.n_groups
         n_released = learner.n_released(X_encoded.shape[1], data.n_classes, n_groups)
         with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
@@ -204,19 +179,11 @@ class DPSGDClassifier(PrivateClassifier):
         self.mechanism_ = mechanism
         self.ledger_ = run
         self.student_ = _as_scikit_learn(trained, data.n_classes)
-        self.guarantee_ = self._guarantee(data, noise)
+        named = () if groups is None else ("the names of the groups",)
+        self.guarantee_ = self._claim(budget, data, noise, public=named)
         return self
 
     def _learner(self) -> DPSGD:
-        if not isinstance(self.budget, Budget):
-            raise ValueError(
-                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
-                f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
-            )
-        _checks.at_least("n_steps", self.n_steps, 1)
-        _checks.at_least("batch_size", self.batch_size, 1)
-        if self.n_records is not None:
-            _checks.at_least("n_records", self.n_records, 1)
         if not isinstance(self.fairness, DemographicParity | None):
             raise ValueError(
                 f"fairness must be a DemographicParity or None, got {self.fairness!r}. Say how far "
@@ -239,39 +206,9 @@ class DPSGDClassifier(PrivateClassifier):
             pull=pull,
         )
 
-    def _read(
-        self, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
-    ) -> tuple[FitInputs, FloatArray]:
-        """Check the arguments, fit the encoder on what is public, and encode the private rows."""
-        by_schema = X_public is None and self.public_fraction is None
-        if by_schema and self.schema is None:
-            raise ValueError(
-                "DPSGDClassifier scales its columns by public knowledge, and there is none. Pass "
-                "X_public= (rows without labels), set public_fraction=0.1 to set rows of X aside "
-                "(their features are then not covered), or declare schema= with bounds."
-            )
-        data = read_fit_inputs(
-            self,
-            X,
-            y,
-            sensitive_features=None,
-            # With a schema alone there are no public rows, and nothing below reads this.
-            X_public=X if by_schema else X_public,
-            sensitive_features_public=None,
-            unit_ids=None,
-            classes=self.classes,
-            public_fraction=self.public_fraction,
-            needs_groups=False,
-            rng=rng,
-            n_is_public=False,
-        )
-        self.classes_ = data.classes
-        self._by_schema = by_schema
-        self.encoder_ = PublicEncoder(self.schema).fit(None if by_schema else data.X_public)
-        return data, self.encoder_.transform(data.X_private)
-
-    @staticmethod
-    def _groups(sensitive_features: Any, data: FitInputs, learner: DPSGD) -> GroupCodes | None:
+    def _groups(
+        self, sensitive_features: Any, data: FitInputs, learner: DPSGD
+    ) -> GroupCodes | None:
         if learner.pull is None:
             return None
         if sensitive_features is None:
@@ -279,73 +216,20 @@ class DPSGDClassifier(PrivateClassifier):
                 "Training pulls the groups together and needs the group of every private row; "
                 "sensitive_features is missing. Pass it, or leave out fairness= and penalty=."
             )
-        known = encode_groups(sensitive_features)
-        _checks.same_length(X=range(data.n_private + data.set_aside), sensitive_features=known)
+        known = self._private_groups(sensitive_features, data)
         if known.n_groups < 2:
             raise ValueError(
                 f"The rows hold one group only ({known.names[0]!r}): there is nothing to compare "
                 f"it with. Check the sensitive column, or leave out fairness= and penalty=."
             )
-        return GroupCodes(codes=known.codes[data.private_rows], names=known.names)
-
-    def _n_public(self, data: FitInputs) -> int:
-        """Return the number of records that everybody may know."""
-        return data.n_private if self.n_records is None else self.n_records
-
-    def _mechanism(self, data: FitInputs) -> SubsampledGaussian:
-        assert self.budget is not None
-        return SubsampledGaussian.within(
-            self.budget,
-            sampling_rate=min(1.0, self.batch_size / self._n_public(data)),
-            n_steps=self.n_steps,
-            clip_norm=self.clip_norm,
-        )
-
-    def _guarantee(self, data: FitInputs, noise: Noise) -> Guarantee:
-        assert self.budget is not None
-        public = ["the names of columns and classes", "all settings"]
-        if self.groups_ is not None:
-            public.insert(1, "the names of the groups")
-        if not self._by_schema:
-            public.insert(0, f"the features of the {data.n_public} public rows")
-        if self.n_records is None:
-            public.append(
-                f"the number of private records ({data.n_private}), which sets the sampling rate"
-            )
-        not_covered = [
-            "a choice of settings or of a model made by looking at private data",
-            "measurements on private or test rows",
-        ]
-        if data.set_aside:
-            not_covered.insert(
-                0, f"the features of {data.set_aside} rows of the table, set aside as public"
-            )
-        warning = delta_warning(self.budget.delta, self._n_public(data))
-        del self._by_schema
-        return Guarantee(
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            unit="record",
-            neighbors="add or remove one",
-            noise=noise.name,
-            accounting=SUBSAMPLED_ACCOUNTING,
-            public=tuple(public),
-            not_covered=tuple(not_covered),
-            warnings=(warning,) if warning else (),
-            holds=noise.protects,
-            reason="" if noise.protects else "the noise came from a seed and can be removed",
-        )
+        return known
 
 
 def _as_scikit_learn(trained: DPSGDModel, n_classes: int) -> Any:
     """Return the trained weights as the scikit-learn classifier that computes the same."""
     classes = np.arange(n_classes)
     if len(trained.layers) == 1:
-        weights, bias = trained.layers[0]
-        linear = LogisticRegression()
-        linear.coef_, linear.intercept_ = np.ascontiguousarray(weights.T), bias.copy()
-        linear.classes_, linear.n_features_in_ = classes, len(weights)
-        return linear
+        return linear_classifier(*trained.layers[0], n_classes)
     network = MLPClassifier(tuple(len(bias) for _, bias in trained.layers[:-1]))
     network.coefs_ = [weights.copy() for weights, _ in trained.layers]
     network.intercepts_ = [bias.copy() for _, bias in trained.layers]

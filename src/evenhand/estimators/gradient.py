@@ -1,0 +1,177 @@
+"""What the classifiers trained by noisy gradients share: reading, books of their own, the claim."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from evenhand import _checks
+from evenhand.datasets import PublicEncoder
+from evenhand.estimators.fitted import PrivateClassifier
+from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
+from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.privacy import (
+    SUBSAMPLED_ACCOUNTING,
+    Budget,
+    FloatNoise,
+    Guarantee,
+    Ledger,
+    Noise,
+    SubsampledGaussian,
+    delta_warning,
+)
+from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+
+
+class GradientClassifier(PrivateClassifier):
+    """Base of the classifiers trained by noisy sums over Poisson samples; use a subclass."""
+
+    budget: Budget | None
+    clip_norm: float
+    n_steps: int
+    batch_size: int
+    n_records: int | None
+    schema: Any
+    classes: ArrayLike | None
+    public_fraction: float | None
+    random_state: RandomState
+
+    def _checked_budget(self, ledger: Ledger | None) -> Budget:
+        """Check the arguments that every subclass has, and return the budget."""
+        if not isinstance(self.budget, Budget):
+            raise ValueError(
+                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
+                f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
+            )
+        _checks.at_least("n_steps", self.n_steps, 1)
+        _checks.at_least("batch_size", self.batch_size, 1)
+        if self.n_records is not None:
+            _checks.at_least("n_records", self.n_records, 1)
+        if ledger is not None:
+            raise ValueError(
+                "ledger= was given, and DP-SGD cannot be charged to a shared account: its cost "
+                "is known at one delta only, and adds up with no Gaussian cost. Leave ledger=None "
+                "and add the guarantees: model.guarantee_ + other.guarantee_."
+            )
+        return self.budget
+
+    def _read(
+        self, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
+    ) -> tuple[FitInputs, FloatArray]:
+        """Check the rows, fit the encoder on what is public, and encode the private rows."""
+        by_schema = X_public is None and self.public_fraction is None
+        if by_schema and self.schema is None:
+            raise ValueError(
+                f"{type(self).__name__} scales its columns by public knowledge, and there is none. "
+                f"Pass X_public= (rows without labels), set public_fraction=0.1 to set rows of X "
+                f"aside (their features are then not covered), or declare schema= with bounds."
+            )
+        data = read_fit_inputs(
+            self,
+            X,
+            y,
+            sensitive_features=None,
+            X_public=X if by_schema else X_public,
+            sensitive_features_public=None,
+            unit_ids=None,
+            classes=self.classes,
+            public_fraction=self.public_fraction,
+            needs_groups=False,
+            rng=rng,
+            n_is_public=False,
+        )
+        if by_schema:
+            nobody: IntArray = np.zeros(0, dtype=np.int64)
+            data = replace(data, X_public=take(data.X_public, nobody))
+        self.classes_ = data.classes
+        self.encoder_ = PublicEncoder(self.schema).fit(None if by_schema else data.X_public)
+        return data, self.encoder_.transform(data.X_private)
+
+    @staticmethod
+    def _private_groups(
+        sensitive_features: Any, data: FitInputs, names: tuple[str, ...] | None = None
+    ) -> GroupCodes:
+        """Encode the groups of the rows that were given, and keep those of the private ones."""
+        known = encode_groups(sensitive_features, names=names)
+        _checks.same_length(X=range(data.n_private + data.set_aside), sensitive_features=known)
+        return GroupCodes(codes=known.codes[data.private_rows], names=known.names)
+
+    def _n_public(self, data: FitInputs) -> int:
+        """Return the number of records that everybody may know."""
+        return data.n_private if self.n_records is None else self.n_records
+
+    def _sampled(self, budget: Budget, data: FitInputs) -> SubsampledGaussian:
+        """Return the mechanism of all steps that spends ``budget``."""
+        return SubsampledGaussian.within(
+            budget,
+            sampling_rate=min(1.0, self.batch_size / self._n_public(data)),
+            n_steps=self.n_steps,
+            clip_norm=self.clip_norm,
+        )
+
+    def _float_noise(self) -> Noise:
+        return FloatNoise() if self.noise is None else copy.deepcopy(self.noise)
+
+    @staticmethod
+    def _own_ledger(budget: Budget, noise: Noise) -> Ledger:
+        """Open a ledger of this run alone, for a cost that is known at one delta only."""
+        return Ledger(
+            budget,
+            noise=noise,
+            unit="record",
+            neighbors="add or remove one",
+            facts={"valid only at delta": repr(budget.delta)},
+        )
+
+    def _claim(
+        self,
+        budget: Budget,
+        data: FitInputs,
+        noise: Noise,
+        *,
+        public: tuple[str, ...] = (),
+        not_covered: tuple[str, ...] = (),
+    ) -> Guarantee:
+        """Return what the noisy steps promise; ``public`` says what else they took as known."""
+        known = ["the names of columns and classes", *public, "all settings"]
+        if data.n_public:
+            known.insert(0, f"the features of the {data.n_public} public rows")
+        if self.n_records is None:
+            known.append(
+                f"the number of private records ({data.n_private}), which sets the sampling rate"
+            )
+        left_out = [
+            *not_covered,
+            "a choice of settings or of a model made by looking at private data",
+            "measurements on private or test rows",
+        ]
+        if data.set_aside:
+            left_out.insert(
+                0, f"the features of {data.set_aside} rows of the table, set aside as public"
+            )
+        warning = delta_warning(budget.delta, self._n_public(data))
+        return Guarantee(
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            unit="record",
+            neighbors="add or remove one",
+            noise=noise.name,
+            accounting=SUBSAMPLED_ACCOUNTING,
+            public=tuple(known),
+            not_covered=tuple(left_out),
+            warnings=(warning,) if warning else (),
+            holds=noise.protects,
+            reason="" if noise.protects else "the noise came from a seed and can be removed",
+        )
+
+
+def linear_classifier(weights: FloatArray, bias: FloatArray, n_classes: int) -> LogisticRegression:
+    """Return trained weights (d, n_scores) as the classifier that computes the same."""
+    linear = LogisticRegression()
+    linear.coef_, linear.intercept_ = np.ascontiguousarray(weights.T), bias.copy()
+    linear.classes_, linear.n_features_in_ = np.arange(n_classes), len(weights)
+    return linear
