@@ -7,7 +7,14 @@ from dp_accounting import gaussian_mechanism
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.privacy import NEIGHBORS, Budget, Guarantee, delta_warning, epsilon_from_mu
+from evenhand.privacy import (
+    NEIGHBORS,
+    Budget,
+    Guarantee,
+    delta_warning,
+    epsilon_from_mu,
+    no_guarantee,
+)
 
 
 def claim(**changes) -> Guarantee:
@@ -206,3 +213,57 @@ def test_a_budget_is_a_claim_in_gaussian_dp() -> None:
         budget = Budget(epsilon=epsilon, delta=1e-6)
         made = claim(epsilon=epsilon, delta=1e-6, mu_squared=budget.mu_squared)
         assert made.epsilon == epsilon
+
+
+# ---------------------------------------------------------------- no bound at all
+
+
+def test_where_there_is_no_bound_the_sentence_promises_nothing_and_mends_nothing() -> None:
+    said = no_guarantee("it was trained without noise", unit="patient", warnings=("keep it in",))
+    assert str(said) == (
+        "NOT PRIVATE: it was trained without noise; nothing is promised about any patient; "
+        "warning: keep it in."
+    )
+    assert (said.epsilon, said.holds, said.bounded) == (math.inf, False, False)
+    assert claim(holds=False).bounded
+    for word in ("inf", "differentially private", "mended"):
+        assert word not in str(said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"holds": True, "reason": ""}, "Say so with no_guarantee"),
+        ({"reason": ""}, "reason must say why there is no bound"),
+        ({"mu_squared": 1.0}, "mu_squared=1.0 is a bound, and epsilon=inf says that there is none"),
+        ({"epsilon": -math.inf}, "epsilon must be finite and > 0"),
+        ({"epsilon": math.nan}, "epsilon must be finite and > 0"),
+    ],
+)
+def test_no_bound_goes_only_with_a_claim_that_does_not_hold(changes, said: str) -> None:
+    with pytest.raises(ValueError, match=r"must be|says that|must say") as error:
+        replace(no_guarantee("no noise"), **changes)
+    assert said in str(error.value)
+
+
+def test_no_bound_goes_through_json_that_knows_no_infinity() -> None:
+    one = no_guarantee("no noise", public=("the schema",))
+    text = json.dumps(one.to_dict(), allow_nan=False)
+    assert json.loads(text)["epsilon"] is None
+    assert Guarantee.from_dict(json.loads(text)) == one
+    with pytest.raises(ValueError, match="epsilon=inf, which promises nothing"):
+        Guarantee.from_dict({**one.to_dict(), "holds": True, "reason": ""})
+
+
+@given(st.floats(1e-3, 5.0), st.sampled_from(NEIGHBORS), st.sampled_from(["record", "person"]))
+def test_whatever_is_added_to_no_bound_there_is_none(mu: float, neighbors: str, unit: str) -> None:
+    # Also over units and relations: nothing is promised for any of them.
+    one, none = gdp(mu, neighbors=neighbors, unit=unit), no_guarantee("no noise")
+    for both in (one + none, none + one):
+        assert both.epsilon == math.inf
+        assert both.mu_squared is None
+        assert not both.holds
+        assert str(both).startswith("NOT PRIVATE: no noise; nothing is promised about any " + unit)
+        assert (both.neighbors, both.not_covered) == (neighbors, one.not_covered)
+    twice = none + no_guarantee("a key was published")
+    assert twice.reason == "no noise and a key was published"

@@ -10,7 +10,7 @@ from evenhand.privacy.gaussian import (
     n_affordable,
     sigma_for,
 )
-from evenhand.privacy.guarantee import Guarantee, delta_warning
+from evenhand.privacy.guarantee import Guarantee, delta_warning, no_guarantee
 from evenhand.privacy.histogram import NoisyHistogram
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.privacy.ledger import BudgetExceeded, Decider, Grant, Ledger, Mechanism
@@ -66,6 +66,7 @@ __all__ = [
     "laplace_mu",
     "mu_from_epsilon",
     "n_affordable",
+    "no_guarantee",
     "one_bit_rdp",
     "poisson_batches",
     "sigma_for",

@@ -30,7 +30,8 @@ class Guarantee:
     Parameters
     ----------
     epsilon, delta : float
-        Bound on the privacy loss in nats, and the chance with which it may fail.
+        Bound on the privacy loss in nats, and the chance with which it may fail. ``inf`` where
+        there is no bound: only with ``holds=False`` and a reason, as ``no_guarantee`` makes it.
     unit : str
         Whose data are protected: "record", "person", or any noun.
     neighbors : str
@@ -76,7 +77,10 @@ class Guarantee:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        if self.epsilon == math.inf:
+            self._check_unbounded()
+        else:
+            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got delta={self.delta!r}.")
         for name in _TEXTS:
@@ -94,6 +98,11 @@ class Guarantee:
         if self.mu_squared is not None:
             self._check_mu()
 
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a bound at all, be it one that holds or one that would."""
+        return math.isfinite(self.epsilon)
+
     def __str__(self) -> str:
         who = _RELATION[self.neighbors].format(unit=self.unit)
         claim = (
@@ -102,6 +111,8 @@ class Guarantee:
         )
         if self.holds:
             said = [f"The release is {claim}"]
+        elif not self.bounded:
+            said = [f"NOT PRIVATE: {self.reason}; nothing is promised about any {self.unit}"]
         else:
             why = self.reason or f"the noise protects nobody ({self.noise})"
             said = [f"NOT PRIVATE: {why}; if that were mended it would be {claim}"]
@@ -117,7 +128,9 @@ class Guarantee:
     def __add__(self, other: Guarantee) -> Guarantee:
         if not isinstance(other, Guarantee):
             return NotImplemented
-        for name in ("unit", "neighbors"):
+        # Where nothing is promised, nothing is promised for every unit and relation.
+        told = self if self.bounded else other
+        for name in ("unit", "neighbors") if self.bounded and other.bounded else ():
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise ValueError(
@@ -126,8 +139,8 @@ class Guarantee:
                 )
         return Guarantee(
             **self._bound_with(other),
-            unit=self.unit,
-            neighbors=self.neighbors,
+            unit=told.unit,
+            neighbors=told.neighbors,
             noise=" and ".join(dict.fromkeys((self.noise, other.noise))),
             public=_once(self.public, other.public),
             not_covered=_once(self.not_covered, other.not_covered),
@@ -141,11 +154,12 @@ class Guarantee:
         return replace(self, warnings=_once(self.warnings, (text,))) if text else self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {
+        """Return plain values, ready for JSON; no bound is None, for JSON has no infinity."""
+        values = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
+        return values if self.bounded else values | {"epsilon": None}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
@@ -163,10 +177,17 @@ class Guarantee:
                 f"This guarantee lacks the key{'s' * (len(missing) > 1)} {', '.join(missing)}. "
                 f"Nothing is assumed in their place."
             )
-        return cls(**values)
+        epsilon = math.inf if values["epsilon"] is None else values["epsilon"]
+        return cls(**{**values, "epsilon": epsilon})
 
     def _bound_with(self, other: Guarantee) -> dict[str, Any]:
         """Compose in Gaussian DP if both are known there, else by adding epsilon and delta."""
+        if not (self.bounded and other.bounded):
+            return {
+                "epsilon": math.inf,
+                "delta": max(self.delta, other.delta),
+                "accounting": _both(self.accounting, other.accounting),
+            }
         if self.mu_squared is not None and other.mu_squared is not None:
             mu_squared = self.mu_squared + other.mu_squared
             delta = max(self.delta, other.delta)
@@ -188,6 +209,23 @@ class Guarantee:
             "accounting": _both(self.accounting, other.accounting, BASIC),
         }
 
+    def _check_unbounded(self) -> None:
+        if self.holds:
+            raise ValueError(
+                "epsilon must be finite and > 0, got epsilon=inf, which promises nothing. Say so "
+                "with no_guarantee(reason)."
+            )
+        if not self.reason:
+            raise ValueError(
+                "reason must say why there is no bound (epsilon=inf), for example 'it was trained "
+                "without noise'."
+            )
+        if self.mu_squared is not None:
+            raise ValueError(
+                f"mu_squared={self.mu_squared!r} is a bound, and epsilon=inf says that there is "
+                f"none. Leave one of them out."
+            )
+
     def _check_mu(self) -> None:
         mu_squared = positive("mu_squared", self.mu_squared or 0.0)
         object.__setattr__(self, "mu_squared", mu_squared)
@@ -199,6 +237,44 @@ class Guarantee:
                 f"mu_squared={mu_squared!r} means epsilon={needed:.6g} at delta={self.delta!r}, "
                 f"above the epsilon={self.epsilon!r} that is claimed."
             )
+
+
+def no_guarantee(
+    reason: str,
+    *,
+    unit: str = "record",
+    public: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
+) -> Guarantee:
+    """Return the claim of a release that was made without protection: there is none.
+
+    Parameters
+    ----------
+    reason : str
+        Why nothing is promised.
+    unit : str
+        About whom nothing is promised.
+    public, warnings : tuple of str
+        As for ``Guarantee``.
+
+    Examples
+    --------
+    >>> print(no_guarantee("the model was trained without noise"))
+    NOT PRIVATE: the model was trained without noise; nothing is promised about any record.
+    """
+    return Guarantee(
+        epsilon=math.inf,
+        delta=0.0,
+        unit=unit,
+        neighbors="replace one",
+        noise="no noise",
+        accounting="no accounting",
+        public=public,
+        not_covered=(),
+        warnings=warnings,
+        holds=False,
+        reason=reason,
+    )
 
 
 def delta_warning(delta: float, n_records: int) -> str:
