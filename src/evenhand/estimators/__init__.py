@@ -1,7 +1,9 @@
 """The scikit-learn face: one module per method."""
 
 from evenhand.estimators.dpsgd import DPSGDClassifier
+from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
@@ -11,9 +13,11 @@ from evenhand.estimators.thresholded import GroupThresholdClassifier
 __all__ = [
     "METHODS",
     "DPSGDClassifier",
+    "FairOnlyClassifier",
     "FairPATEClassifier",
     "GroupThresholdClassifier",
     "ModelDamaged",
+    "NonPrivateClassifier",
     "PATEClassifier",
     "RejectOptionClassifier",
     "RejectOptionResult",

@@ -13,7 +13,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.estimators.plan import choose_mechanism
-from evenhand.fairness import DemographicParityGate
+from evenhand.fairness import DemographicParityGate, FairnessKind
 from evenhand.privacy import (
     Budget,
     DiscreteNoise,
@@ -183,6 +183,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.bound_ = student.bound
         self.public_gap_ = student.public_gap
         self.within_margin_ = student.met
+        gated = isinstance(answers, Answers) and answers.groups is not None
+        unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
+        self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
         self.guarantee_ = self._guarantee(data, ledger, partition)
         del self._rng
         return self

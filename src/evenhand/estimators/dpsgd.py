@@ -13,7 +13,7 @@ from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
 from evenhand.estimators.gradient import GradientClassifier, linear_classifier
 from evenhand.estimators.inputs import FitInputs
-from evenhand.fairness import DemographicParity, GroupCodes
+from evenhand.fairness import DemographicParity, FairnessKind, GroupCodes
 from evenhand.learners import DPSGD, DPSGDModel, GroupPull
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
 from evenhand.typing import ArrayLike, RandomState
@@ -177,6 +177,7 @@ class DPSGDClassifier(GradientClassifier):
         self.groups_ = None if groups is None else groups.names
         self.multipliers_ = trained.multipliers
         self.mechanism_ = mechanism
+        self.fairness_kind_ = FairnessKind.NONE if groups is None else FairnessKind.WEIGHTS
         self.ledger_ = run
         self.student_ = _as_scikit_learn(trained, data.n_classes)
         named = () if groups is None else ("the names of the groups",)

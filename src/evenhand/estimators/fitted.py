@@ -1,4 +1,4 @@
-"""What a fitted private classifier can do, however it was trained: predict, and be saved."""
+"""What a fitted classifier with a claim can do, however it was trained: predict, and be saved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenhand.estimators import persistence
 from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
-from evenhand.fairness import DemographicParity
+from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.privacy import Guarantee, Noise, SeededNoise
 from evenhand.typing import Array, FloatArray
 
@@ -25,8 +25,8 @@ def _student_has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(self.student_, name)
 
 
-class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
-    """Base of all classifiers with a guarantee; ``fit`` of a subclass sets the attributes below.
+class ClassifierWithClaim(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+    """Base of all classifiers that say what they promise; ``fit`` sets the attributes below.
 
     Attributes
     ----------
@@ -34,14 +34,28 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The model that leaves; it reads encoded rows.
     encoder_ : PublicEncoder
     classes_ : ndarray, shape (n_classes,)
+    groups_ : tuple of str or None
+        The groups that ``fit`` was told of.
     guarantee_ : Guarantee
+        The claim; ``str()`` is one sentence.
+    ledger_ : Ledger, SavedLedger or None
+        What was spent on what; None where there was nothing to spend.
+    fairness_kind_ : FairnessKind
+        Where the margin sits, if there is one.
     """
 
-    noise: Noise | None
     student_: Any
+    ledger_: Any
+    groups_: tuple[str, ...] | None
+    fairness_kind_: FairnessKind
     encoder_: PublicEncoder
     classes_: Array
     guarantee_: Guarantee
+
+    @property
+    def needs_group_at_prediction_(self) -> bool:
+        """Whether ``predict`` needs the group of each row."""
+        return self.fairness_kind_.needs_group
 
     def predict(self, X: Any) -> Array:
         """Predict class labels with the student; no group is needed.
@@ -149,5 +163,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        return tags
+
+
+class PrivateClassifier(ClassifierWithClaim):
+    """Base of the classifiers with a guarantee: they draw noise."""
+
+    noise: Noise | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
         tags.non_deterministic = not isinstance(self.noise, SeededNoise)
         return tags

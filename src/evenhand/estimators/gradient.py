@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import _checks
-from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fitted import PrivateClassifier
-from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
+from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.one_model import read_for_one_model
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import (
     SUBSAMPLED_ACCOUNTING,
@@ -24,7 +23,7 @@ from evenhand.privacy import (
     SubsampledGaussian,
     delta_warning,
 )
-from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 
 class GradientClassifier(PrivateClassifier):
@@ -63,33 +62,10 @@ class GradientClassifier(PrivateClassifier):
         self, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
     ) -> tuple[FitInputs, FloatArray]:
         """Check the rows, fit the encoder on what is public, and encode the private rows."""
-        by_schema = X_public is None and self.public_fraction is None
-        if by_schema and self.schema is None:
-            raise ValueError(
-                f"{type(self).__name__} scales its columns by public knowledge, and there is none. "
-                f"Pass X_public= (rows without labels), set public_fraction=0.1 to set rows of X "
-                f"aside (their features are then not covered), or declare schema= with bounds."
-            )
-        data = read_fit_inputs(
-            self,
-            X,
-            y,
-            sensitive_features=None,
-            X_public=X if by_schema else X_public,
-            sensitive_features_public=None,
-            unit_ids=None,
-            classes=self.classes,
-            public_fraction=self.public_fraction,
-            needs_groups=False,
-            rng=rng,
-            n_is_public=False,
-        )
-        if by_schema:
-            nobody: IntArray = np.zeros(0, dtype=np.int64)
-            data = replace(data, X_public=take(data.X_public, nobody))
-        self.classes_ = data.classes
-        self.encoder_ = PublicEncoder(self.schema).fit(None if by_schema else data.X_public)
-        return data, self.encoder_.transform(data.X_private)
+        read = read_for_one_model(self, X, y, X_public, rng)
+        self.classes_ = read.data.classes
+        self.encoder_ = read.encoder
+        return read.data, read.X_encoded
 
     @staticmethod
     def _private_groups(

@@ -13,20 +13,22 @@ from typing import Any, Final
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
-from sklearn.linear_model import LogisticRegression
 
 from evenhand._version import __version__
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import parameters
+from evenhand.estimators.student_files import dump_skops, load_skops, load_student, save_student
+from evenhand.fairness import FairnessKind
 from evenhand.privacy import Guarantee
+from evenhand.students import GroupThresholds
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 
 FORMAT: Final = 1
 MODEL, CLAIM, MANIFEST = "model.json", "claim.json", "manifest.json"
 ANSWERS, SETTINGS = "answers.safetensors", "settings.skops"
-LINEAR, OTHER = "student.safetensors", "student.skops"
-OWN_TYPES: Final = ("evenhand.", "sklearn.", "numpy.", "scipy.", "builtins.")
+INNER: Final = "model"
+"""Folder of the model inside that of its thresholds."""
 
 
 class ModelDamaged(ValueError):
@@ -87,6 +89,8 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
     if method is None:
         raise ModelDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
     try:
+        if "thresholds" in head:
+            return _restore_thresholds(path, head, methods, trusted)
         return _restore(path, head, method, trusted)
     except KeyError as error:
         raise ModelDamaged(
@@ -99,14 +103,15 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
     plain = head["arguments"]
     model = method(
         **(
-            _load_skops(path / SETTINGS, trusted)
+            load_skops(path / SETTINGS, trusted)
             if plain is None
             else {name: parameters.decode(value) for name, value in plain.items()}
         )
     )
     claim = _read_json(path / CLAIM)
     model.guarantee_ = Guarantee.from_dict(claim["guarantee"])
-    model.ledger_ = SavedLedger(record=claim["ledger"])
+    model.ledger_ = None if claim["ledger"] is None else SavedLedger(record=claim["ledger"])
+    model.fairness_kind_ = FairnessKind(claim["fairness"]["kind"])
     model.classes_ = _unpack(head["classes"])
     model.groups_ = None if head["groups"] is None else tuple(head["groups"])
     model.n_features_in_ = head["n_features_in"]
@@ -117,15 +122,62 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
         model.answers_ = _load_answers(path / ANSWERS, head["answers"])
     for name, value in head["student"].items():
         setattr(model, name, float("nan") if value is None else value)
-    model.student_ = (
-        _load_linear(path / LINEAR)
-        if (path / LINEAR).exists()
-        else _load_skops(path / OTHER, trusted)
-    )
+    model.student_ = load_student(path, trusted)
     return model
 
 
+def _restore_thresholds(
+    path: Path, head: Mapping[str, Any], methods: Mapping[str, type], trusted: Iterable[str]
+) -> Any:
+    inner = load(path / INNER, methods, trusted)
+    model = methods[head["method"]](inner, parameters.decode(head["fairness"]))
+    model.guarantee_ = Guarantee.from_dict(_read_json(path / CLAIM)["guarantee"])
+    model.thresholds_ = GroupThresholds.from_dict(head["thresholds"])
+    model.groups_ = tuple(head["groups"])
+    return model._around(inner)
+
+
 def _write(model: Any, folder: Path) -> None:
+    if hasattr(model, "thresholds_"):
+        _write_thresholds(model, folder)
+    else:
+        _write_model(model, folder)
+    ledger = model.ledger_
+    _write_json(
+        folder / CLAIM,
+        {
+            "sentence": str(model.guarantee_),
+            "guarantee": model.guarantee_.to_dict(),
+            "ledger": None if ledger is None else ledger.to_dict(),
+            "fairness": {
+                "kind": str(model.fairness_kind_),
+                "needs_group_at_prediction": model.needs_group_at_prediction_,
+            },
+        },
+    )
+    # The inner folder's own manifest stands for all of its files.
+    files = sorted(p.name for p in folder.iterdir() if p.is_file())
+    inner = [f"{INNER}/{MANIFEST}"] if (folder / INNER).is_dir() else []
+    _write_json(folder / MANIFEST, {name: _sha256(folder / name) for name in (*files, *inner)})
+
+
+def _write_thresholds(model: Any, folder: Path) -> None:
+    """Write the thresholds beside the model that they cut, which has a folder of its own."""
+    save(model.model_, folder / INNER)
+    _write_json(
+        folder / MODEL,
+        {
+            "format": FORMAT,
+            "evenhand": __version__,
+            "method": type(model).__name__,
+            "fairness": parameters.encode(model.fairness),
+            "thresholds": model.thresholds_.to_dict(),
+            "groups": list(model.groups_),
+        },
+    )
+
+
+def _write_model(model: Any, folder: Path) -> None:
     names = getattr(model, "feature_names_in_", None)
     answers: Answers | Shares | None = getattr(model, "answers_", None)
     head = {
@@ -141,26 +193,13 @@ def _write(model: Any, folder: Path) -> None:
         "encoder": model.encoder_.to_dict(),
         "student": {
             name: None if value != value else value  # JSON has no NaN
-            for name in ("bound_", "public_gap_", "within_margin_")
+            for name in ("bound_", "public_gap_", "within_margin_", "training_gap_")
             if (value := getattr(model, name, None)) is not None
         },
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
     _write_json(folder / MODEL, head)
-    _write_json(
-        folder / CLAIM,
-        {
-            "sentence": str(model.guarantee_),
-            "guarantee": model.guarantee_.to_dict(),
-            "ledger": model.ledger_.to_dict(),
-        },
-    )
-    if type(model.student_) is LogisticRegression:
-        _save_linear(model.student_, folder / LINEAR)
-    else:
-        _dump_skops(model.student_, folder / OTHER)
-    files = sorted(p.name for p in folder.iterdir())
-    _write_json(folder / MANIFEST, {name: _sha256(folder / name) for name in files})
+    save_student(model.student_, folder)
 
 
 def _verify(path: Path) -> None:
@@ -179,32 +218,13 @@ def _verify(path: Path) -> None:
             )
 
 
-def _save_linear(student: LogisticRegression, file: Path) -> None:
-    arrays = {"coef": student.coef_, "intercept": student.intercept_, "classes": student.classes_}
-    settings = json.dumps(student.get_params(), default=str)
-    save_file(
-        {name: np.ascontiguousarray(a) for name, a in arrays.items()},
-        file,
-        metadata={"class": "LogisticRegression", "settings": settings},
-    )
-
-
-def _load_linear(file: Path) -> LogisticRegression:
-    arrays = load_file(file)
-    student = LogisticRegression()
-    student.coef_, student.intercept_ = arrays["coef"], arrays["intercept"]
-    student.classes_ = arrays["classes"]
-    student.n_features_in_ = int(student.coef_.shape[1])
-    return student
-
-
 def _plain_arguments(model: Any, folder: Path) -> dict[str, Any] | None:
     """Return the constructor's arguments for the head; None where they need skops, and use it."""
     given = model.get_params(deep=False)
     try:
         return {name: parameters.encode(value) for name, value in given.items()}
     except parameters.NotPlain:
-        _dump_skops(given, folder / SETTINGS)
+        dump_skops(given, folder / SETTINGS)
         return None
 
 
@@ -240,30 +260,6 @@ def _load_answers(file: Path, head: Mapping[str, Any]) -> Answers | Shares:
         groups=arrays.get("groups"),
         **head,
     )
-
-
-def _dump_skops(value: Any, file: Path) -> None:
-    import skops.io  # where torch is installed it imports torch: seconds, so only when needed
-
-    skops.io.dump(value, file)
-
-
-def _load_skops(file: Path, trusted: Iterable[str]) -> Any:
-    import skops.io
-
-    allowed = set(trusted)
-    strange = [
-        name
-        for name in skops.io.get_untrusted_types(file=file)
-        if name not in allowed and not name.startswith(OWN_TYPES)
-    ]
-    if strange:
-        raise ValueError(
-            f"{file} holds objects of types outside evenhand and scikit-learn: "
-            f"{', '.join(strange)}. If you trust them, name them: "
-            f"evenhand.load(path, trusted={strange!r})."
-        )
-    return skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
 
 
 def _pack(classes: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
 from evenhand.estimators.fingerprint import fingerprint
-from evenhand.fairness import Coverage, RejectOption, StateFile, encode_groups
+from evenhand.fairness import Coverage, FairnessKind, RejectOption, StateFile, encode_groups
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
 
 
@@ -120,6 +120,12 @@ class RejectOptionClassifier:
         threshold: float | None = None,
         model_id: str | None = None,
     ) -> None:
+        if getattr(estimator, "needs_group_at_prediction_", False):
+            raise ValueError(
+                f"{type(estimator).__name__} needs the group of each row to predict, and keeps a "
+                f"margin by it already. Put the reject option around the model inside it: "
+                f"model.model_.with_reject_option(...)."
+            )
         self.estimator = estimator
         self.threshold = _checked_threshold(estimator, threshold)
         self.classes_ = _checked_classes(estimator, classes)
@@ -135,6 +141,12 @@ class RejectOptionClassifier:
             model=fingerprint(estimator) if model_id is None else model_id,
         )
         self._file: StateFile | None = None
+        self.fairness_kind_ = FairnessKind.REJECT_OPTION
+
+    @property
+    def needs_group_at_prediction_(self) -> bool:
+        """True: ``predict`` needs the group of each row."""
+        return self.fairness_kind_.needs_group
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> Array:
         """Give labels or REJECTED (-1) for rows, one after the other in their order.

@@ -8,12 +8,23 @@ from typing import Any, Final
 
 from evenhand.estimators import persistence
 from evenhand.estimators.dpsgd import DPSGDClassifier
+from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
-from evenhand.estimators.fitted import PrivateClassifier
+from evenhand.estimators.fitted import ClassifierWithClaim
+from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
+from evenhand.estimators.thresholded import GroupThresholdClassifier
 
-METHODS: Final[Mapping[str, type[PrivateClassifier]]] = {
-    method.__name__: method for method in (PATEClassifier, FairPATEClassifier, DPSGDClassifier)
+METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClassifier]]] = {
+    method.__name__: method
+    for method in (
+        PATEClassifier,
+        FairPATEClassifier,
+        DPSGDClassifier,
+        NonPrivateClassifier,
+        FairOnlyClassifier,
+        GroupThresholdClassifier,
+    )
 }
 """The estimators that a model folder may hold."""
 
@@ -31,7 +42,8 @@ def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
     Returns
     -------
     estimator
-        Fitted, with ``guarantee_``, ``answers_`` and ``ledger_`` (closed: nothing can be charged).
+        Fitted, with ``guarantee_``, ``fairness_kind_``, ``ledger_`` (closed: nothing can be
+        charged) and, where the method asks teachers, ``answers_``.
 
     Raises
     ------

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from evenhand._random import as_generator
-from evenhand.fairness import DemographicParity, encode_groups
+from evenhand.estimators import persistence
+from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
 from evenhand.privacy import Guarantee
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
 from evenhand.typing import Array, FloatArray, RandomState
 
 
 class GroupThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
-    """A fitted private classifier whose decisions are taken at one threshold per group.
+    """A fitted classifier with a claim, whose decisions are taken at one threshold per group.
 
     Made by ``model.with_group_thresholds``. For two classes.
 
     Attributes
     ----------
-    model_ : PrivateClassifier
+    model_ : ClassifierWithClaim
         The model whose scores are cut.
     thresholds_ : GroupThresholds
     groups_ : tuple of str
@@ -31,6 +33,10 @@ class GroupThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Kept on the public rows, in expectation; on other rows up to sampling error.
     guarantee_ : Guarantee
         The model's, and what this step adds to it.
+    ledger_ : Ledger, SavedLedger or None
+        The model's: this step spends nothing.
+    fairness_kind_ : FairnessKind
+        ``FairnessKind.THRESHOLDS``.
     classes_ : ndarray, shape (2,)
 
     Privacy
@@ -50,7 +56,7 @@ class GroupThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         sensitive_features_public: Any,
         fairness: DemographicParity,
     ) -> GroupThresholdClassifier:
-        """Set the thresholds; see ``PrivateClassifier.with_group_thresholds``."""
+        """Set the thresholds; see ``ClassifierWithClaim.with_group_thresholds``."""
         if not isinstance(fairness, DemographicParity):
             raise ValueError(
                 f"fairness must be a DemographicParity, got {fairness!r}. Say how far apart the "
@@ -76,9 +82,32 @@ class GroupThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             n_groups=groups.n_groups,
         )
         self.groups_ = groups.names
-        self.model_, self.fairness_, self.classes_ = model, fairness, model.classes_
         self.guarantee_ = _with_groups(model.guarantee_, len(groups))
+        return self._around(model)
+
+    def _around(self, model: Any) -> Self:
+        """Take over from the model what is the same with thresholds."""
+        self.model_, self.fairness_, self.classes_ = model, self.fairness, model.classes_
+        self.ledger_ = model.ledger_
+        self.n_features_in_ = model.n_features_in_
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+        self.fairness_kind_ = FairnessKind.THRESHOLDS
         return self
+
+    @property
+    def needs_group_at_prediction_(self) -> bool:
+        """True: ``predict`` needs the group of each row."""
+        return self.fairness_kind_.needs_group
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model, with its thresholds, to a new folder; see :func:`evenhand.load`."""
+        if not hasattr(self, "thresholds_"):
+            raise ValueError(
+                "No thresholds are set, so there is nothing to save. Make this model by "
+                "model.with_group_thresholds(X_public, sensitive_features_public, fairness=...)."
+            )
+        return persistence.save(self, Path(path))
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None

@@ -3,6 +3,7 @@
 from evenhand.fairness.gate import DemographicParityGate, Outcome
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson
+from evenhand.fairness.kinds import FairnessKind
 from evenhand.fairness.metrics import (
     demographic_parity,
     equalized_odds,
@@ -32,6 +33,7 @@ __all__ = [
     "DemographicParity",
     "DemographicParityGate",
     "Estimate",
+    "FairnessKind",
     "FairnessReport",
     "GroupCodes",
     "JointTally",

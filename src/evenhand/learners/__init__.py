@@ -2,6 +2,7 @@
 
 from evenhand.learners.dpsgd import DPSGD, DPSGDModel, GroupPull
 from evenhand.learners.linear import LogisticStack, StackedLogistic
+from evenhand.learners.mixture import Mixture
 from evenhand.learners.stack import Progress, StackedLearner, StackedModel
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "DPSGDModel",
     "GroupPull",
     "LogisticStack",
+    "Mixture",
     "Progress",
     "StackedLearner",
     "StackedLogistic",

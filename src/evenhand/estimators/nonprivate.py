@@ -1,0 +1,94 @@
+"""The reference without privacy and without a margin: what the same features allow."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from evenhand._random import as_generator
+from evenhand.estimators.fitted import ClassifierWithClaim
+from evenhand.estimators.one_model import read_for_one_model
+from evenhand.fairness import FairnessKind, encode_groups
+from evenhand.privacy import no_guarantee
+from evenhand.typing import ArrayLike, RandomState
+
+WHY: Final = "the model was trained on the private rows themselves, without noise"
+
+
+class NonPrivateClassifier(ClassifierWithClaim):
+    """Train any scikit-learn classifier on the private rows, with no guarantee whatever.
+
+    A reference point: same columns, same encoder fitted on public knowledge, same interface as the
+    private classifiers. What it scores is what privacy and fairness are paid from.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier, optional
+        Cloned and fitted on class codes. Default: logistic regression.
+    schema, classes, public_fraction
+        As for ``DPSGDClassifier``.
+    random_state : int, Generator or None
+        Chooses the rows that ``public_fraction`` sets aside. A learner has a seed of its own.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        Starts with NOT PRIVATE.
+    ledger_ : None
+        There is nothing to spend.
+    groups_ : tuple of str or None
+    classes_, student_, encoder_, fairness_kind_
+
+    Privacy
+    -------
+    None. The weights, and every prediction, may tell about single private records.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(600, random_state=0)
+    >>> clf = NonPrivateClassifier().fit(X[:400], y[:400], X_public=X[400:])
+    >>> str(clf.guarantee_).partition(":")[0], clf.guarantee_.epsilon
+    ('NOT PRIVATE', inf)
+    """
+
+    def __init__(
+        self,
+        learner: Any = None,
+        *,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        public_fraction: float | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.learner = learner
+        self.schema = schema
+        self.classes = classes
+        self.public_fraction = public_fraction
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, X_public: Any = None
+    ) -> Self:
+        """Train on the private rows.
+
+        Parameters
+        ----------
+        X, y, X_public
+            As for ``DPSGDClassifier.fit``.
+        sensitive_features : array-like or DataFrame, n_private rows, optional
+            Only their names are kept, for a reject option. Training does not read them.
+        """
+        read = read_for_one_model(self, X, y, X_public, as_generator(self.random_state))
+        named = None if sensitive_features is None else encode_groups(sensitive_features).names
+        learner = LogisticRegression(max_iter=1000) if self.learner is None else self.learner
+        self.student_ = clone(learner).fit(read.X_encoded, read.data.y_private)
+        self.encoder_ = read.encoder
+        self.classes_ = read.data.classes
+        self.groups_ = named
+        self.ledger_ = None
+        self.fairness_kind_ = FairnessKind.NONE
+        self.guarantee_ = no_guarantee(WHY)
+        return self

@@ -1,0 +1,84 @@
+"""What methods read that train one model on all private rows: public knowledge only scales it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.datasets import PublicEncoder
+from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
+from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.typing import ArrayLike, FloatArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneModelInputs:
+    """The private rows, encoded by what is public.
+
+    Parameters
+    ----------
+    data : FitInputs
+        Without public rows where a declared schema alone scales the columns.
+    encoder : PublicEncoder
+    X_encoded : ndarray, shape (n_private, n_features)
+    """
+
+    data: FitInputs
+    encoder: PublicEncoder
+    X_encoded: FloatArray
+
+    def groups(self, sensitive_features: Any) -> GroupCodes:
+        """Return the groups of the private rows.
+
+        Raises
+        ------
+        ValueError
+            If they do not match the rows that ``fit`` was given, or are one group only.
+        """
+        n_given = self.data.n_private + self.data.set_aside
+        known = encode_groups(sensitive_features)
+        _checks.same_length(X=range(n_given), sensitive_features=known)
+        if known.n_groups < 2:
+            raise ValueError(
+                f"The rows hold one group only ({known.names[0]!r}): there is nothing to compare "
+                f"it with. Check the sensitive column, or train without a margin."
+            )
+        return GroupCodes(codes=known.codes[self.data.private_rows], names=known.names)
+
+
+def read_for_one_model(
+    estimator: Any, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
+) -> OneModelInputs:
+    """Check the arguments, fit the encoder on what is public, and encode the private rows.
+
+    ``estimator`` has the arguments ``schema``, ``classes`` and ``public_fraction``.
+    """
+    by_schema = X_public is None and estimator.public_fraction is None
+    if by_schema and estimator.schema is None:
+        raise ValueError(
+            f"{type(estimator).__name__} scales its columns by public knowledge, and there is "
+            f"none. Pass X_public= (rows without labels), set public_fraction=0.1 to set rows of "
+            f"X aside (their features are then not covered), or declare schema= with bounds."
+        )
+    data = read_fit_inputs(
+        estimator,
+        X,
+        y,
+        sensitive_features=None,
+        X_public=X if by_schema else X_public,  # with a schema alone taken away again below
+        sensitive_features_public=None,
+        unit_ids=None,
+        classes=estimator.classes,
+        public_fraction=estimator.public_fraction,
+        needs_groups=False,
+        rng=rng,
+        n_is_public=False,
+    )
+    encoder = PublicEncoder(estimator.schema).fit(None if by_schema else data.X_public)
+    if by_schema:
+        nobody: IntArray = np.zeros(0, dtype=np.int64)
+        data = replace(data, X_public=take(data.X_public, nobody))
+    return OneModelInputs(data=data, encoder=encoder, X_encoded=encoder.transform(data.X_private))
