@@ -10,7 +10,12 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.estimators import DPSGDClassifier, FairPATEClassifier, PATEClassifier
+from evenhand.estimators import (
+    DPSGDClassifier,
+    FairOnlyClassifier,
+    FairPATEClassifier,
+    PATEClassifier,
+)
 from evenhand.fairness import DemographicParity, FairnessReport, fairness_report
 from evenhand.privacy import Budget, ConfidentGNMax, SeededNoise
 
@@ -121,3 +126,31 @@ def steps() -> Case:
         Budget(epsilon=4.0, delta=1e-5), n_steps=20, batch_size=200, random_state=0
     )
     return Case(model=model.fit(X[:2000], y[:2000] > 0, X_public=X[2000:2800]), measured=None)
+
+
+def _measured(model: Any, y: Any, groups: Any, predicted: Any) -> Case:
+    truth, said = (y > 0).astype(int), predicted.astype(int)
+    measured = fairness_report(truth, said, groups, classes=model.classes_, positive=1)
+    return Case(model=model, measured=measured)
+
+
+@pytest.fixture(scope="session")
+def cut(steps: Case) -> Case:
+    """The same under group-aware thresholds: the group is needed."""
+    X, y, z = _table(seed=4)
+    groups = np.array(["north", "south"])[(z > 0).astype(int)]
+    model = steps.model.with_group_thresholds(
+        X[2000:2800], groups[2000:2800], fairness=DemographicParity(margin=0.05)
+    )
+    predicted = model.predict(X[2800:], sensitive_features=groups[2800:], random_state=0)
+    return _measured(model, y[2800:], groups[2800:], predicted)
+
+
+@pytest.fixture(scope="session")
+def unprotected() -> Case:
+    """Fair and not private: a mixture, no ledger, no bound."""
+    X, y, z = _table(seed=5)
+    groups = np.array(["north", "south"])[(z > 0).astype(int)]
+    model = FairOnlyClassifier(DemographicParity(margin=0.05), max_iter=10, random_state=0)
+    model.fit(X[:2000], y[:2000] > 0, sensitive_features=groups[:2000], X_public=X[2000:2800])
+    return _measured(model, y[2800:], groups[2800:], model.predict(X[2800:]))

@@ -311,14 +311,17 @@ READ = {
     "bound_",
     "classes_",
     "fairness",
+    "fairness_kind_",
     "feature_names_in_",
     "get_params",
     "groups_",
     "guarantee_",
     "ledger_",
+    "model_",
     "n_features_in_",
     "public_gap_",
     "rule",
+    "thresholds_",
     "within_margin_",
 }
 

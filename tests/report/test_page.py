@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import evenhand
-from evenhand.report import ModelReport, page, write_model_report
+from evenhand.report import ModelReport, page, summary_lines, write_model_report
 
 FORBIDDEN = ("fair model", "debias", "guarantees fairness", "guarantee fairness", "unbiased")
 
@@ -84,7 +84,7 @@ def test_the_sections_stand_in_the_order_in_which_they_are_read(protected_page: 
         "2. What was spent on what",
         "3. Accuracy and fairness, measured",
         "4. Answers and refusals",
-        "5. Disparity over time",
+        "5. The margin, and who needs the group",
         "6. Settings",
         "7. Load and predict",
     ]
@@ -138,7 +138,7 @@ def test_a_method_without_a_gate_has_no_chart_of_a_margin(plain_page: str) -> No
     ids = {attributes.get("id") for _, attributes in reader.elements}
     assert {"spent", "outcomes"} <= ids
     assert not ids & {"disparity", "gaps", "groups"}
-    assert "No margin was kept here" in reader.text
+    assert "Where the margin sits: none. At prediction: no group needed." in reader.text
 
 
 def test_methods_without_labels_say_what_was_released(shares: Any, steps: Any) -> None:
@@ -146,8 +146,60 @@ def test_methods_without_labels_say_what_was_released(shares: Any, steps: Any) -
     assert "noisy shares of the votes. No label was given and none was refused" in reader.text
     assert "The student’s decisions on the public rows are within the margin." in reader.text
     reader = read(page.render(ModelReport.of(steps.model)))
-    assert "This method asks nobody about public rows" in reader.text
-    assert "No margin was kept here" in reader.text
+    assert "Nothing holds the groups’ rates together" in reader.text
+    # Nobody was asked: the section is left out, not printed empty.
+    assert [title.partition(". ")[2] for title in reader.headings] == [
+        "The claim",
+        "What was spent on what",
+        "Accuracy and fairness, measured",
+        "The margin, and who needs the group",
+        "Settings",
+        "Load and predict",
+    ]
+
+
+def test_a_reference_without_privacy_says_so_first_and_has_no_ledger(unprotected: Any) -> None:
+    html = page.render(ModelReport.of(unprotected.model, measured=unprotected.measured))
+    reader = read(html)
+    assert ("div", {"class": "banner", "role": "alert"}) in reader.elements
+    assert "Nothing is promised about anybody’s data: the model was trained on the" in reader.text
+    assert not any("spent" in title for title in reader.headings)
+    assert "if that were mended" not in reader.text
+    assert "cost no further privacy" not in reader.text
+    assert "inf" not in reader.text.replace("inform", "").split()
+    assert "Training aimed for the margin on the private rows. It is not promised" in reader.text
+
+
+def test_thresholds_are_listed_and_the_group_is_said_to_be_needed(cut: Any) -> None:
+    reader = read(page.render(ModelReport.of(cut.model, measured=cut.measured)))
+    assert "Where the margin sits: group-aware thresholds. At prediction: group needed." in (
+        reader.text
+    )
+    assert "treats groups differently" in reader.text
+    for group, value in zip(cut.model.groups_, cut.model.thresholds_.thresholds, strict=True):
+        assert f"{group}{value:.4f}" in reader.text.replace(" ", "")
+    assert "model.predict(rows, sensitive_features=groups)" in reader.text
+    assert "Predictions need the group of every row" in reader.text
+    assert "DPSGDClassifier with group thresholds" in reader.text
+    # The model's own sections are those of the method inside.
+    assert "1. The claim" in reader.headings
+    assert "2. What was spent on what" in reader.headings
+
+
+def test_which_kind_of_fairness_stands_on_every_page(
+    hostile: Any, protected: Any, plain: Any, steps: Any, cut: Any, unprotected: Any
+) -> None:
+    kinds = []
+    for case in (hostile, protected, plain, steps, cut, unprotected):
+        report = ModelReport.of(case.model)
+        assert report.kind is case.model.fairness_kind_
+        where, _, who = str(report.kind).partition(", ")
+        text = read(page.render(report)).text
+        assert f"Where the margin sits: {where}. At prediction: {who}." in text
+        assert f"{who} at prediction" in text
+        assert f"Where the margin sits: {report.kind}." in summary_lines(report)
+        kinds.append(report.kind.name)
+    assert kinds == ["ANSWERS", "WEIGHTS", "NONE", "NONE", "THRESHOLDS", "WEIGHTS"]
 
 
 def test_warnings_of_the_claim_stand_at_the_top(protected: Any) -> None:

@@ -22,12 +22,21 @@ STUDENT_BOUND: Final = (
     "to keep it. That does not bind it on new rows, nor the population the model will meet; there "
     "its gap is measured, not promised."
 )
+AIMED_FOR: Final = (
+    "Training aimed for the margin on the private rows. It is not promised, there or anywhere: the "
+    "gaps of the model can only be measured."
+)
+THRESHOLDS_BIND: Final = (
+    "The decisions on the public rows that set the thresholds keep the margin, in expectation over "
+    "the draws for scores that equal a threshold. On new rows the gap is near it if they come from "
+    "the same population; there it is measured, not promised."
+)
 NOT_COVERED: Final = (
     "Not covered by the guarantee. These numbers were measured on test rows after training. "
     "Publishing them says something about the people in the test rows, and no noise was added."
 )
 COVERED: Final = (
-    "Covered by the guarantee: computed from released answers and public groups alone, which "
+    "Covered by the guarantee: computed from what was released and from public rows alone, which "
     "costs nothing further."
 )
 VOID: Final = "Not covered by anything: the guarantee of this run does not hold."
@@ -110,6 +119,12 @@ def covered(guarantee: Guarantee) -> str:
 
 def not_private(guarantee: Guarantee) -> str:
     """Say in two sentences that nothing is promised, and why."""
+    if not guarantee.bounded:
+        return (
+            f"Nothing is promised about anybody’s data: {guarantee.reason}. It is a reference "
+            f"point, to see what privacy costs. Do not publish this model or its predictions; for "
+            f"anything that leaves the house train a private method."
+        )
     why = guarantee.reason or f"its noise can be predicted ({guarantee.noise})"
     return (
         f"Nothing is promised about anybody’s data: {why}. Do not publish this model, and do not "

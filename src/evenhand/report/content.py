@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._version import __version__
 from evenhand.datasets import Dataset
-from evenhand.fairness import DemographicParity
+from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.privacy import Guarantee
 from evenhand.report import settings
 from evenhand.report.disparity import Disparity
@@ -50,6 +50,38 @@ class StudentMargin:
         return cls(notion=model.fairness, gap=model.public_gap_, met=model.within_margin_)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cuts:
+    """The score from which each group is given a class, where a model has one per group.
+
+    Parameters
+    ----------
+    notion : DemographicParity
+        The margin that the decisions on public rows keep, in expectation.
+    label : str
+        The class that is given above the threshold.
+    rows : tuple of (str, float, float)
+        Group, threshold, and the chance of the class for a score that equals it.
+
+    Privacy
+    -------
+    A function of the released model and of public rows.
+    """
+
+    notion: DemographicParity
+    label: str
+    rows: tuple[tuple[str, float, float], ...]
+
+    @classmethod
+    def of(cls, model: Any) -> Cuts | None:
+        """Return None for a model without thresholds of its own."""
+        found = getattr(model, "thresholds_", None)
+        if found is None:
+            return None
+        named = zip(model.groups_, found.thresholds, found.at_threshold, strict=True)
+        return cls(notion=model.fairness_, label=str(model.classes_[1]), rows=tuple(named))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelReport:
     """What may be told of a trained model, and nothing else.
@@ -61,8 +93,10 @@ class ModelReport:
         Name of the estimator's class.
     guarantee : Guarantee
         The claim.
-    spending : Spending
-        What was spent on what.
+    kind : FairnessKind
+        Where the margin sits, and whether a prediction needs the group.
+    spending : Spending or None
+        What was spent on what; None where there was nothing to spend.
     answers : Answers, Shares or None
         What was released about the public rows; None for a method that asks about none.
     outcomes : Outcomes or None
@@ -71,6 +105,10 @@ class ModelReport:
         The gap of the answered set over time; None where no gate stood.
     student : StudentMargin or None
         How the student stands to the margin on the public rows; None where it was not bound.
+    aimed : DemographicParity or None
+        The margin of a training that nothing above tells how it was met; None without one.
+    cuts : Cuts or None
+        The thresholds of the groups; None for a model that needs no group.
     measured : Measured or None
         What was measured on test rows, *not covered* by the guarantee.
     facts : tuple of (str, str)
@@ -93,11 +131,14 @@ class ModelReport:
     title: str
     method: str
     guarantee: Guarantee
-    spending: Spending
+    kind: FairnessKind
+    spending: Spending | None
     answers: Answers | Shares | None
     outcomes: Outcomes | None
     disparity: Disparity | None
     student: StudentMargin | None
+    aimed: DemographicParity | None
+    cuts: Cuts | None
     measured: Measured | None
     facts: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
@@ -128,29 +169,34 @@ class ModelReport:
         measured : FairnessReport, optional
             Measurements on test rows.
         """
-        check_is_fitted(model, "guarantee_")
-        answers: Answers | Shares | None = getattr(model, "answers_", None)
+        inner = getattr(model, "model_", model)  # thresholds stand around the model they cut
+        check_is_fitted(inner, "guarantee_")
+        answers: Answers | Shares | None = getattr(inner, "answers_", None)
         classes = tuple(str(name) for name in model.classes_)
         outcomes = disparity = None
         if isinstance(answers, Answers):
-            groups = None if answers.groups is None else tuple(model.groups_)
+            groups = None if answers.groups is None else tuple(inner.groups_)
             outcomes = Outcomes.of(answers, classes, groups)
             if groups is not None:
-                disparity = Disparity.of(answers, groups, model.fairness, model.rule)
+                disparity = Disparity.of(answers, groups, inner.fairness, inner.rule)
         name, facts = _facts(dataset)
-        method = type(model).__name__
+        method = type(inner).__name__
+        named = method if inner is model else f"{method} with group thresholds"
         return cls(
-            title=title or (f"{method} trained on {name}" if name else f"Report on a {method}"),
+            title=title or (f"{named} trained on {name}" if name else f"Report on a {named}"),
             method=method,
             guarantee=model.guarantee_,
-            spending=Spending.of(model.ledger_.to_dict()),
+            kind=model.fairness_kind_,
+            spending=None if model.ledger_ is None else Spending.of(model.ledger_.to_dict()),
             answers=answers,
             outcomes=outcomes,
             disparity=disparity,
-            student=StudentMargin.of(model),
+            student=StudentMargin.of(inner),
+            aimed=getattr(inner, "fairness", None),
+            cuts=Cuts.of(model),
             measured=None if measured is None else Measured.of(measured, classes=classes),
             facts=facts,
-            settings=settings.of_model(model),
+            settings=settings.of_model(inner),
             columns=tuple(str(name) for name in getattr(model, "feature_names_in_", ())),
             n_columns=int(model.n_features_in_),
             version=__version__,
@@ -159,15 +205,17 @@ class ModelReport:
     @property
     def notion(self) -> DemographicParity | None:
         """The margin, and what a group is compared with; None for a method without one."""
+        if self.cuts is not None:
+            return self.cuts.notion
         if self.disparity is not None:
             return self.disparity.notion
-        return None if self.student is None else self.student.notion
+        return self.aimed if self.student is None else self.student.notion
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before relying on the model, the claim's own warnings first."""
         found = [words for words in self.guarantee.warnings if words]
-        if self.spending.n_open:
+        if self.spending is not None and self.spending.n_open:
             found.append(
                 f"{self.spending.n_open:,} uses were reserved by a run that did not finish; they "
                 f"stay charged, because their noise may have been drawn"

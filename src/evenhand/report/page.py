@@ -23,7 +23,7 @@ SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
     ("spending", "What was spent on what", sections.what_was_spent),
     ("measurements", "Accuracy and fairness, measured", sections.measured),
     ("answers", "Answers and refusals", sections.outcomes),
-    ("margin", "Disparity over time", sections.disparity),
+    ("margin", "The margin, and who needs the group", sections.margin),
     ("settings", "Settings", sections.settings),
     ("use", "Load and predict", sections.how_to_use),
 )
@@ -86,12 +86,14 @@ def write(report: ModelReport, path: Path) -> Path:
 def render(report: ModelReport) -> str:
     """Return the page as text."""
     style, draw, plotly = _asset("page.css"), _asset("page.js"), get_plotlyjs()
+    told = [(name, title, section(report)) for name, title, section in SECTIONS]
+    told = [part for part in told if part[2]]  # what does not apply to a method is left out
     body = "".join(
         f'<section aria-labelledby="{name}"><h2 id="{name}">{at}. {text(title)}</h2>'
-        f"{section(report)}</section>\n"
-        for at, (name, title, section) in enumerate(SECTIONS, start=1)
+        f"{inside}</section>\n"
+        for at, (name, title, inside) in enumerate(told, start=1)
     )
-    links = sections.contents((name, title) for name, title, _ in SECTIONS)
+    links = sections.contents((name, title) for name, title, _ in told)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(plotly, draw)}">\n'

@@ -6,21 +6,23 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from evenhand.fairness import Estimate
+from evenhand.fairness import DemographicParity, Estimate, FairnessKind
 from evenhand.report import claim, figures
-from evenhand.report.content import ModelReport
+from evenhand.report.content import Cuts, ModelReport
 from evenhand.report.disparity import Disparity
 from evenhand.report.htmltext import items, pairs, table, text
 from evenhand.report.measured import MEANINGS, REFERENCES, Gap, Measured, known
 from evenhand.report.outcomes import SHORT
+from evenhand.report.spending import Spending
 
 
 def head(report: ModelReport) -> str:
     """Return the title, the banner where nothing is promised, warnings, and four numbers."""
+    trained = "" if report.spending is None else report.spending.last
     parts = [
         '<p class="kind">Model report · evenhand '
         + text(report.version)
-        + (f" · trained {text(report.spending.last[:10])} (UTC)" if report.spending.last else "")
+        + (f" · trained {text(trained[:10])} (UTC)" if trained else "")
         + "</p>",
         f"<h1>{text(report.title)}</h1>",
     ]
@@ -48,23 +50,26 @@ def the_claim(report: ModelReport) -> str:
     parts = [f"<blockquote{void}>{text(guarantee)}</blockquote>"]
     if guarantee.holds:
         parts.append("<h3>What this means</h3>" + pairs(claim.meaning(guarantee)))
-    else:
+    elif guarantee.bounded:
         parts.append(
             "<p>The terms of the claim are not explained here, because it does not hold.</p>"
         )
-    parts.append(
-        '<div class="two">'
-        f"<div><h3>Treated as public</h3>{public}</div>"
-        f"<div><h3>Not covered by the guarantee</h3>{left_out}</div></div>"
-    )
+    if guarantee.bounded:
+        parts.append(
+            '<div class="two">'
+            f"<div><h3>Treated as public</h3>{public}</div>"
+            f"<div><h3>Not covered by the guarantee</h3>{left_out}</div></div>"
+        )
     if report.facts:
         parts.append("<h3>About the data</h3>" + pairs(report.facts))
     return "".join(parts)
 
 
 def what_was_spent(report: ModelReport) -> str:
-    """Return the ledger, added up by purpose."""
+    """Return the ledger, added up by purpose; nothing where there was nothing to spend."""
     books = report.spending
+    if books is None:
+        return ""
     rows = [
         (
             charge.purpose,
@@ -75,7 +80,7 @@ def what_was_spent(report: ModelReport) -> str:
         )
         for charge in books.charges
     ]
-    rows.append(("Not spent", "", "", f"{_left(report):.6f}", f"{max(0.0, 1 - books.share):.1%}"))
+    rows.append(("Not spent", "", "", f"{_left(books):.6f}", f"{max(0.0, 1 - books.share):.1%}"))
     rows.append(("Budget", "", "", f"{books.mu_squared_budget:.6f}", "100.0%"))
     return (
         "<p>Privacy loss is counted in mu², the square of the Gaussian differential privacy "
@@ -83,7 +88,7 @@ def what_was_spent(report: ModelReport) -> str:
         f"The budget, epsilon = {report.guarantee.epsilon:g} at delta = "
         f"{report.guarantee.delta:g}, affords mu² = {books.mu_squared_budget:.6f}. The price of a "
         "use is fixed in advance and the same whatever the data are, and a use that would have "
-        "passed the budget was not made.</p>"
+        f"passed the budget was not made.{text(_apart(books))}</p>"
         + _figure(
             "spent",
             "Share of the budget by mechanism",
@@ -100,8 +105,8 @@ def measured(report: ModelReport) -> str:
     if found is None:
         return (
             "<p>No measurements were given for this report. Neither the error of the model nor its "
-            "gaps between groups can be judged from this page: the privacy guarantee and the "
-            "margin of the answered set say nothing about them.</p>"
+            "gaps between groups can be judged from this page: neither a privacy guarantee nor a "
+            "margin in training says anything about them on new rows.</p>"
         )
     gap_rows = [(g.name, _compares(g), *_cells(g.estimate)) for g in found.gaps]
     return (
@@ -125,13 +130,10 @@ def measured(report: ModelReport) -> str:
 
 
 def outcomes(report: ModelReport) -> str:
-    """Return the answers and refusals."""
+    """Return the answers and refusals; nothing for a method that asks nobody."""
     counted, answers = report.outcomes, report.answers
     if answers is None:
-        return (
-            "<p>This method asks nobody about public rows: it learned from the private rows by "
-            "noisy steps. There are no answers, and there is nothing that was refused.</p>"
-        )
+        return ""
     if counted is None:
         return _covered(report) + (
             f"<p>The teachers were asked about all {len(answers):,} public rows, once each, and "
@@ -177,15 +179,24 @@ def outcomes(report: ModelReport) -> str:
     )
 
 
-def disparity(report: ModelReport) -> str:
-    """Return the gap of the answered set over time, and that of a student under the margin."""
+def margin(report: ModelReport) -> str:
+    """Return which kind of fairness the model has, and how it stands to its margin."""
     trace, student = report.disparity, report.student
-    if trace is None and student is None:
-        return (
-            "<p>No margin was kept here: no answer was refused for the sake of a group, and the "
-            "model was not held to any gap. Its gaps can only be measured.</p>"
-        )
-    parts = [_covered(report)]
+    where, _, who = str(report.kind).partition(", ")
+    parts = [
+        f"<p><strong>Where the margin sits: {text(where)}. At prediction: {text(who)}.</strong> "
+        f"{text(report.kind.words)}</p>"
+    ]
+    if report.kind == FairnessKind.NONE:
+        return parts[0] + "<p>The gaps of this model can only be measured.</p>"
+    if trace is not None or student is not None or report.cuts is not None:
+        parts.append(_covered(report))
+    else:
+        parts.append(f"<p>{text(claim.AIMED_FOR)}</p>")
+        if report.aimed is not None:
+            parts.append(pairs(_margin_rows(report.aimed)))
+    if report.cuts is not None:
+        parts.append(_thresholds(report.cuts))
     if trace is not None:
         parts.append(_trace(trace, alone=student is None))
     if student is not None:
@@ -204,6 +215,28 @@ def disparity(report: ModelReport) -> str:
             )
         )
     return "".join(parts)
+
+
+def _thresholds(cuts: Cuts) -> str:
+    rows = [(group, f"{cut:.4f}", f"{chance:.4f}") for group, cut, chance in cuts.rows]
+    return (
+        "<h3>The thresholds</h3>"
+        f"<p>{text(claim.THRESHOLDS_BIND)}</p>"
+        + table(
+            f"Scores from which a group is given {cuts.label}",
+            ("Group", "Threshold", "Chance at the threshold"),
+            rows,
+            2,
+        )
+        + pairs(_margin_rows(cuts.notion))
+    )
+
+
+def _margin_rows(notion: DemographicParity) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Margin", f"{notion.margin:g}"),
+        ("A group is compared with", REFERENCES[notion.reference]),
+    )
 
 
 def _trace(trace: Disparity, *, alone: bool) -> str:
@@ -254,15 +287,26 @@ def how_to_use(report: ModelReport) -> str:
         if report.columns
         else f"<p>It was fitted on arrays and expects {report.n_columns} columns.</p>"
     )
+    if report.kind.needs_group:
+        needs = "need the group of every row"
+        predict = (
+            'rows = pd.read_csv("new_rows.csv")\n'
+            'groups = rows.pop("group")                # the sensitive column\n'
+            "labels = model.predict(rows, sensitive_features=groups)"
+        )
+    else:
+        needs = "need no group"
+        predict = 'labels = model.predict(pd.read_csv("new_rows.csv"))'
+    free = " and cost no further privacy" if report.guarantee.holds else ""
     return (
         "<p>The model is a folder of plain files: JSON and arrays, no executable code. "
-        "<code>load</code> checks every file against its checksum first. Predictions need no group "
-        "and cost no further privacy.</p>"
+        "<code>load</code> checks every file against its checksum first. "
+        f"Predictions {needs}{free}.</p>"
         '<pre tabindex="0" aria-label="Python code"><code>import evenhand\n'
         "import pandas as pd\n\n"
         'model = evenhand.load("model")           # the folder that save() wrote\n'
         "print(model.guarantee_)                  # the claim, as printed above\n"
-        'labels = model.predict(pd.read_csv("new_rows.csv"))</code></pre>' + columns
+        f"{predict}</code></pre>" + columns
     )
 
 
@@ -278,7 +322,10 @@ def _glance(report: ModelReport) -> str:
             )
         )
     else:
-        tiles.append(("Privacy", "none", "the noise of this run protects nobody"))
+        why = "the noise of this run protects nobody" if guarantee.bounded else "trained without it"
+        tiles.append(("Privacy", "none", why))
+    where, _, who = str(report.kind).partition(", ")
+    tiles.append(("Where the margin sits", _capital(where), f"{who} at prediction"))
     if trace is not None:
         tiles.append(
             (
@@ -393,8 +440,17 @@ def _gap_words(report: ModelReport) -> str:
     return f"{words} The dashed line is the margin, for comparison: on new rows it binds nothing."
 
 
-def _left(report: ModelReport) -> float:
-    return max(0.0, report.spending.mu_squared_budget - report.spending.mu_squared_spent)
+def _apart(books: Spending) -> str:
+    if not any(charge.mechanism.startswith("SubsampledGaussian") for charge in books.charges):
+        return ""
+    return (
+        " The price of noisy gradient steps is no Gaussian one: it is written as the mu² of the "
+        "same epsilon at this delta, and does not add up with that of other runs."
+    )
+
+
+def _left(books: Spending) -> float:
+    return max(0.0, books.mu_squared_budget - books.mu_squared_spent)
 
 
 def _capital(words: str) -> str:

@@ -63,6 +63,8 @@ def _changed(estimator: Any) -> dict[str, Any]:
 
 
 def _several(values: tuple[Any, ...] | list[Any]) -> str:
+    if not values:
+        return "none"
     if len(values) <= 20 and all(isinstance(v, bool | int | float | str) for v in values):
         return ", ".join(describe(value) for value in values)
     return f"{_article(type(values).__name__)} of {len(values)} values"

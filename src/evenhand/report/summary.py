@@ -5,6 +5,7 @@ from __future__ import annotations
 from evenhand.report.claim import not_private
 from evenhand.report.content import ModelReport
 from evenhand.report.measured import REFERENCES, known
+from evenhand.report.spending import Spending
 
 
 def summary_lines(report: ModelReport) -> tuple[str, ...]:
@@ -17,13 +18,9 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
         lines.append(f"NOT PRIVATE. {not_private(report.guarantee)}")
     lines += [f"Warning: {words}." for words in report.warnings]
     lines.append(f"Claim: {report.guarantee}")
+    lines.append(f"Where the margin sits: {report.kind}.")
     books = report.spending
-    lines += [
-        f"Spent: {charge.share:.1%} of the budget on {charge.purpose}, {charge.n_uses:,} uses of "
-        f"{charge.mechanism}."
-        for charge in books.charges
-    ]
-    lines.append(f"Left of the budget: {max(0.0, 1 - books.share):.1%}.")
+    lines += [] if books is None else _spent(books)
     lines += _measured(report)
     answers, trace, student = report.answers, report.disparity, report.student
     if answers is not None:
@@ -46,7 +43,18 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
         )
     elif trace is not None:
         lines.append("The student is not bound by the margin.")
+    if report.cuts is not None:
+        named = ", ".join(f"{group} {cut:.4f}" for group, cut, _ in report.cuts.rows)
+        lines.append(f"Thresholds: {named}; margin {report.cuts.notion.margin:g}.")
     return tuple(_printable(line) for line in lines)
+
+
+def _spent(books: Spending) -> list[str]:
+    return [
+        f"Spent: {charge.share:.1%} of the budget on {charge.purpose}, {charge.n_uses:,} uses of "
+        f"{charge.mechanism}."
+        for charge in books.charges
+    ] + [f"Left of the budget: {max(0.0, 1 - books.share):.1%}."]
 
 
 def _measured(report: ModelReport) -> list[str]:
