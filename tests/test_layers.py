@@ -17,7 +17,7 @@ BELOW: dict[str, set[str]] = {
     "datasets": {"fairness"},
     "voting": {"privacy", "fairness"},
     "learners": {"privacy"},
-    "teachers": {"learners", "voting"},
+    "teachers": {"learners", "voting", "fairness"},
     "students": {"learners", "voting", "fairness"},
     "estimators": {
         "privacy",

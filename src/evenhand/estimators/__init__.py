@@ -3,19 +3,24 @@
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
+from evenhand.estimators.points import POINTS, InterventionPoint
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saved import METHODS, load
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 
 __all__ = [
     "METHODS",
+    "POINTS",
     "DPSGDClassifier",
     "FairOnlyClassifier",
     "FairPATEClassifier",
     "GroupThresholdClassifier",
+    "InterventionClassifier",
+    "InterventionPoint",
     "ModelDamaged",
     "NonPrivateClassifier",
     "PATEClassifier",

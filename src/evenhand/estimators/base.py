@@ -23,7 +23,7 @@ from evenhand.privacy import (
     delta_warning,
 )
 from evenhand.students import Within, fit_student
-from evenhand.teachers import LogisticTeachers, Partition, Teachers, by_position, by_unit
+from evenhand.teachers import Ensemble, LogisticTeachers, Partition, Teachers, by_position, by_unit
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 from evenhand.voting import Answers, Mechanism, Shares, Votes, aggregate, release_shares
 
@@ -129,7 +129,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.encoder_ = PublicEncoder(self.schema).fit(data.X_public)
         X_public = self.encoder_.transform(data.X_public)
         X_private = self.encoder_.transform(data.X_private)
-        teachers = LogisticTeachers() if self.teachers is None else self.teachers
+        teachers = self._teachers()
+        given: dict[str, Any] = {}
+        if getattr(teachers, "reads_groups", False):
+            private = data.groups_private
+            given = {"groups": private.codes, "n_groups": private.n_groups}
         ensemble = teachers.fit(
             X_private,
             data.y_private,
@@ -137,8 +141,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             data.n_classes,
             self._rng.spawn(1)[0],
             progress=None if progress is None else _stage(progress, "teachers"),
+            **given,
         )
-        return Votes.of(ensemble.vote(X_public), data.n_classes), X_public
+        return Votes.of(self._vote(ensemble, X_public, data), data.n_classes), X_public
+
+    def _teachers(self) -> Teachers:
+        """Return how teachers are trained."""
+        return LogisticTeachers() if self.teachers is None else self.teachers
+
+    def _vote(self, ensemble: Ensemble, X_public: FloatArray, data: FitInputs) -> IntArray:
+        """Let each teacher vote on each public row."""
+        return ensemble.vote(X_public)
 
     def _ask(
         self,

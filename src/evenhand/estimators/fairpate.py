@@ -184,14 +184,20 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
                 f"margin use PATEClassifier."
             )
         margin = self.fairness.margin
-        # With few answers a single one moves a group's rate by a good part of the margin, and the
-        # gate can close for that group: 2 / margin answers leave room on both sides.
-        patient = max(50, math.ceil(2 / max(margin, 0.001)))
         return DemographicParityGate(
             margin,
             n_groups,
             n_classes,
-            cold_start=patient if self.cold_start is None else self.cold_start,
+            cold_start=patience(margin) if self.cold_start is None else self.cold_start,
             rule=self.rule,
             reference=self.fairness.reference,
         )
+
+
+def patience(margin: float) -> int:
+    """Return how many answers of a late group are withheld by default before a block may go out.
+
+    With few answers a single one moves a group's rate by a good part of the margin, and the gate
+    can close for that group: 2 / margin answers leave room on both sides.
+    """
+    return max(50, math.ceil(2 / max(margin, 0.001)))

@@ -35,6 +35,8 @@ class FitInputs:
         Public rows that were taken from ``X`` itself, whose features the guarantee does not cover.
     private_rows : ndarray of int64, shape (n_private,)
         Which rows of ``X`` are private.
+    sensitive_private : array-like, DataFrame or None
+        Sensitive features of the private rows, as given. Private; read by teachers alone.
     """
 
     X_private: Any
@@ -45,6 +47,23 @@ class FitInputs:
     units: Array | None
     set_aside: int
     private_rows: IntArray
+    sensitive_private: Any = None
+
+    @property
+    def groups_private(self) -> GroupCodes:
+        """Groups of the private rows by the names of the public ones, for teachers that read them.
+
+        Raises
+        ------
+        ValueError
+            If they are missing, or name a group that no public row has.
+        """
+        if self.sensitive_private is None:
+            raise ValueError(
+                "These teachers read the group of every private row, and sensitive_features is "
+                "missing. Pass it to fit, or choose teachers or a point that read no groups."
+            )
+        return encode_groups(self.sensitive_private, names=self.required_groups.names)
 
     @property
     def required_groups(self) -> GroupCodes:
@@ -125,6 +144,7 @@ def read_fit_inputs(
         X_public = take(X, public)
         if sensitive_features is not None:
             sensitive_features_public = take(_frame_or_array(sensitive_features), public)
+            sensitive_features = take(_frame_or_array(sensitive_features), private)
         X, codes = take(X, private), codes[private]
         units = None if units is None else units[private]
     else:
@@ -148,6 +168,7 @@ def read_fit_inputs(
         units=units,
         set_aside=set_aside,
         private_rows=private,
+        sensitive_private=sensitive_features,
     )
 
 

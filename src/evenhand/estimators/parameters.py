@@ -21,7 +21,16 @@ from evenhand.privacy import (
     NoisyHistogram,
     SeededNoise,
 )
-from evenhand.teachers import LogisticTeachers, MLPTeachers, SklearnTeachers
+from evenhand.students import ReductionStudent
+from evenhand.teachers import (
+    KeepWithin,
+    LogisticTeachers,
+    MLPTeachers,
+    ParityTeachers,
+    ResampledTeachers,
+    SklearnTeachers,
+    Undersample,
+)
 
 OWN: Final[Mapping[str, type]] = {
     kind.__name__: kind
@@ -33,13 +42,18 @@ OWN: Final[Mapping[str, type]] = {
         DiscreteNoise,
         FloatNoise,
         GNMax,
+        KeepWithin,
         LNMax,
         LogisticTeachers,
         MLPTeachers,
         NoisyHistogram,
+        ParityTeachers,
+        ReductionStudent,
+        ResampledTeachers,
         Schema,
         SeededNoise,
         SklearnTeachers,
+        Undersample,
     )
 }
 """The types that may stand in a file; any other name there is refused."""

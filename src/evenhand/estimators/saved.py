@@ -11,6 +11,7 @@ from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.fitted import ClassifierWithClaim
+from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
@@ -20,6 +21,7 @@ METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClass
     for method in (
         PATEClassifier,
         FairPATEClassifier,
+        InterventionClassifier,
         DPSGDClassifier,
         NonPrivateClassifier,
         FairOnlyClassifier,

@@ -22,6 +22,7 @@ from evenhand.fairness.reject_option import (
     Verdict,
 )
 from evenhand.fairness.report import FairnessReport, fairness_report
+from evenhand.fairness.sieve import admitted
 from evenhand.fairness.state_file import StateFile
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
@@ -43,6 +44,7 @@ __all__ = [
     "StateOfAnotherModel",
     "Tally",
     "Verdict",
+    "admitted",
     "clopper_pearson",
     "coverage_table",
     "demographic_parity",

@@ -3,6 +3,7 @@
 from evenhand.learners.dpsgd import DPSGD, DPSGDModel, GroupPull
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.learners.mixture import Mixture
+from evenhand.learners.parity import StackedParityLogistic
 from evenhand.learners.stack import Progress, StackedLearner, StackedModel
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "StackedLearner",
     "StackedLogistic",
     "StackedModel",
+    "StackedParityLogistic",
 ]

@@ -45,6 +45,16 @@ class LogisticStack:
         """Number of models."""
         return len(self.coef)
 
+    def scores(self, X: FloatArray) -> FloatArray:
+        """Return each model's score of class 1, for two classes, shape (n_models, n_rows)."""
+        if self.coef.shape[1] > 1:
+            raise ValueError(
+                f"A score of class 1 ranks rows for two classes only; these models have "
+                f"{self.coef.shape[1]}."
+            )
+        out: FloatArray = self.coef[:, 0] @ X.T + self.intercept
+        return out
+
     def predict(self, X: FloatArray) -> IntArray:
         """Return the class of each row by each model, shape (n_models, n_rows)."""
         n_models, n_scores, d = self.coef.shape

@@ -2,6 +2,7 @@
 
 from evenhand.students.constrained import LinearFit, MarginNotMet, Within, fit_linear
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
+from evenhand.students.reduction import ReductionStudent
 from evenhand.students.student import ConstantStudentWarning, Student, fit_student
 from evenhand.students.thresholds import GroupThresholds
 
@@ -12,6 +13,7 @@ __all__ = [
     "LinearFit",
     "MarginNotMet",
     "Objective",
+    "ReductionStudent",
     "ShareLoss",
     "Student",
     "Within",

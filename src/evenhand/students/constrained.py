@@ -26,6 +26,9 @@ STIFFNESS: Final = 100.0
 
 TRIALS: Final = 8
 
+DEFAULT_C: Final = 0.3
+"""Inverse ridge of a student of labels. A firm ridge: released labels are noisy, and few."""
+
 
 class MarginNotMet(UserWarning):
     """No student of this kind was found within the margin; the best one found is kept."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from evenhand.students.constrained import Within, fit_linear
+from evenhand.students.constrained import DEFAULT_C, MarginNotMet, Within, fit_linear
 from evenhand.students.objective import LabelLoss, ShareLoss
-from evenhand.typing import FloatArray
+from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares
-
-DEFAULT_C: Final = 0.3
-"""A firm ridge: released labels are noisy, and few."""
 
 
 class ConstantStudentWarning(UserWarning):
@@ -53,8 +50,8 @@ def fit_student(
     ----------
     student : scikit-learn classifier or None
         Anything with ``fit`` and ``predict``; it is cloned, learns released labels, and knows of
-        no margin. None: a logistic regression that knows the noise of shares, and that ``within``
-        binds.
+        no margin, unless it says ``reads_margin`` (``ReductionStudent``). None: a logistic
+        regression that knows the noise of shares, and that ``within`` binds.
     X_public : ndarray of float64, shape (n_queries, n_features)
         Encoded public rows, all of them.
     answers : Answers or Shares
@@ -90,6 +87,8 @@ def fit_student(
         rows = np.flatnonzero(answers.answered)
         if (constant := _constant(X_public, answers)) is not None:
             return Student(model=constant)
+        if student is not None and within is not None and getattr(student, "reads_margin", False):
+            return _under_margin(student, X_public, answers, rows, within)
         if student is not None:
             return Student(model=clone(student).fit(X_public[rows], answers.labels[rows]))
         objective = LabelLoss(
@@ -102,6 +101,25 @@ def fit_student(
         public_gap=fit.gap,
         met=fit.met,
     )
+
+
+def _under_margin(
+    student: Any, X_public: FloatArray, answers: Answers, rows: IntArray, within: Within
+) -> Student:
+    """Fit a student that takes the margin with its rows, and measure it on all public rows."""
+    own = replace(within, groups=within.groups[rows])
+    model = clone(student).fit(X_public[rows], answers.labels[rows], within=own)
+    gap = within.gap(model.predict(X_public).astype(np.int64), answers.n_classes)
+    met = gap <= within.notion.margin
+    if not met:
+        warnings.warn(
+            f"The gap of {type(student).__name__} on the public rows is {gap:.4f}, above the "
+            f"margin of {within.notion.margin:g}; it is kept. Use a smaller margin, or leave "
+            f"student=None.",
+            MarginNotMet,
+            stacklevel=5,
+        )
+    return Student(model=model, bound=True, public_gap=gap, met=met)
 
 
 def _constant(X_public: FloatArray, answers: Answers) -> DummyClassifier | None:

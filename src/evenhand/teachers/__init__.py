@@ -2,24 +2,41 @@
 
 from evenhand.teachers.batched import LogisticTeachers, MLPTeachers, StackedEnsemble
 from evenhand.teachers.blackbox import CastVotes, OutsideVotes
-from evenhand.teachers.ensemble import Ensemble, Progress, Teachers
+from evenhand.teachers.ensemble import (
+    Ensemble,
+    GroupedTeachers,
+    Progress,
+    ScoredEnsemble,
+    Teachers,
+)
 from evenhand.teachers.one_by_one import SklearnEnsemble, SklearnTeachers
+from evenhand.teachers.parity import ParityTeachers
 from evenhand.teachers.partition import NEIGHBORS, Partition, by_position, by_unit, chosen_units
+from evenhand.teachers.postprocessed import level_votes
+from evenhand.teachers.resampled import KeepWithin, Resample, ResampledTeachers, Undersample
 
 __all__ = [
     "NEIGHBORS",
     "CastVotes",
     "Ensemble",
+    "GroupedTeachers",
+    "KeepWithin",
     "LogisticTeachers",
     "MLPTeachers",
     "OutsideVotes",
+    "ParityTeachers",
     "Partition",
     "Progress",
+    "Resample",
+    "ResampledTeachers",
+    "ScoredEnsemble",
     "SklearnEnsemble",
     "SklearnTeachers",
     "StackedEnsemble",
     "Teachers",
+    "Undersample",
     "by_position",
     "by_unit",
     "chosen_units",
+    "level_votes",
 ]

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from evenhand.learners import Progress, StackedLearner, StackedLogistic, StackedModel
 from evenhand.teachers.ensemble import checked, queries
 from evenhand.teachers.partition import Partition
-from evenhand.typing import ArrayLike, IntArray
+from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["LogisticTeachers", "MLPTeachers", "StackedEnsemble"]
 
@@ -26,6 +26,22 @@ class StackedEnsemble:
     def vote(self, X: ArrayLike) -> IntArray:
         """Return the class code of each teacher for each row, shape (n_teachers, n_queries)."""
         return self.model.predict(queries(X, self.n_features))
+
+    def scores(self, X: ArrayLike) -> FloatArray:
+        """Return each teacher's score of class 1, positive where it votes for it; two classes.
+
+        Raises
+        ------
+        ValueError
+            If the models have no such scores: more classes, or a stack of networks.
+        """
+        if not hasattr(self.model, "scores"):
+            raise ValueError(
+                f"{type(self.model).__name__} gives votes and no scores. Use LogisticTeachers, or "
+                f"SklearnTeachers with a classifier that has predict_proba."
+            )
+        found: FloatArray = self.model.scores(queries(X, self.n_features))
+        return found
 
 
 class LogisticTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

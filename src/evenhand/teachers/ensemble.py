@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,7 +11,15 @@ from evenhand.learners import Progress
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
-__all__ = ["Ensemble", "Progress", "Teachers", "checked"]
+__all__ = [
+    "Ensemble",
+    "GroupedTeachers",
+    "Progress",
+    "ScoredEnsemble",
+    "Teachers",
+    "checked",
+    "checked_groups",
+]
 
 
 class Ensemble(Protocol):
@@ -23,6 +31,16 @@ class Ensemble(Protocol):
 
     def vote(self, X: ArrayLike) -> IntArray:
         """Return the class code of each teacher for each row, shape (n_teachers, n_queries)."""
+
+
+class ScoredEnsemble(Ensemble, Protocol):
+    """Fitted teachers that rank as well, for two classes."""
+
+    def scores(self, X: ArrayLike) -> FloatArray:
+        """Return each teacher's score of class 1 for each row, shape (n_teachers, n_queries).
+
+        The larger, the nearer to class 1; scores of different teachers are not compared.
+        """
 
 
 class Teachers(Protocol):
@@ -63,6 +81,42 @@ class Teachers(Protocol):
         """
 
 
+class GroupedTeachers(Protocol):
+    """Teachers that also read the group of every private record.
+
+    Privacy
+    -------
+    The group is part of the record: teacher ``t`` reads the groups of its own records only, and
+    replacing a record, its group included, still changes at most one vote for each query.
+    """
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether ``fit`` needs ``groups``."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        partition: Partition,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+        *,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
+    ) -> Ensemble:
+        """Fit one teacher on each part of the private data; the rest as ``Teachers.fit``.
+
+        Parameters
+        ----------
+        groups : array of int or None, shape (n_records,)
+            Codes of the private records' groups, in [0, n_groups).
+        n_groups : int
+            Public.
+        """
+
+
 def checked(
     X: ArrayLike, y: ArrayLike, partition: Partition, n_classes: int
 ) -> tuple[FloatArray, IntArray]:
@@ -72,6 +126,25 @@ def checked(
     labels = _checks.codes("y", y, n_classes)
     _checks.same_length(X=rows, y=labels, partition=partition.teacher)
     return rows, labels
+
+
+def checked_groups(
+    teachers: Any, groups: ArrayLike | None, n_groups: int, n_records: int
+) -> IntArray:
+    """Return the groups of the private rows as codes; zeros where none are needed and given."""
+    if groups is None:
+        if teachers.reads_groups:
+            raise ValueError(
+                f"{type(teachers).__name__} reads the group of every private record, and groups= "
+                f"is missing. In an estimator, pass sensitive_features= to fit."
+            )
+        return np.zeros(n_records, dtype=np.int64)
+    codes = _checks.codes("groups", groups, _checks.at_least("n_groups", n_groups, 1))
+    if len(codes) != n_records:
+        raise ValueError(
+            f"groups must have one code for each of {n_records} rows, got {len(codes)}."
+        )
+    return codes
 
 
 def queries(X: ArrayLike, n_features: int) -> FloatArray:

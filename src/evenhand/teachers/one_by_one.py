@@ -44,6 +44,34 @@ class SklearnEnsemble:
         )
         return np.concatenate(Parallel(n_jobs=self.n_jobs)(tasks))
 
+    def scores(self, X: ArrayLike) -> FloatArray:
+        """Return each teacher's score of class 1, positive where it votes for it; two classes.
+
+        Raises
+        ------
+        ValueError
+            For more than two classes, or a classifier without ``predict_proba``.
+        """
+        if self.n_classes != 2:
+            raise ValueError(
+                f"A score of class 1 ranks rows for two classes only; these teachers have "
+                f"{self.n_classes}."
+            )
+        rows = queries(X, self.n_features)
+        out = np.empty((self.n_teachers, len(rows)))
+        with threadpool_limits(limits=1):
+            for t, member in enumerate(self.members):
+                if isinstance(member, int):
+                    out[t] = member - 0.5
+                    continue
+                if not hasattr(member, "predict_proba"):
+                    raise ValueError(
+                        f"{type(member).__name__} gives votes and no scores: it has no "
+                        f"predict_proba. Use a classifier that has one."
+                    )
+                out[t] = member.predict_proba(rows)[:, 1] - 0.5
+        return out
+
 
 class SklearnTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """One clone of a scikit-learn classifier for each teacher.

@@ -1,0 +1,331 @@
+"""PATE with a fairness intervention at one of seven places, for comparison: one ``fit`` for all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.estimators.fairpate import patience
+from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.points import POINTS, InterventionPoint
+from evenhand.estimators.thresholded import GroupThresholdClassifier
+from evenhand.fairness import (
+    DemographicParity,
+    DemographicParityGate,
+    GroupCodes,
+    admitted,
+    encode_groups,
+)
+from evenhand.privacy import Budget, Guarantee, Ledger, Noise, NoisyHistogram
+from evenhand.students import GroupThresholds, Within
+from evenhand.teachers import (
+    Ensemble,
+    KeepWithin,
+    ParityTeachers,
+    Partition,
+    ResampledTeachers,
+    Teachers,
+    level_votes,
+)
+from evenhand.typing import REJECTED, Array, ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.voting import Answers, Mechanism, Reason, Shares
+
+GATED = ("aggregator", "S_pre")
+
+
+class InterventionClassifier(TeacherEnsembleClassifier):
+    """Train a differentially private classifier with fairness put in at one named point.
+
+    All seven points of FairPATE's Figure 1 are variants of one ``fit`` with one cost in privacy, so
+    that they can be compared. For use, ``FairPATEClassifier`` (which binds answers and student) is
+    the better choice; see ``docs/intervention-points.md`` for numbers.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    fairness : DemographicParity
+        The margin. What keeps it depends on the point. Needed.
+    at : {"T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post"}
+        The point: before, in, after the teachers; at the aggregator; before, in, after the student.
+    n_teachers : int, default 250
+    teachers : Teachers, optional
+        How teachers are trained. Default ``LogisticTeachers()``, at ``"T_in"`` ``ParityTeachers``.
+    answers : {"labels", "shares"}, default "labels"
+        As for ``PATEClassifier``; a gate (``"aggregator"``, ``"S_pre"``) needs labels.
+    mechanism : GNMax, ConfidentGNMax, LNMax or NoisyHistogram, optional
+    student : scikit-learn classifier, optional
+        Default: logistic regression; at ``"S_in"`` one under the margin on the public rows.
+        ``ReductionStudent()`` is fairlearn's, as in the paper.
+    schema, classes, public_fraction, unit, noise, random_state
+        As for ``PATEClassifier``.
+
+    Attributes
+    ----------
+    guarantee_, answers_, ledger_, classes_, student_, encoder_, mechanism_, groups_
+        As for ``FairPATEClassifier``. The guarantee also says what the point promises.
+    point_ : InterventionPoint
+        What was done and is promised.
+    thresholds_ : GroupThresholds or None
+        At ``"S_post"``: the model then needs the group of each row to predict.
+    bound_, within_margin_, public_gap_
+        Of the student at ``"S_in"``, as for ``FairPATEClassifier``.
+
+    Privacy
+    -------
+    Neighbors : as for ``PATEClassifier``. At ``"T_pre"`` and ``"T_in"`` teachers read the groups of
+        their own records, which are part of the record that is replaced; teacher i reads
+        partition i alone, so one vote moves and the cost is that of PATE. (The published
+        preprocessor reads all private records, and has no such cost: FairPATE's challenge C2.)
+    Cost : at most the budget, at every point.
+
+    References
+    ----------
+    Yaghini et al. 2024, Section 3 and Figure 1.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> groups = rng.integers(2, size=900)
+    >>> X = rng.normal(size=(900, 3)) + groups[:, None] * [[1.0, 0.0, 0.0]]
+    >>> y = X.sum(axis=1) + rng.normal(size=900) > 0.5
+    >>> clf = InterventionClassifier(
+    ...     Budget(epsilon=4.0, delta=1e-5), DemographicParity(margin=0.05), at="T_pre",
+    ...     n_teachers=30, random_state=0,
+    ... )
+    >>> clf = clf.fit(X[:600], y[:600], sensitive_features=groups[:600], X_public=X[600:],
+    ...               sensitive_features_public=groups[600:])
+    >>> print(clf.point_)
+    1 T_pre: each teacher drops records of its own that a gate refuses; promised are the labels
+    each teacher learns from; of answers and student nothing is promised
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        fairness: DemographicParity | None = None,
+        at: str = "aggregator",
+        *,
+        n_teachers: int = 250,
+        teachers: Teachers | None = None,
+        answers: str = "labels",
+        mechanism: Mechanism | NoisyHistogram | None = None,
+        student: Any = None,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        public_fraction: float | None = None,
+        unit: str = "person",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.fairness = fairness
+        self.at = at
+        self.n_teachers = n_teachers
+        self.teachers = teachers
+        self.answers = answers
+        self.mechanism = mechanism
+        self.student = student
+        self.schema = schema
+        self.classes = classes
+        self.public_fraction = public_fraction
+        self.unit = unit
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+        unit_ids: ArrayLike | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train teachers, ask them, fit the student, and intervene at one of the seven steps.
+
+        Parameters
+        ----------
+        X, y, X_public, sensitive_features_public, unit_ids, ledger, progress
+            As for ``FairPATEClassifier.fit``.
+        sensitive_features : array-like or DataFrame, n_private rows, optional
+            Groups of the private rows: needed at ``"T_pre"`` and ``"T_in"``, not read elsewhere.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used, or settings that do not go with the point.
+        BudgetExceeded
+            If the budget does not cover one answer. Nothing is spent then.
+        """
+        self._check_point()
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            unit_ids=unit_ids,
+            needs_groups=True,
+        )
+        groups = data.required_groups
+        partition = self._deal(data)
+        run, mechanism = self._open_ledger(ledger, data, partition)
+        # 1 T_pre and 2 T_in are kinds of teachers (see _teachers), 3 T_post is in their _vote.
+        votes, X_asked = self._teach(data, partition, progress)
+        gate = self._gate("aggregator", data)  # 4
+        answers = self._ask(votes, mechanism, run, progress, gate=gate, groups=groups.codes)
+        answers = self._sift(answers, groups, self._gate("S_pre", data))  # 5
+        self._conclude(
+            data,
+            X_asked,
+            answers,
+            run,
+            mechanism,
+            partition,
+            self._within(groups),  # 6 S_in
+        )
+        self.thresholds_ = self._thresholds(data)  # 7 S_post
+        return self
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
+    ) -> Array:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+        sensitive_features : array-like or DataFrame, n rows, optional
+            The group of every row: needed at ``"S_post"``, not read elsewhere.
+        random_state : int, Generator or None
+            At ``"S_post"``: decides scores that equal a threshold.
+        """
+        thresholds: GroupThresholds | None = getattr(self, "thresholds_", None)
+        if thresholds is None:
+            return super().predict(X)
+        if sensitive_features is None:
+            raise ValueError(
+                "At S_post this model needs the group of each row at prediction: pass "
+                "sensitive_features=. For a model that needs none choose another point."
+            )
+        groups = encode_groups(sensitive_features, names=self.groups_)
+        scores = self.predict_proba(X)[:, 1]
+        decided = thresholds.decide(scores, groups.codes, as_generator(random_state))
+        labels: Array = self.classes_[decided]
+        return labels
+
+    def _check_point(self) -> None:
+        self.point_: InterventionPoint = POINTS[_checks.one_of("at", self.at, POINTS)]
+        if not isinstance(self.fairness, DemographicParity):
+            raise ValueError(
+                f"fairness must be a DemographicParity, got {self.fairness!r}. Say how far apart "
+                f"the groups may be, for example fairness=DemographicParity(margin=0.05)."
+            )
+        if self.at in GATED and self.answers == "shares":
+            raise ValueError(
+                f"at={self.at!r} gates labels, and noisy shares are not labels. Use "
+                f"answers='labels', or another point."
+            )
+
+    def _teachers(self) -> Teachers:
+        """Return teachers that choose their records (step 1) or train under the margin (2)."""
+        assert self.fairness is not None
+        if self.at == "T_pre":
+            return ResampledTeachers(KeepWithin(fairness=self.fairness), self.teachers)
+        if self.at != "T_in":
+            return super()._teachers()
+        if self.teachers is None:
+            return ParityTeachers(self.fairness)
+        if not getattr(self.teachers, "reads_groups", False):
+            raise ValueError(
+                f"at='T_in' needs teachers that are trained towards the margin, and "
+                f"{type(self.teachers).__name__} reads no groups. Leave teachers=None, or use "
+                f"ParityTeachers."
+            )
+        return self.teachers
+
+    def _vote(self, ensemble: Ensemble, X_public: FloatArray, data: FitInputs) -> IntArray:
+        """Let each teacher vote at one threshold per group (step 3)."""
+        if self.at != "T_post":
+            return super()._vote(ensemble, X_public, data)
+        assert self.fairness is not None
+        if not hasattr(ensemble, "scores"):
+            raise ValueError(
+                f"at='T_post' sets thresholds on the teachers' scores, and "
+                f"{type(ensemble).__name__} has none. Use LogisticTeachers, or SklearnTeachers of "
+                f"a classifier with predict_proba."
+            )
+        groups = data.required_groups
+        return level_votes(
+            ensemble.scores(X_public),
+            groups.codes,
+            n_groups=groups.n_groups,
+            fairness=self.fairness,
+        )
+
+    def _gate(self, at: str, data: FitInputs) -> DemographicParityGate | None:
+        """Return a new gate if this is the point (step 4 or 5)."""
+        if self.at != at:
+            return None
+        assert self.fairness is not None
+        return DemographicParityGate(
+            self.fairness.margin,
+            data.required_groups.n_groups,
+            data.n_classes,
+            cold_start=patience(self.fairness.margin),
+            reference=self.fairness.reference,
+        )
+
+    def _sift(
+        self, answers: Answers | Shares, groups: GroupCodes, gate: DemographicParityGate | None
+    ) -> Answers | Shares:
+        """Drop answers that were paid for, in the order in which they were given (step 5)."""
+        if gate is None or isinstance(answers, Shares):
+            return answers
+        offered = answers.order
+        given = offered[admitted(gate, groups.codes[offered], answers.labels[offered])]
+        dropped = np.setdiff1d(offered, given)
+        labels, reasons = answers.labels.copy(), answers.reasons.copy()
+        labels[dropped], reasons[dropped] = REJECTED, Reason.OUTSIDE_MARGIN
+        # One event: the student is handed all of them together.
+        return replace(
+            answers,
+            labels=labels,
+            reasons=reasons,
+            order=given,
+            events=np.zeros(len(given), dtype=np.int64),
+            groups=groups.codes,
+        )
+
+    def _within(self, groups: GroupCodes) -> Within | None:
+        """Return the margin of the student (step 6)."""
+        if self.at != "S_in":
+            return None
+        assert self.fairness is not None
+        return Within(notion=self.fairness, groups=groups.codes, n_groups=groups.n_groups)
+
+    def _thresholds(self, data: FitInputs) -> GroupThresholds | None:
+        """Cut the student's scores at one threshold per group (step 7)."""
+        if self.at != "S_post":
+            return None
+        assert self.fairness is not None
+        cut = GroupThresholdClassifier.on_public_rows(
+            self, data.X_public, data.required_groups, self.fairness
+        )
+        self.guarantee_ = cut.guarantee_
+        thresholds: GroupThresholds = cut.thresholds_
+        return thresholds
+
+    def _guarantee(self, data: FitInputs, ledger: Ledger, partition: Partition) -> Guarantee:
+        assert self.fairness is not None
+        said = f"a margin of {self.fairness.margin:g} at {self.point_.name}: {self.point_.promise}"
+        return super()._guarantee(data, ledger, partition).with_warning(said)

@@ -1,0 +1,146 @@
+"""A student trained under the margin by fairlearn's reduction; it decides by a public lottery."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import Any, Final
+
+import numpy as np
+from fairlearn.reductions import DemographicParity as ParityMoment
+from fairlearn.reductions import EqualizedOdds as OddsMoment
+from fairlearn.reductions import ExponentiatedGradient
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand import _checks
+from evenhand.students.constrained import DEFAULT_C, Within
+from evenhand.typing import FloatArray, IntArray
+
+CONSTRAINTS: Final = ("demographic_parity", "equalized_odds")
+"""What the reduction bounds."""
+
+
+class ReductionStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+    """A mixture of classifiers found by exponentiated gradient (Agarwal et al. 2018).
+
+    Pass it as ``student=``; the estimator hands it the margin and the groups of the answered rows.
+    For two classes.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, optional
+        Learns weighted labels. Default ``LogisticRegression(C=0.3)``.
+    constraints : {"demographic_parity", "equalized_odds"}
+        ``"equalized_odds"`` takes the released labels for the truth: with noisy labels it bounds
+        the decisions given the *answers*.
+    max_iter : int
+        Rounds of the reduction.
+
+    Attributes
+    ----------
+    predictors_ : list of classifiers
+    weights_ : ndarray, shape (n_predictors,)
+        The chance of each. They sum to 1.
+    classes_ : ndarray, shape (2,)
+
+    Notes
+    -----
+    The margin holds for the *mixture*, so a decision is a draw. Here it is a hash of the row: the
+    same row always gets the same decision, whichever rows are asked about with it. The bound is the
+    reduction's own, met up to its tolerance on the answered rows, and given in its terms: it
+    compares a group with everybody, so the margin is translated (halved for ``"pairwise"``).
+
+    References
+    ----------
+    Agarwal et al. 2018, "A Reductions Approach to Fair Classification". FairPATE's PATE-S_in.
+    """
+
+    reads_margin = True
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraints: str = "demographic_parity",
+        max_iter: int = 50,
+    ) -> None:
+        self.estimator = estimator
+        self.constraints = constraints
+        self.max_iter = max_iter
+
+    def fit(self, X: FloatArray, y: IntArray, *, within: Within) -> ReductionStudent:
+        """Learn class codes under the margin.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, n_features)
+            Answered rows.
+        y : ndarray of int64, shape (n,)
+            Their labels, 0 or 1.
+        within : Within
+            The margin, and the groups of these rows.
+        """
+        moment = {"demographic_parity": ParityMoment, "equalized_odds": OddsMoment}[
+            _checks.one_of("constraints", self.constraints, CONSTRAINTS)
+        ]
+        if not set(np.unique(y)) <= {0, 1}:
+            raise ValueError(
+                f"The reduction is for two classes, coded 0 and 1, got codes up to {int(y.max())}. "
+                f"Leave student=None for the student with a margin for any number of classes."
+            )
+        base = LogisticRegression(C=DEFAULT_C, max_iter=1000)
+        if self.estimator is not None:
+            base = clone(self.estimator)
+        reduction = ExponentiatedGradient(
+            base,
+            moment(difference_bound=bound_to_everybody(within)),
+            max_iter=_checks.at_least("max_iter", self.max_iter, 1),
+        )
+        with warnings.catch_warnings():
+            # fairlearn writes to pandas objects in a way that pandas is about to drop.
+            warnings.filterwarnings("ignore", module=r"fairlearn\.")
+            reduction.fit(X, y, sensitive_features=within.groups)
+        chosen = reduction.weights_[reduction.weights_ > 0]
+        self.predictors_ = [reduction.predictors_[i] for i in chosen.index]
+        self.weights_ = chosen.to_numpy() / chosen.sum()
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Return the chance of each class for each row, shape (n, 2)."""
+        check_is_fitted(self, "predictors_")
+        said = np.stack([np.asarray(one.predict(X), dtype=float) for one in self.predictors_])
+        chance = np.clip(self.weights_ @ said, 0.0, 1.0)
+        return np.stack([1.0 - chance, chance], axis=1)
+
+    def predict(self, X: FloatArray) -> IntArray:
+        """Return class 0 or 1 for each row, drawn by a hash of the row."""
+        decided: IntArray = (_lottery(X) < self.predict_proba(X)[:, 1]).astype(np.int64)
+        return decided
+
+
+def bound_to_everybody(within: Within) -> float:
+    """Return the largest difference to the overall rate that implies the margin."""
+    margin = within.notion.margin
+    if within.notion.reference == "overall":
+        return margin
+    if within.notion.reference == "pairwise":
+        return margin / 2
+    # P(k|z) - P(k|not z) = (P(k|z) - P(k)) n / n_(not z): the largest group binds.
+    sizes = np.bincount(within.groups, minlength=within.n_groups)
+    return margin * float(sizes.sum() - sizes.max()) / float(sizes.sum())
+
+
+def _lottery(X: FloatArray) -> FloatArray:
+    """Return one number in [0, 1) for each row, a function of the row alone."""
+    rows = np.ascontiguousarray(np.asarray(X, dtype=np.float64)) + 0.0  # -0.0 is 0.0
+    digests = b"".join(
+        hashlib.blake2b(row.tobytes(), digest_size=8, person=b"evenhand.lotto").digest()
+        for row in rows
+    )
+    # 53 bits: every number is exact, and below 1.
+    out: FloatArray = (np.frombuffer(digests, dtype="<u8") >> np.uint64(11)) * 2.0**-53
+    return out
