@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import persistence
+from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.privacy import Guarantee, Noise, SeededNoise
-from evenhand.typing import Array, FloatArray
+from evenhand.typing import Array, ArrayLike, FloatArray
 
 
 def _student_has(name: str) -> Callable[[Any], bool]:
@@ -147,6 +148,43 @@ class ClassifierWithClaim(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return GroupThresholdClassifier.on_public_rows(
             self, X_public, sensitive_features_public, fairness
         )
+
+    def fair_tuned(
+        self,
+        X_public: Any,
+        y_public: ArrayLike,
+        sensitive_features_public: Any,
+        *,
+        fairness: DemographicParity,
+        weight: float | None = None,
+    ) -> Self:
+        """Return this model with its student tuned on *labelled* public rows (FairPATE, App. D).
+
+        Parameters
+        ----------
+        X_public : DataFrame or array-like, shape (n_public, n_columns)
+        y_public : array-like, shape (n_public,)
+            Their true classes, none missing. They become public: the claim lists them.
+        sensitive_features_public : array-like or DataFrame, n_public rows
+        fairness : DemographicParity
+            The margin for the decisions on these rows.
+        weight : float, optional
+            Of the penalty ``max(0, gap - margin)``. Default: the smallest found that is enough.
+
+        Returns
+        -------
+        a copy of this model
+            With ``tuning_weight_``, and ``public_gap_`` and ``within_margin_`` of these rows. It
+            needs no group to predict.
+
+        Privacy
+        -------
+        Free: reads the released student, and rows whose labels are public too (post-processing).
+        Rows of the private table are not such rows.
+        """
+        check_is_fitted(self, "student_")
+        model: Self = tuned(self, X_public, y_public, sensitive_features_public, fairness, weight)
+        return model
 
     def save(self, path: str | Path) -> Path:
         """Write the model to a new folder without pickle; see :func:`evenhand.load`."""

@@ -1,6 +1,7 @@
 """From answers to a model that may leave the house."""
 
 from evenhand.students.constrained import LinearFit, MarginNotMet, Within, fit_linear
+from evenhand.students.fair_tuning import FairTuning, fair_tune
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
 from evenhand.students.student import ConstantStudentWarning, Student, fit_student
@@ -8,6 +9,7 @@ from evenhand.students.thresholds import GroupThresholds
 
 __all__ = [
     "ConstantStudentWarning",
+    "FairTuning",
     "GroupThresholds",
     "LabelLoss",
     "LinearFit",
@@ -17,6 +19,7 @@ __all__ = [
     "ShareLoss",
     "Student",
     "Within",
+    "fair_tune",
     "fit_linear",
     "fit_student",
 ]

@@ -142,5 +142,6 @@ def _lottery(X: FloatArray) -> FloatArray:
         for row in rows
     )
     # 53 bits: every number is exact, and below 1.
-    out: FloatArray = (np.frombuffer(digests, dtype="<u8") >> np.uint64(11)) * 2.0**-53
+    whole = np.frombuffer(digests, dtype="<u8") >> np.uint64(11)
+    out: FloatArray = whole.astype(np.float64) * 2.0**-53
     return out

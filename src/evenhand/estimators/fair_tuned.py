@@ -1,0 +1,92 @@
+"""A released model whose linear student is tuned on labelled public rows."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import column_or_1d
+
+from evenhand import _checks
+from evenhand.fairness import DemographicParity, encode_groups
+from evenhand.students import Within, fair_tune
+from evenhand.typing import Array, ArrayLike, IntArray
+
+
+def tuned(
+    model: Any,
+    X_public: Any,
+    y_public: ArrayLike,
+    sensitive_features_public: Any,
+    fairness: DemographicParity,
+    weight: float | None,
+) -> Any:
+    """Return a tuned copy of a fitted model; see ``PrivateClassifier.fair_tuned``."""
+    if not isinstance(fairness, DemographicParity):
+        raise ValueError(
+            f"fairness must be a DemographicParity, got {fairness!r}. Say how far apart the "
+            f"groups may be, for example fairness=DemographicParity(margin=0.05)."
+        )
+    _require_tunable(model)
+    if sensitive_features_public is None:
+        raise ValueError(
+            "Fair-tuning needs the group of every labelled public row, and "
+            "sensitive_features_public is missing."
+        )
+    X = model._encode(X_public)
+    groups = encode_groups(sensitive_features_public)
+    labels = _class_codes(y_public, model.classes_)
+    _checks.same_length(X_public=X, y_public=labels, sensitive_features_public=groups)
+    found = fair_tune(
+        model.student_.coef_,
+        model.student_.intercept_,
+        X,
+        labels,
+        Within(notion=fairness, groups=groups.codes, n_groups=groups.n_groups),
+        len(model.classes_),
+        weight=weight,
+    )
+    out = copy.copy(model)
+    out.student_ = found.fit.classifier(len(model.classes_))
+    out.bound_, out.within_margin_, out.public_gap_ = True, found.fit.met, found.fit.gap
+    out.tuning_weight_ = found.weight
+    said = f"the features, groups and labels of the {len(X)} public rows that tuned the student"
+    out.guarantee_ = replace(model.guarantee_, public=(*model.guarantee_.public, said))
+    return out
+
+
+def _require_tunable(model: Any) -> None:
+    student = model.student_
+    if not hasattr(student, "coef_") or len(student.classes_) != len(model.classes_):
+        raise ValueError(
+            f"Fair-tuning moves the weights of a linear student of all {len(model.classes_)} "
+            f"classes, and {type(student).__name__} is none. Train with student=None, or set "
+            f"group thresholds instead."
+        )
+    if getattr(model, "thresholds_", None) is not None:
+        raise ValueError(
+            "This model's group thresholds were set on the scores of the untuned student. Tune a "
+            "model without them, then call with_group_thresholds."
+        )
+
+
+def _class_codes(y: ArrayLike, classes: Array) -> IntArray:
+    values = column_or_1d(y)
+    missing = np.flatnonzero(pd.isna(values))
+    if missing.size:
+        raise ValueError(
+            f"y_public has {missing.size} rows without a label (first in row {missing[0]}). "
+            f"Fair-tuning learns from labelled rows only: leave these out."
+        )
+    known = classes.tolist()
+    strange = [value for value in np.unique(values).tolist() if value not in known]
+    if strange:
+        raise ValueError(
+            f"y_public holds {strange[0]!r}, which is not among the classes of the model, {known}."
+            f"{_checks.did_you_mean(strange[0], known)}"
+        )
+    codes: IntArray = np.searchsorted(classes, values).astype(np.int64)
+    return codes
