@@ -162,10 +162,9 @@ def main() -> None:
                 found = np.array([run.measure(make, needs_group) for run in runs], dtype=float)
                 rows.append(row_of(name, epsilon, label, needs_group, found))
                 print(as_line(rows[-1]), flush=True)
-    checked = claims([row for row in rows if row["data"] == "Adult"])
-    print("\n".join(checked))
-    if arguments.save:
-        save(rows, checked, arguments)
+        if arguments.save:  # after each data set: a run that is stopped keeps what it has
+            save(rows, arguments.seeds)
+    print("\n".join(claims(rows)))
 
 
 def row_of(name: str, epsilon: float, label: str, needs_group: bool, found: Any) -> dict[str, Any]:
@@ -182,6 +181,7 @@ def row_of(name: str, epsilon: float, label: str, needs_group: bool, found: Any)
 def claims(rows: list[dict[str, Any]]) -> list[str]:
     """Return what FairPATE says about its points, beside our means."""
     out = []
+    rows = [row for row in rows if row["data"] == "Adult"]
     for epsilon in sorted({row["epsilon"] for row in rows}, reverse=True):
         at = {row["point"]: row for row in rows if row["epsilon"] == epsilon}
         fair, pre, inside = at["4 aggregator"], at["5 S_pre"], at["6 S_in, fairlearn's reduction"]
@@ -242,7 +242,7 @@ def as_line(row: dict[str, Any]) -> str:
     )
 
 
-def save(rows: list[dict[str, Any]], checked: list[str], arguments: argparse.Namespace) -> None:
+def save(rows: list[dict[str, Any]], seeds: int) -> None:
     """Write the rows as JSON and as tables."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
@@ -253,11 +253,11 @@ def save(rows: list[dict[str, Any]], checked: list[str], arguments: argparse.Nam
     ).stdout.strip()
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "intervention_points.json").write_text(
-        json.dumps({"commit": commit, "seeds": arguments.seeds, "rows": rows}, indent=1) + "\n"
+        json.dumps({"commit": commit, "seeds": seeds, "rows": rows}, indent=1) + "\n"
     )
     head = (
-        f"# Intervention points, {arguments.seeds} seeds, commit {commit}\n\n"
-        f"`python reproductions/intervention_points.py --data {' '.join(arguments.data)} --save`; "
+        f"# Intervention points, {seeds} seeds, commit {commit}\n\n"
+        "`python reproductions/intervention_points.py --data Adult Credit --save`; "
         "margin .05, delta 1e-5; what the columns are, and when a claim agrees, stands in the "
         "script.\n\n"
         "| data | epsilon | point | error | balanced error | pairwise gap | margin kept | answered "
@@ -265,7 +265,7 @@ def save(rows: list[dict[str, Any]], checked: list[str], arguments: argparse.Nam
     )
     text = head + "\n".join(map(as_line, rows)) + "\n"
     text += "\n## What FairPATE says (Adult)\n\n| epsilon | claim | ours | agrees? |\n"
-    text += "| --- " * 4 + "|\n" + "\n".join(checked) + "\n"
+    text += "| --- " * 4 + "|\n" + "\n".join(claims(rows)) + "\n"
     (RESULTS / "intervention_points.md").write_text(text)
 
 

@@ -62,8 +62,9 @@ class LogisticStack:
         step = max(1, CHUNK_BYTES // (8 * max(1, len(X)) * n_scores))
         for start in range(0, n_models, step):
             some = slice(start, start + step)
-            scores = self.coef[some].reshape(-1, d) @ X.T
-            scores = scores.reshape(-1, n_scores, len(X)) + self.intercept[some, :, None]
+            flat = self.coef[some].reshape(-1, d) @ X.T
+            scores = flat.reshape(len(self.coef[some]), n_scores, len(X))
+            scores += self.intercept[some, :, None]
             out[some] = scores[:, 0] > 0 if n_scores == 1 else scores.argmax(axis=1)
         return out
 
