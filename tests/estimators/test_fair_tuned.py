@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import DemographicParity, PATEClassifier, load
 from evenhand.estimators import InterventionClassifier
-from evenhand.fairness import Tally, encode_groups
+from evenhand.fairness import FairnessKind, Tally, encode_groups
 from evenhand.privacy import SeededNoise
 from evenhand.students import MarginNotMet
 
@@ -48,6 +48,7 @@ def test_the_tuned_model_is_within_the_margin_on_the_labelled_rows(
     assert tuned.within_margin_
     assert tuned.bound_
     assert tuned.tuning_weight_ > 0
+    assert tuned.fairness_kind_ is FairnessKind.WEIGHTS
 
 
 def test_the_claim_lists_the_rows_and_their_labels_as_public_and_costs_nothing(

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier, load
 from evenhand.estimators import POINTS, InterventionClassifier
-from evenhand.fairness import Tally, encode_groups
+from evenhand.fairness import FairnessKind, Tally, encode_groups
 from evenhand.privacy import GNMax, SeededNoise
 from evenhand.students import MarginNotMet, ReductionStudent
 from evenhand.students.thresholds import NEEDS_GROUP
@@ -300,6 +300,27 @@ def test_a_saved_model_decides_as_before(
     assert np.array_equal(again.predict(parts.X, **given), model.predict(parts.X, **given))
     assert again.guarantee_ == model.guarantee_
     assert again.get_params()["at"] == at
+    assert again.fairness_kind_ is model.fairness_kind_
+
+
+@pytest.mark.parametrize(
+    ("at", "kind"),
+    [
+        ("T_pre", FairnessKind.NONE),
+        ("T_in", FairnessKind.NONE),
+        ("T_post", FairnessKind.NONE),
+        ("aggregator", FairnessKind.ANSWERS),
+        ("S_pre", FairnessKind.ANSWERS),
+        ("S_in", FairnessKind.WEIGHTS),
+        ("S_post", FairnessKind.THRESHOLDS),
+    ],
+)
+def test_a_model_says_where_its_margin_sits(
+    parts: Parts, settings: dict[str, Any], at: str, kind: FairnessKind
+) -> None:
+    model = fitted(parts, settings, at)
+    assert model.fairness_kind_ is kind
+    assert model.needs_group_at_prediction_ == POINTS[at].needs_group
 
 
 def test_a_saved_reduction_decides_as_before(

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
-from evenhand.fairness import DemographicParity, encode_groups
+from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
 from evenhand.students import Within, fair_tune
 from evenhand.typing import Array, ArrayLike, IntArray
 
@@ -52,7 +52,7 @@ def tuned(
     out = copy.copy(model)
     out.student_ = found.fit.classifier(len(model.classes_))
     out.bound_, out.within_margin_, out.public_gap_ = True, found.fit.met, found.fit.gap
-    out.tuning_weight_ = found.weight
+    out.tuning_weight_, out.fairness_kind_ = found.weight, FairnessKind.WEIGHTS
     said = f"the features, groups and labels of the {len(X)} public rows that tuned the student"
     out.guarantee_ = replace(model.guarantee_, public=(*model.guarantee_.public, said))
     return out
@@ -66,7 +66,7 @@ def _require_tunable(model: Any) -> None:
             f"classes, and {type(student).__name__} is none. Train with student=None, or set "
             f"group thresholds instead."
         )
-    if getattr(model, "thresholds_", None) is not None:
+    if getattr(model, "group_thresholds_", None) is not None:
         raise ValueError(
             "This model's group thresholds were set on the scores of the untuned student. Tune a "
             "model without them, then call with_group_thresholds."

@@ -71,7 +71,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         As for ``FairPATEClassifier``. The guarantee also says what the point promises.
     point_ : InterventionPoint
         What was done and is promised.
-    thresholds_ : GroupThresholds or None
+    group_thresholds_ : GroupThresholds or None
         At ``"S_post"``: the model then needs the group of each row to predict.
     bound_, within_margin_, public_gap_
         Of the student at ``"S_in"``, as for ``FairPATEClassifier``.
@@ -193,7 +193,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
             partition,
             self._within(groups),  # 6 S_in
         )
-        self.thresholds_ = self._thresholds(data)  # 7 S_post
+        self.group_thresholds_ = self._thresholds(data)  # 7 S_post
         return self
 
     def predict(
@@ -209,7 +209,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         random_state : int, Generator or None
             At ``"S_post"``: decides scores that equal a threshold.
         """
-        thresholds: GroupThresholds | None = getattr(self, "thresholds_", None)
+        thresholds: GroupThresholds | None = getattr(self, "group_thresholds_", None)
         if thresholds is None:
             return super().predict(X)
         if sensitive_features is None:
@@ -321,7 +321,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         cut = GroupThresholdClassifier.on_public_rows(
             self, data.X_public, data.required_groups, self.fairness
         )
-        self.guarantee_ = cut.guarantee_
+        self.guarantee_, self.fairness_kind_ = cut.guarantee_, cut.fairness_kind_
         thresholds: GroupThresholds = cut.thresholds_
         return thresholds
 

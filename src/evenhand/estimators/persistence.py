@@ -120,8 +120,8 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
     model.encoder_ = PublicEncoder.from_dict(head["encoder"])
     if head["answers"] is not None:
         model.answers_ = _load_answers(path / ANSWERS, head["answers"])
-    if head.get("thresholds") is not None:
-        model.thresholds_ = GroupThresholds.from_dict(head["thresholds"])
+    if head.get("group_thresholds") is not None:
+        model.group_thresholds_ = GroupThresholds.from_dict(head["group_thresholds"])
     for name, value in head["student"].items():
         setattr(model, name, float("nan") if value is None else value)
     model.student_ = load_student(path, trusted)
@@ -182,7 +182,7 @@ def _write_thresholds(model: Any, folder: Path) -> None:
 def _write_model(model: Any, folder: Path) -> None:
     names = getattr(model, "feature_names_in_", None)
     answers: Answers | Shares | None = getattr(model, "answers_", None)
-    thresholds: GroupThresholds | None = getattr(model, "thresholds_", None)
+    thresholds: GroupThresholds | None = getattr(model, "group_thresholds_", None)
     head = {
         "format": FORMAT,
         "evenhand": __version__,
@@ -199,7 +199,7 @@ def _write_model(model: Any, folder: Path) -> None:
             for name in ("bound_", "public_gap_", "within_margin_", "training_gap_")
             if (value := getattr(model, name, None)) is not None
         },
-        "thresholds": None if thresholds is None else thresholds.to_dict(),
+        "group_thresholds": None if thresholds is None else thresholds.to_dict(),
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
     _write_json(folder / MODEL, head)
