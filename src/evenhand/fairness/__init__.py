@@ -1,5 +1,11 @@
 """Whether an answer may be given, and how far apart groups are treated."""
 
+from evenhand.fairness.bounds import (
+    alpha_from_eta,
+    attribute_certificate,
+    noisy_certificate,
+    vote_rates,
+)
 from evenhand.fairness.gate import DemographicParityGate, Outcome
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson
@@ -14,6 +20,7 @@ from evenhand.fairness.metrics import (
     selection_rates,
 )
 from evenhand.fairness.notions import DemographicParity, exact_gap, parity_gaps
+from evenhand.fairness.preprocessor import cap_majority, filter_in_turn, k_gamma
 from evenhand.fairness.reject_option import (
     Decisions,
     Delivery,
@@ -45,6 +52,9 @@ __all__ = [
     "Tally",
     "Verdict",
     "admitted",
+    "alpha_from_eta",
+    "attribute_certificate",
+    "cap_majority",
     "clopper_pearson",
     "coverage_table",
     "demographic_parity",
@@ -55,8 +65,12 @@ __all__ = [
     "exact_gap",
     "fairness_report",
     "false_positive_parity",
+    "filter_in_turn",
     "gap_trace",
     "group_error_rates",
+    "k_gamma",
+    "noisy_certificate",
     "parity_gaps",
     "selection_rates",
+    "vote_rates",
 ]

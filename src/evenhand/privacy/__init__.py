@@ -26,6 +26,7 @@ from evenhand.privacy.subsampled import (
     SubsampledGaussian,
     poisson_batches,
 )
+from evenhand.privacy.two_stage import two_stage_rdp
 
 __all__ = [
     "NEIGHBORS",
@@ -71,4 +72,5 @@ __all__ = [
     "poisson_batches",
     "sigma_for",
     "theorem6",
+    "two_stage_rdp",
 ]
