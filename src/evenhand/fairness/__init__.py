@@ -6,6 +6,7 @@ from evenhand.fairness.bounds import (
     noisy_certificate,
     vote_rates,
 )
+from evenhand.fairness.calibration import CalibratedJoint, calibrated_rates
 from evenhand.fairness.gate import DemographicParityGate, Outcome
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson
@@ -35,6 +36,7 @@ from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
 __all__ = [
+    "CalibratedJoint",
     "Coverage",
     "Decisions",
     "Delivery",
@@ -54,6 +56,7 @@ __all__ = [
     "admitted",
     "alpha_from_eta",
     "attribute_certificate",
+    "calibrated_rates",
     "cap_majority",
     "clopper_pearson",
     "coverage_table",

@@ -2,18 +2,26 @@
 
 from evenhand.voting.aggregator import Mechanism, aggregate, stages
 from evenhand.voting.answers import Answers, Reason
+from evenhand.voting.calibration import ask_calibration
+from evenhand.voting.certificate import AttributeCertificate, release_certificate
+from evenhand.voting.disparity import ExpectedRates, expected_rates
 from evenhand.voting.queue import QueryQueue
 from evenhand.voting.shares import Shares, release_shares
 from evenhand.voting.votes import Votes
 
 __all__ = [
     "Answers",
+    "AttributeCertificate",
+    "ExpectedRates",
     "Mechanism",
     "QueryQueue",
     "Reason",
     "Shares",
     "Votes",
     "aggregate",
+    "ask_calibration",
+    "expected_rates",
+    "release_certificate",
     "release_shares",
     "stages",
 ]

@@ -123,19 +123,12 @@ def _answer_all(
     at, n_draws = 0, 0
     while size := min(BLOCK, n - at, ledger.affordable(*uses)):
         rows = np.arange(at, at + size)
-        with ledger.reserve(
-            dict.fromkeys(uses, size), purpose="answers to public queries"
-        ) as grant:
-            passed: BoolArray = np.ones(size, dtype=bool)
-            if check is not None:
-                passed = check.decide(votes.counts[rows], grant.draw(check, n_classes))
-            drawn = int(passed.sum())
-            noise = grant.draw(answer, n_classes)[:drawn]
-            winners = answer.decide(votes.counts[rows[passed]], noise)
-            grant.settle({answer: drawn} if check is None else {check: size, answer: drawn})
+        winners, passed = answer_block(
+            votes.counts[rows], check, answer, ledger, purpose="answers to public queries"
+        )
         reasons[rows] = np.where(passed, Reason.ANSWERED, Reason.NO_CONSENSUS)
-        labels[rows[passed]] = winners
-        n_draws += drawn
+        labels[rows] = winners
+        n_draws += int(passed.sum())
         at += size
         if progress:
             progress(at, n)
@@ -150,6 +143,32 @@ def _answer_all(
         n_draws=n_draws,
         n_classes=n_classes,
     )
+
+
+def answer_block(
+    counts: IntArray,
+    check: NoisyThreshold | None,
+    answer: GNMax | LNMax,
+    ledger: Ledger,
+    *,
+    purpose: str,
+) -> tuple[IntArray, BoolArray]:
+    """Answer all rows under one charge: winners, REJECTED where the check failed, and who passed.
+
+    Refuses with ``BudgetExceeded`` before anything is charged or drawn.
+    """
+    n, n_classes = len(counts), int(counts.shape[1])
+    uses = (answer,) if check is None else (check, answer)
+    labels = np.full(n, REJECTED, dtype=np.int64)
+    passed: BoolArray = np.ones(n, dtype=bool)
+    with ledger.reserve(dict.fromkeys(uses, n), purpose=purpose) as grant:
+        if check is not None:
+            passed = check.decide(counts, grant.draw(check, n_classes))
+        drawn = int(passed.sum())
+        noise = grant.draw(answer, n_classes)[:drawn]
+        labels[passed] = answer.decide(counts[passed], noise)
+        grant.settle({answer: drawn} if check is None else {check: n, answer: drawn})
+    return labels, passed
 
 
 class _GatedRun:

@@ -1,0 +1,92 @@
+"""How differently a noisy vote treats groups, at the teachers' votes: exact, and private."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.fairness import vote_rates
+from evenhand.privacy import GNMax
+from evenhand.typing import ArrayLike, FloatArray
+from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.votes import Votes
+
+_WAY_OUT = (
+    "An expected disparity is computed from private votes and is itself private. Report the "
+    "disparity of released answers; inside the curator's own walls, call reveal_to_curator()."
+)
+
+
+class ExpectedRates:
+    """Expected rate of each class in each group's noisy votes; prints as ``<private>``."""
+
+    __slots__ = ("__rates",)
+
+    __rates: FloatArray
+
+    def __init__(self, rates: FloatArray) -> None:
+        object.__setattr__(self, "_ExpectedRates__rates", rates)
+
+    def reveal_to_curator(self) -> FloatArray:
+        """Return rates, shape (n_groups, n_classes); NaN for an empty group. Do not publish."""
+        return self.__rates.copy()
+
+    def reveal_disparity_to_curator(self) -> float:
+        """Return the largest difference between two groups, in [0, 1]. Do not publish."""
+        apart = np.nanmax(self.__rates, axis=0) - np.nanmin(self.__rates, axis=0)
+        return float(apart.max())
+
+    def __repr__(self) -> str:
+        return "<private>"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(_WAY_OUT)
+
+    __setattr__ = __delattr__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __bool__ = __float__ = __int__ = __iter__ = __array__ = _refuse
+    __reduce__ = __reduce_ex__ = __getstate__ = _refuse
+    __hash__ = None  # type: ignore[assignment]  # as for any type whose == is refused
+
+
+def expected_rates(
+    votes: Votes, groups: ArrayLike, mechanism: Mechanism, *, n_groups: int
+) -> ExpectedRates:
+    """Mean chance of each class to win the noisy vote, per group of queries.
+
+    For two classes the mean over the group of ``Phi((2 n1 - K) / (sigma sqrt 2))``: what SF-PATE's
+    Theorem 2 bounds by a distance between joint laws of votes. That each teacher is nearly fair
+    says nothing about it (``docs/theory.md``).
+
+    Parameters
+    ----------
+    votes : Votes
+        Private, and so is the result.
+    groups : array-like of int, shape (n_queries,)
+        Group codes.
+    mechanism : GNMax
+        Its noise is taken as continuous.
+    n_groups : int
+        Number of groups, those without a query included.
+
+    Examples
+    --------
+    >>> votes = Votes.of([[0, 1], [1, 1], [0, 1]], n_classes=2)
+    >>> expected_rates(votes, [0, 1], GNMax(sigma=2.0), n_groups=2)
+    <private>
+    """
+    if not isinstance(mechanism, GNMax):
+        raise TypeError(
+            f"mechanism must be a GNMax, got {mechanism!r}: the formula is for Gaussian noise, and "
+            f"a check that stops queries leaves rows out. Of a ConfidentGNMax pass its .answer."
+        )
+    z = _checks.codes("groups", groups, n_groups)
+    _checks.same_length(votes=votes, groups=z)
+    chances = vote_rates(votes.counts, sigma=mechanism.sigma)
+    sizes = np.bincount(z, minlength=n_groups).astype(np.float64)
+    rates = np.full((n_groups, votes.n_classes), np.nan)
+    for group in np.flatnonzero(sizes):
+        rates[group] = chances[z == group].mean(axis=0)
+    return ExpectedRates(rates)
