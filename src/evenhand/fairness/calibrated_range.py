@@ -21,7 +21,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand.fairness.intervals import clopper_pearson
 from evenhand.fairness.notions import REFERENCES
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,28 +62,25 @@ class Column:
     def limits(self, error: float) -> Limits:
         """Range of the rate and of its denominator, each a and u missing with chance ``error``."""
         low, high = self._shares(error)
-        least, most = clopper_pearson(self.hits, self.trials, error=error)
-        everything = np.ones(len(low), dtype=np.bool_)
-        bottom = -_most(low, high, -least, 1.0, everything)
+        least, most = map(_plain, clopper_pearson(self.hits, self.trials, error=error))
+        everything = range(len(low))
+        bottom = -_most(low, high, [-u for u in least], 1.0, everything)
         top = _most(low, high, most, 1.0, everything)
         if self.selected is None:
             return Limits(low=min(bottom, 1.0), high=min(top, 1.0), least=1.0, most=1.0)
-        s, others = self.selected, everything.copy()
-        others[s] = False
-        share = min(high[s], 1.0 - low[others].sum())
-        hit, miss = share * most[s], -_most(low, high, -least, 1.0 - share, others)
+        s = self.selected
+        others = [j for j in everything if j != s]
+        share = min(high[s], 1.0 - sum(low[j] for j in others))
+        hit = share * most[s]
+        miss = -_most(low, high, [-u for u in least], 1.0 - share, others)
         upper = hit / (hit + miss) if hit + miss > 0 else 1.0
-        share = max(low[s], 1.0 - high[others].sum())
+        share = max(low[s], 1.0 - sum(high[j] for j in others))
         hit, miss = share * least[s], _most(low, high, most, 1.0 - share, others)
         lower = hit / (hit + miss) if hit + miss > 0 else 0.0
         return Limits(low=lower, high=upper, least=bottom, most=top)
 
-    def _shares(self, error: float) -> tuple[FloatArray, FloatArray]:
-        total = int(self.answered.sum())
-        if self.sampled or not total:
-            return clopper_pearson(self.answered, np.full(len(self.answered), total), error=error)
-        exact = self.answered / total
-        return exact, exact
+    def _shares(self, error: float) -> tuple[list[float], list[float]]:
+        return _limits_of_shares(self.answered, error, sampled=self.sampled)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +137,7 @@ def largest_gap(
         n_limits += weighed * (1 if n_groups == 2 else n_groups)
     error /= n_limits
     sizes = np.array([column.answered.sum() for column in kinds[0]])
-    shares = _group_shares(sizes, error, sampled=sampled)
+    shares = _limits_of_shares(sizes, error, sampled=sampled)
     values, lows, highs = [math.nan], [0.0], [0.0]
     for columns in kinds:
         limits = [column.limits(error) for column in columns]
@@ -166,6 +163,8 @@ def largest_gap(
                 seen = [y for y in others if not math.isnan(known[y][0])]
                 of_rest = sum(sizes[y] * known[y][1] for y in seen)
                 own = _part(of_rest, sizes[z] * known[z][1], math.nan)
+                if own == 0.0:
+                    rest = known[z][0]  # nobody else: everybody is this group
             values.append(abs(known[z][0] - rest) * own)
             lows.append(low)
             highs.append(high)
@@ -173,20 +172,23 @@ def largest_gap(
 
 
 def _most(
-    low: FloatArray, high: FloatArray, gains: FloatArray, total: float, among: BoolArray
+    low: Sequence[float],
+    high: Sequence[float],
+    gains: Sequence[float],
+    total: float,
+    among: Sequence[int],
 ) -> float:
     """Largest ``sum a gains`` over ``low <= a <= high`` with ``sum a = total``, both ``among``.
 
     Each share starts at its low end; what is left goes to the largest gains first.
     """
-    a, b, g = low[among], high[among], gains[among]
-    left = total - a.sum()
-    found = float(a @ g)
-    for j in np.argsort(-g):
-        more = min(max(left, 0.0), b[j] - a[j])
-        found += more * g[j]
+    left = max(0.0, total - sum(low[j] for j in among))
+    found = sum(low[j] * gains[j] for j in among)
+    for j in sorted(among, key=lambda j: -gains[j]):
+        more = min(left, high[j] - low[j])
+        found += more * gains[j]
         left -= more
-    return float(found)
+    return found
 
 
 def _apart(own: Limits, low: float, high: float) -> tuple[float, float]:
@@ -226,8 +228,19 @@ def _part(one: float, other: float, unknown: float) -> float:
     return one / (one + other) if one + other > 0 else unknown
 
 
-def _group_shares(sizes: IntArray, error: float, *, sampled: bool) -> tuple[FloatArray, FloatArray]:
-    total = sizes.sum()
+def _limits_of_shares(
+    counts: IntArray, error: float, *, sampled: bool
+) -> tuple[list[float], list[float]]:
+    """Limits of each part of a whole; unknown where nothing was counted."""
+    total = counts.sum()
     if sampled or not total:
-        return clopper_pearson(sizes, np.full(len(sizes), total), error=error)
-    return sizes / total, sizes / total
+        low, high = clopper_pearson(counts, np.full(len(counts), total), error=error)
+        return _plain(low), _plain(high)
+    exact = _plain(counts / total)
+    return exact, exact
+
+
+def _plain(array: FloatArray) -> list[float]:
+    """As plain numbers: one by one they are faster."""
+    numbers: list[float] = array.tolist()
+    return numbers
