@@ -205,6 +205,37 @@ def test_limits_are_the_extremes_over_every_corner(
         assert (found.least, found.most) == pytest.approx((min(wholes), max(wholes)), abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("shape", "reference", "name", "n_limits"),
+    [
+        # Groups times (rates of every answer, shares), and shares of groups where they weigh.
+        ((2, 2), "pairwise", "error_parity", 2 * (2 + 1)),
+        ((2, 2), "rest", "equalized_odds", 2 * (2 + 1)),
+        ((3, 2), "rest", "false_positive_parity", 3 * (2 + 1) + 3),
+        ((2, 3), "overall", "equalized_odds", 2 * (9 + 3) + 1),
+        ((2, 3), "pairwise", "error_parity", 2 * (3 + 3)),
+    ],
+)
+def test_all_limits_of_a_metric_share_its_error(
+    shape: tuple[int, int],
+    reference: str,
+    name: str,
+    n_limits: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    errors = set()
+
+    def limits(x: np.ndarray, n: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
+        errors.add(round(0.05 / error, 6))
+        return clopper_pearson(x, n, error=error)
+
+    monkeypatch.setattr(calibrated_range, "clopper_pearson", limits)
+    table = JointTally(counts=np.ones((shape[0], shape[1], shape[1]), dtype=np.int64))
+    joint = CalibratedJoint(answered=table.predicted, labelled=table)
+    getattr(joint, name)(reference=reference)
+    assert errors == {n_limits}
+
+
 @given(
     cells=st.lists(
         st.tuples(st.floats(0.01, 1), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=4
