@@ -58,7 +58,12 @@ def test_the_tightened_theorem_1_cannot_be_made_smaller(rare: float) -> None:
     eta, w, f, g, h = 0.3, [1 - rare, rare], [0.3, 1.0], [0.0, 1.0], [1.0, 0.0]
     p, q = np.dot(w, f), np.dot(w, g)
     difference = np.dot(w, np.multiply(h, f)) / p - np.dot(w, np.multiply(h, g)) / q
-    assert difference >= (1 - rare) * alpha_from_eta(0.0, eta, p, q)
+    assert difference <= alpha_from_eta(0.0, eta, p, q)
+    assert difference == pytest.approx(alpha_from_eta(0.0, eta, p, q), rel=2 * rare)
+    # With h = 1 and -1 instead of 1 and 0, and B = 1, both sides double.
+    assert alpha_from_eta(0.0, eta, p, q, signed=True) == pytest.approx(
+        2 * difference, rel=2 * rare
+    )
 
 
 def test_an_empty_group_and_a_wrong_eta_are_refused() -> None:

@@ -54,7 +54,8 @@ def alpha_from_eta(
     Returns
     -------
     float
-        Upper bound on ``|E[h | A = a] - E[h]|``, for h a function of (x, y); attained.
+        Upper bound on ``|E[h | A = a] - E[h]|``, for h a function of (x, y). No smaller factor
+        of eta holds in general.
 
     References
     ----------
