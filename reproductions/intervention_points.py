@@ -251,13 +251,14 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         text=True,
         check=False,
     ).stdout.strip()
+    data = list(dict.fromkeys(row["data"] for row in rows))
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "intervention_points.json").write_text(
         json.dumps({"commit": commit, "seeds": seeds, "rows": rows}, indent=1) + "\n"
     )
     head = (
         f"# Intervention points, {seeds} seeds, commit {commit}\n\n"
-        "`python reproductions/intervention_points.py --data Adult Credit --save`; "
+        f"`python reproductions/intervention_points.py --data {' '.join(data)} --save`; "
         "margin .05, delta 1e-5; what the columns are, and when a claim agrees, stands in the "
         "script.\n\n"
         "| data | epsilon | point | error | balanced error | pairwise gap | margin kept | answered "
