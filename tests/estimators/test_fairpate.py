@@ -258,7 +258,12 @@ def test_answers_of_one_class_make_a_constant_student_and_a_warning(
 def test_a_budget_too_small_names_epsilon_and_teachers(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
-    changes = {"budget": Budget(epsilon=0.2, delta=1e-9), "mechanism": None, "noise": None}
+    changes = {
+        "budget": Budget(epsilon=0.2, delta=1e-9),
+        "answers": "labels",
+        "mechanism": None,
+        "noise": None,
+    }
     with pytest.raises(BudgetExceeded, match=r"Raise epsilon to at least .* teachers") as caught:
         parts.fit(FairPATEClassifier(**(settings | changes)))
     words = str(caught.value).replace(",", "").split()

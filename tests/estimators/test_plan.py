@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.estimators.plan import LARGEST_NOISE_SHARE, default_mechanism
-from evenhand.privacy import Budget, Ledger, SeededNoise
+from evenhand.estimators.plan import (
+    LARGEST_NOISE_SHARE,
+    choose_n_teachers,
+    default_mechanism,
+    default_n_teachers,
+    default_rounds,
+)
+from evenhand.privacy import Budget, DiscreteNoise, Ledger, SeededNoise
 
 
 @given(
@@ -35,3 +41,40 @@ def test_more_budget_never_means_more_noise() -> None:
     assert sigmas[-1] == pytest.approx(
         math.sqrt(1000) / Budget(epsilon=8, delta=1e-5).mu, rel=1e-12
     )
+
+
+@pytest.mark.parametrize("noise", [SeededNoise(0), DiscreteNoise()], ids=["float", "exact"])
+@given(
+    epsilon=st.floats(0.05, 50),
+    n_queries=st.integers(1, 50_000),
+    n_classes=st.integers(2, 12),
+)
+def test_the_rounds_spend_the_budget_and_never_more(
+    noise: SeededNoise | DiscreteNoise, epsilon: float, n_queries: int, n_classes: int
+) -> None:
+    ledger = Ledger(Budget(epsilon=epsilon, delta=1e-5), noise=noise)
+    rounds = default_rounds(ledger, n_queries=n_queries, n_classes=n_classes)
+    assert rounds.n_rows[0] == n_queries
+    cost = rounds.mu_squared(ledger.noise)
+    assert cost <= ledger.remaining
+    # Exact noise on few rows comes in steps: below about one vote a finer sigma costs the same.
+    if min(histogram.sigma for histogram in rounds.histograms) > 2:
+        assert cost >= 0.97 * ledger.remaining
+
+
+@given(st.integers(1, 10**7), st.floats(0.01, 20.0))
+def test_teachers_by_default_have_records_to_learn_from(n_private: int, mu: float) -> None:
+    n = default_n_teachers(n_private, mu)
+    assert 1 <= n <= max(1, n_private // 4)
+    assert default_n_teachers(8 * n_private, mu) >= n
+    assert default_n_teachers(n_private, mu / 8) >= n
+
+
+def test_the_number_of_teachers_reads_no_private_number() -> None:
+    # Whoever protects units keeps the number of units private, so nothing is computed from it.
+    assert choose_n_teachers(None, n_private=None, mu=0.3)[0] == 250
+    assert choose_n_teachers(None, n_private=None, mu=3.0)[0] == 250
+    assert choose_n_teachers(40, n_private=10_000, mu=0.3) == (40, "40 teachers were asked for.")
+    n, why = choose_n_teachers(None, n_private=8_000, mu=1.0)
+    assert n == 100
+    assert "5 (n / mu^2)^(1/3) for n = 8,000 private records and mu = 1.000" in why

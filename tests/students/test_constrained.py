@@ -55,7 +55,7 @@ def test_the_slope_is_that_of_the_value(n_classes: int, kind: str, reference: st
     objective = (
         label_loss(y, n_classes)
         if kind == "labels"
-        else ShareLoss(shares=shares, noise_variance=0.09)
+        else ShareLoss(shares=shares, variance=np.full(len(shares), 0.09))
     )
     problem = _Problem(X, objective, within(0.1, groups, reference))
     problem.width = 0.3
@@ -124,7 +124,8 @@ def test_a_student_that_knows_the_noise_learns_more_than_from_labels_at_the_same
         count = np.rint(n_teachers / (1 + np.exp(-(X @ w))))
         noisy = (count + rng.normal(0, sigma, n)) / n_teachers
         shares = ShareLoss(
-            shares=np.stack([1 - noisy, noisy], axis=1), noise_variance=(sigma / n_teachers) ** 2
+            shares=np.stack([1 - noisy, noisy], axis=1),
+            variance=np.full(n, (sigma / n_teachers) ** 2),
         )
         # Two counts with sigma * sqrt(2) each: the same mu^2 as one count with sigma.
         lead = 2 * count - n_teachers + rng.normal(0, 2 * sigma, n)
@@ -142,6 +143,6 @@ def test_a_student_that_knows_the_noise_learns_more_than_from_labels_at_the_same
 @given(scale=st.floats(0.1, 10.0))
 def test_the_ridge_of_shares_is_the_ratio_of_the_variances(scale: float) -> None:
     shares = np.zeros((50, 2))
-    loss = ShareLoss(shares=shares, noise_variance=scale, prior_variance=0.5)
+    loss = ShareLoss(shares=shares, variance=np.full(len(shares), scale), prior_variance=0.5)
     # Posterior mode: sum r^2 / (2 v) + w^2 / (2 p), divided by n and times 2 v.
     assert loss.ridge == pytest.approx(scale / 0.5 / 50)

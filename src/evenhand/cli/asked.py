@@ -23,9 +23,9 @@ class Asked:
     margin: float | None
     reference: str
     rule: str
-    n_teachers: int
+    n_teachers: int | None
     teacher: str
-    answers: str
+    answers: str | None
     noise: str
     sigma: float | None
     threshold: float | None
@@ -43,7 +43,8 @@ class Asked:
         one_of("--reference", self.reference, settings.REFERENCES)
         one_of("--noise", self.noise, settings.NOISES)
         one_of("--teacher", self.teacher, settings.TEACHERS)
-        one_of("--answers", self.answers, settings.ANSWERS)
+        if self.answers is not None:
+            one_of("--answers", self.answers, settings.ANSWERS)
         Budget(epsilon=self.epsilon, delta=self.delta)
         if self.method == "fairpate":
             if not roles.sensitive:

@@ -20,7 +20,7 @@ def demo(
     noise: options.NoiseName = "exact",
     margin: options.Margin = 0.05,
     reference: options.Reference = "rest",
-    n_teachers: options.NTeachers = 250,
+    n_teachers: options.NTeachers = None,
     seed: options.Seed = 0,
     out: Annotated[
         Path,

@@ -72,11 +72,12 @@ Reference = Annotated[
     ),
 ]
 NTeachers = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--teachers",
         help="Number of teachers, each trained on its own share of the private records. At most "
         "the number of records.",
+        show_default="chosen from the number of records and the budget",
         rich_help_panel="Teachers",
     ),
 ]

@@ -146,7 +146,7 @@ def train(
             rich_help_panel=_FAIRNESS,
         ),
     ] = "fairpate",
-    n_teachers: options.NTeachers = 250,
+    n_teachers: options.NTeachers = None,
     teacher: Annotated[
         str,
         typer.Option(
@@ -157,16 +157,17 @@ def train(
         ),
     ] = "logistic",
     answers: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar=metavar(settings.ANSWERS),
             autocompletion=choices(settings.ANSWERS),
-            help="What is bought about a public row: a noisy label, through the gate; or noisy "
-            "shares of the votes, for a model that knows the noise (no refusals; the margin binds "
-            "the model alone).",
+            help="What is bought about a public row: noisy shares of the votes, for a model that "
+            "knows the noise (no refusals; the margin binds the model alone); or a noisy label, "
+            "through the gate.",
+            show_default="shares; labels with --sigma or --rule published",
             rich_help_panel=_MECHANISM,
         ),
-    ] = "labels",
+    ] = None,
     seed: options.Seed = None,
     sigma: Annotated[
         float | None,

@@ -12,7 +12,12 @@ from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
-from evenhand.estimators.plan import choose_mechanism
+from evenhand.estimators.plan import (
+    Purchase,
+    choose_mechanism,
+    choose_n_teachers,
+    resolve_answers,
+)
 from evenhand.fairness import DemographicParityGate, FairnessKind
 from evenhand.privacy import (
     Budget,
@@ -22,10 +27,18 @@ from evenhand.privacy import (
     NoisyHistogram,
     delta_warning,
 )
-from evenhand.students import Within, fit_student
+from evenhand.students import Within, fit_student, uncertainty
 from evenhand.teachers import Ensemble, LogisticTeachers, Partition, Teachers, by_position, by_unit
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
-from evenhand.voting import Answers, Mechanism, Shares, Votes, aggregate, release_shares
+from evenhand.voting import (
+    Answers,
+    Mechanism,
+    Rounds,
+    Shares,
+    Votes,
+    aggregate,
+    release_shares,
+)
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""
@@ -35,11 +48,13 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     """Base of the classifiers that learn from teachers; use one of its subclasses."""
 
     budget: Budget | None
-    n_teachers: int
+    n_teachers: int | None
     teachers: Teachers | None
-    answers: str
-    mechanism: Mechanism | NoisyHistogram | None
+    answers: str | None
+    mechanism: Mechanism | NoisyHistogram | Rounds | None
     student: Any
+    n_teachers_: int
+    choices_: tuple[str, ...]
     schema: Any
     classes: ArrayLike | None
     public_fraction: float | None
@@ -63,7 +78,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
                 f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
             )
-        _checks.at_least("n_teachers", self.n_teachers, 1)
+        if self.n_teachers is not None:
+            _checks.at_least("n_teachers", self.n_teachers, 1)
         self._rng = as_generator(self.random_state)
         data = read_fit_inputs(
             self,
@@ -82,9 +98,22 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.groups_ = None if data.groups_public is None else data.groups_public.names
         return data
 
+    @property
+    def _gate_is_set(self) -> bool:
+        """Whether a parameter of the gate was changed, which is about labels."""
+        return False
+
+    def _what_is_released(self) -> str:
+        """Labels or shares; refuses a mechanism that releases the other."""
+        return resolve_answers(
+            self.answers,
+            self.mechanism,
+            wants_labels=self.student is not None or self._gate_is_set,
+        )
+
     def _open_ledger(
         self, ledger: Ledger | None, data: FitInputs, partition: Partition
-    ) -> tuple[Ledger, Mechanism | NoisyHistogram]:
+    ) -> tuple[Ledger, Purchase]:
         """Open this run's ledger, and choose the noise from public numbers."""
         assert self.budget is not None
         unit, neighbors = partition.unit, partition.neighbors
@@ -105,22 +134,33 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                     "noise=None, or open the ledger with that noise."
                 )
             run = ledger.run(self.budget, purpose=type(self).__name__)
-        mechanism = choose_mechanism(
+        mechanism, why = choose_mechanism(
             self.mechanism,
-            self.answers,
+            self._what_is_released(),
             run,
-            n_teachers=self.n_teachers,
+            n_teachers=partition.n_teachers,
             n_queries=data.n_public,
             n_classes=data.n_classes,
         )
+        self.choices_ = (*self.choices_, why)
         return run, mechanism
 
     def _deal(self, data: FitInputs) -> Partition:
         """Assign records to teachers without looking at any other record."""
+        assert self.budget is not None
         seed = self._rng.spawn(1)[0]
+        self.n_teachers_, why = choose_n_teachers(
+            # Teachers that were trained elsewhere are as many as they are.
+            getattr(self.teachers, "n_teachers", None)
+            if self.n_teachers is None
+            else self.n_teachers,
+            n_private=data.n_private if data.units is None else None,
+            mu=self.budget.mu,
+        )
+        self.choices_ = (why,)
         if data.units is None:
-            return by_position(data.n_private, self.n_teachers, seed)
-        return by_unit(data.units, self.n_teachers, seed.bytes(32), unit=self.unit)
+            return by_position(data.n_private, self.n_teachers_, seed)
+        return by_unit(data.units, self.n_teachers_, seed.bytes(32), unit=self.unit)
 
     def _teach(
         self, data: FitInputs, partition: Partition, progress: Progress | None
@@ -156,7 +196,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def _ask(
         self,
         votes: Votes,
-        mechanism: Mechanism | NoisyHistogram,
+        X_public: FloatArray,
+        mechanism: Purchase,
         ledger: Ledger,
         progress: Progress | None,
         *,
@@ -165,8 +206,14 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         keep_order: bool = False,
     ) -> Answers | Shares:
         """Buy labels or noisy shares from the ledger."""
-        if isinstance(mechanism, NoisyHistogram):
-            return release_shares(votes, mechanism, ledger, groups=groups)
+        if isinstance(mechanism, Rounds):
+            return release_shares(
+                votes,
+                mechanism,
+                ledger,
+                unsure=lambda shares: uncertainty(X_public, shares),
+                groups=groups,
+            )
         return aggregate(
             votes,
             mechanism,
@@ -183,7 +230,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         X_public: FloatArray,
         answers: Answers | Shares,
         ledger: Ledger,
-        mechanism: Mechanism | NoisyHistogram,
+        mechanism: Purchase,
         partition: Partition,
         within: Within | None = None,
     ) -> Self:

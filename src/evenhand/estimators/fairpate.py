@@ -11,7 +11,7 @@ from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
 from evenhand.students import Within
 from evenhand.teachers import Teachers
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Answers, Mechanism
+from evenhand.voting import Answers, Mechanism, Rounds
 
 
 class FairPATEClassifier(TeacherEnsembleClassifier):
@@ -23,17 +23,18 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         The (epsilon, delta) that the whole fit may spend. Needed.
     fairness : DemographicParity
         The margin that the answered set keeps. Needed.
-    n_teachers : int, default 250
+    n_teachers : int, optional
         Each is trained on its own part of the private rows. At most the number of records.
+        Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
     teachers : Teachers, optional
         How teachers are trained. Default ``LogisticTeachers()``.
-    answers : {"labels", "shares"}, default "labels"
-        What is released about a public row. ``"labels"``: a noisy winner, through the gate.
-        ``"shares"``: the noisy histogram of the votes, for a student that knows the noise; no
-        label is given, so there is no gate, and the margin binds the student alone.
-    mechanism : GNMax, ConfidentGNMax, LNMax or NoisyHistogram, optional
-        How it is drawn. Default: ``GNMax`` or ``NoisyHistogram`` with a sigma chosen from public
-        numbers.
+    answers : {"shares", "labels"}, optional
+        What is released about a public row. ``"shares"``: the noisy histogram of the votes, for a
+        student that knows the noise. ``"labels"``: a noisy winner. Default: shares, which measure
+        better (``docs/students.md``), unless another setting is about labels.
+    mechanism : NoisyHistogram, Rounds, GNMax, ConfidentGNMax or LNMax, optional
+        How it is drawn; the first two release shares, the others labels. Default: chosen from
+        public numbers; ``choices_`` says how.
     student : scikit-learn classifier, optional
         Learns from the answered public rows, and knows of no margin. Default: a logistic
         regression whose own decisions on the public rows are held within the margin; it needs no
@@ -86,10 +87,10 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         budget: Budget | None = None,
         fairness: DemographicParity | None = None,
         *,
-        n_teachers: int = 250,
+        n_teachers: int | None = None,
         teachers: Teachers | None = None,
-        answers: str = "labels",
-        mechanism: Mechanism | NoisyHistogram | None = None,
+        answers: str | None = None,
+        mechanism: Mechanism | NoisyHistogram | Rounds | None = None,
         student: Any = None,
         rule: str = "sound",
         cold_start: int | None = None,
@@ -159,13 +160,15 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
             needs_groups=True,
         )
         groups = data.required_groups
-        gate = self._open_gate(groups.n_groups, data.n_classes)
-        within = Within(notion=gate.notion, groups=groups.codes, n_groups=groups.n_groups)
+        fairness = self._margin()
+        gate = self._open_gate(fairness, groups.n_groups, data.n_classes)
+        within = Within(notion=fairness, groups=groups.codes, n_groups=groups.n_groups)
         partition = self._deal(data)
         run, mechanism = self._open_ledger(ledger, data, partition)
         votes, X_asked = self._teach(data, partition, progress)
         answers = self._ask(
             votes,
+            X_asked,
             mechanism,
             run,
             progress,
@@ -176,21 +179,30 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         self.gate_ = gate if isinstance(answers, Answers) else None
         return self._conclude(data, X_asked, answers, run, mechanism, partition, within)
 
-    def _open_gate(self, n_groups: int, n_classes: int) -> DemographicParityGate:
+    def _margin(self) -> DemographicParity:
         if not isinstance(self.fairness, DemographicParity):
             raise ValueError(
                 f"fairness must be a DemographicParity, got {self.fairness!r}. Say how far apart "
                 f"the groups may be, for example fairness=DemographicParity(margin=0.05); for no "
                 f"margin use PATEClassifier."
             )
-        margin = self.fairness.margin
+        return self.fairness
+
+    @property
+    def _gate_is_set(self) -> bool:
+        return self.rule != "sound" or self.cold_start is not None or self.keep_order
+
+    def _open_gate(
+        self, fairness: DemographicParity, n_groups: int, n_classes: int
+    ) -> DemographicParityGate:
+        margin = fairness.margin
         return DemographicParityGate(
             margin,
             n_groups,
             n_classes,
             cold_start=patience(margin) if self.cold_start is None else self.cold_start,
             rule=self.rule,
-            reference=self.fairness.reference,
+            reference=fairness.reference,
         )
 
 

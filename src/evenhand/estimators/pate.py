@@ -8,7 +8,7 @@ from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
 from evenhand.teachers import Teachers
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Mechanism
+from evenhand.voting import Mechanism, Rounds
 
 
 class PATEClassifier(TeacherEnsembleClassifier):
@@ -18,16 +18,18 @@ class PATEClassifier(TeacherEnsembleClassifier):
     ----------
     budget : Budget
         The (epsilon, delta) that the whole fit may spend. Needed.
-    n_teachers : int, default 250
+    n_teachers : int, optional
         Each is trained on its own part of the private rows. At most the number of records.
+        Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
     teachers : Teachers, optional
         How teachers are trained. Default ``LogisticTeachers()``.
-    answers : {"labels", "shares"}, default "labels"
-        What is released about a public row: a noisy winner, or the noisy histogram of the votes
-        for a student that knows the noise.
-    mechanism : GNMax, ConfidentGNMax, LNMax or NoisyHistogram, optional
-        How it is drawn. Default: ``GNMax`` or ``NoisyHistogram`` with a sigma chosen from public
-        numbers.
+    answers : {"shares", "labels"}, optional
+        What is released about a public row. ``"shares"``: the noisy histogram of the votes, for a
+        student that knows the noise. ``"labels"``: a noisy winner. Default: shares, which measure
+        better (``docs/students.md``), unless another setting is about labels.
+    mechanism : NoisyHistogram, Rounds, GNMax, ConfidentGNMax or LNMax, optional
+        How it is drawn; the first two release shares, the others labels. Default: chosen from
+        public numbers; ``choices_`` says how.
     student : scikit-learn classifier, optional
         Learns from the answered public rows. Default: logistic regression.
     schema : Schema, optional
@@ -77,10 +79,10 @@ class PATEClassifier(TeacherEnsembleClassifier):
         self,
         budget: Budget | None = None,
         *,
-        n_teachers: int = 250,
+        n_teachers: int | None = None,
         teachers: Teachers | None = None,
-        answers: str = "labels",
-        mechanism: Mechanism | NoisyHistogram | None = None,
+        answers: str | None = None,
+        mechanism: Mechanism | NoisyHistogram | Rounds | None = None,
         student: Any = None,
         schema: Any = None,
         classes: ArrayLike | None = None,
@@ -148,5 +150,5 @@ class PATEClassifier(TeacherEnsembleClassifier):
         partition = self._deal(data)
         run, mechanism = self._open_ledger(ledger, data, partition)
         votes, X_asked = self._teach(data, partition, progress)
-        answers = self._ask(votes, mechanism, run, progress)
+        answers = self._ask(votes, X_asked, mechanism, run, progress)
         return self._conclude(data, X_asked, answers, run, mechanism, partition)

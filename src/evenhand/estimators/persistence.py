@@ -118,6 +118,10 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
     if head["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(head["feature_names_in"], dtype=object)
     model.encoder_ = PublicEncoder.from_dict(head["encoder"])
+    if head["n_teachers"] is not None:
+        model.n_teachers_ = head["n_teachers"]
+    if head["choices"]:
+        model.choices_ = tuple(head["choices"])
     if head["answers"] is not None:
         model.answers_ = _load_answers(path / ANSWERS, head["answers"])
     if head.get("group_thresholds") is not None:
@@ -191,6 +195,8 @@ def _write_model(model: Any, folder: Path) -> None:
         "groups": None if model.groups_ is None else list(model.groups_),
         "n_features_in": int(model.n_features_in_),
         "feature_names_in": None if names is None else [str(name) for name in names],
+        "n_teachers": getattr(model, "n_teachers_", None),
+        "choices": list(getattr(model, "choices_", ())),
         "mechanism": repr(getattr(model, "mechanism_", None)),
         "arguments": _plain_arguments(model, folder),
         "encoder": model.encoder_.to_dict(),
@@ -235,11 +241,11 @@ def _plain_arguments(model: Any, folder: Path) -> dict[str, Any] | None:
 def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:
     """Write the arrays, and return the rest for the head."""
     if isinstance(answers, Shares):
-        arrays: dict[str, Array] = {"shares": answers.shares}
+        arrays: dict[str, Array] = {"shares": answers.shares, "variance": answers.variance}
         if answers.groups is not None:
             arrays["groups"] = answers.groups
         save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, file)
-        return {"sigma": answers.sigma}
+        return {"n_asked": answers.n_asked}
     arrays = {"labels": answers.labels, "reasons": answers.reasons}
     arrays |= {"order": answers.order, "events": answers.events}
     if answers.groups is not None:
@@ -255,7 +261,12 @@ def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:
 def _load_answers(file: Path, head: Mapping[str, Any]) -> Answers | Shares:
     arrays = load_file(file)
     if "shares" in arrays:
-        return Shares(shares=arrays["shares"], groups=arrays.get("groups"), **head)
+        return Shares(
+            shares=arrays["shares"],
+            variance=arrays["variance"],
+            groups=arrays.get("groups"),
+            **head,
+        )
     return Answers(
         labels=arrays["labels"],
         reasons=arrays["reasons"],

@@ -1,9 +1,11 @@
-"""Noise and thresholds chosen from public numbers alone, before any teacher is trained."""
+"""What is chosen where the user names nothing: from public numbers alone, before any teacher."""
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, TypeAlias
+
+import numpy as np
 
 from evenhand import _checks
 from evenhand.privacy import (
@@ -14,7 +16,7 @@ from evenhand.privacy import (
     NoisyHistogram,
     epsilon_from_mu,
 )
-from evenhand.voting import Mechanism, stages
+from evenhand.voting import Mechanism, Rounds, stages
 
 ANSWERS: Final = ("labels", "shares")
 """What is released about a public row: a noisy winner, or the noisy histogram."""
@@ -22,64 +24,179 @@ ANSWERS: Final = ("labels", "shares")
 LARGEST_NOISE_SHARE: Final = 0.4
 """Largest default noise per teacher; ``benchmarks/default_mechanism.py`` compares shares."""
 
+N_ROUNDS: Final = 3
+ASKED_AGAIN: Final = 0.2
+"""Share of the public rows that every round after the first asks again."""
+
+TEACHERS_SCALE: Final = 5.0
+"""See :func:`default_n_teachers`."""
+
+TEACHERS_OF_UNITS: Final = 250
+"""Teachers where the number of units is private, and nothing may be computed from it."""
+
+FEWEST_RECORDS: Final = 4
+"""Records that a teacher has on average, at the least."""
+
+Purchase: TypeAlias = Mechanism | Rounds
+"""What is bought from the ledger: labels by a mechanism, or shares in rounds."""
+
+
+def resolve_answers(
+    answers: str | None,
+    mechanism: Mechanism | NoisyHistogram | Rounds | None,
+    *,
+    wants_labels: bool,
+) -> str:
+    """Return what is released, and refuse a mechanism that releases something else.
+
+    Parameters
+    ----------
+    answers : {"labels", "shares"} or None
+        None: shares, unless the mechanism or another setting is about labels.
+    mechanism : as given by the user
+    wants_labels : bool
+        Whether another setting needs labels: a student of the user's, or the gate.
+    """
+    for_shares = isinstance(mechanism, NoisyHistogram | Rounds)
+    if answers is None:
+        about_labels = wants_labels if mechanism is None else not for_shares
+        return "labels" if about_labels else "shares"
+    _checks.one_of("answers", answers, ANSWERS)
+    if mechanism is not None and for_shares != (answers == "shares"):
+        raise ValueError(
+            f"mechanism={mechanism!r} does not release {answers}. Use GNMax, ConfidentGNMax or "
+            f"LNMax for answers='labels', NoisyHistogram or Rounds for answers='shares', or leave "
+            f"it out."
+        )
+    return answers
+
+
+def choose_n_teachers(given: int | None, *, n_private: int | None, mu: float) -> tuple[int, str]:
+    """Return the number of teachers, and why.
+
+    Parameters
+    ----------
+    given : int or None
+        The user's, which is kept.
+    n_private : int or None
+        Number of private records where it is public; None where it is not.
+    mu : float
+        The budget in Gaussian DP.
+    """
+    if given is not None:
+        return given, f"{given:,} teachers were asked for."
+    if n_private is None:
+        return (
+            TEACHERS_OF_UNITS,
+            f"{TEACHERS_OF_UNITS} teachers: the number of units is private, so a fixed number.",
+        )
+    n = default_n_teachers(n_private, mu)
+    return n, (
+        f"{n:,} teachers: {TEACHERS_SCALE:g} (n / mu^2)^(1/3) for n = {n_private:,} private "
+        f"records and mu = {mu:.3f}. More teachers drown the noise, fewer know more."
+    )
+
+
+def default_n_teachers(n_private: int, mu: float) -> int:
+    """Return ``5 (n / mu^2)^(1/3)``, and at most one teacher for 4 records.
+
+    The noise that reaches a student falls with the number N of teachers, as ``1 / (mu sqrt(n N))``;
+    what a teacher misses because it sees ``n / N`` records only rises with ``N / n``. The sum of
+    their squares is least at ``N`` proportional to ``(n / mu^2)^(1/3)``. The factor was chosen on
+    Bank, ACS-Income and German credit (``reproductions/choices.py``).
+
+    Examples
+    --------
+    >>> [default_n_teachers(27_000, Budget(epsilon=e, delta=1e-5).mu) for e in (1.0, 3.0)]
+    [360, 186]
+    """
+    wanted = TEACHERS_SCALE * float(np.cbrt(n_private / mu**2))
+    return max(1, min(math.floor(wanted), n_private // FEWEST_RECORDS))
+
 
 def choose_mechanism(
-    given: Mechanism | NoisyHistogram | None,
+    given: Mechanism | NoisyHistogram | Rounds | None,
     answers: str,
     ledger: Ledger,
     *,
     n_teachers: int,
     n_queries: int,
     n_classes: int,
-) -> Mechanism | NoisyHistogram:
-    """Return the mechanism to use, and refuse one that the ledger cannot pay for.
+) -> tuple[Purchase, str]:
+    """Return the mechanism to use, and why; refuse one that the ledger cannot pay for.
 
     Raises
     ------
-    ValueError
-        If ``answers`` is unknown, or ``given`` releases something else.
     BudgetExceeded
         If the budget does not cover one label, or the shares of all rows.
     """
-    _checks.one_of("answers", answers, ANSWERS)
-    if given is not None and isinstance(given, NoisyHistogram) != (answers == "shares"):
-        raise ValueError(
-            f"mechanism={given!r} does not release {answers}. Use GNMax, ConfidentGNMax or LNMax "
-            f"for answers='labels', NoisyHistogram for answers='shares', or leave it out."
-        )
     if answers == "shares":
-        histogram = (
-            given
-            if isinstance(given, NoisyHistogram)
-            else default_histogram(ledger, n_queries=n_queries, n_classes=n_classes)
-        )
-        if ledger.affordable(histogram) < n_queries:
+        assert given is None or isinstance(given, NoisyHistogram | Rounds)
+        rounds, why = _choose_rounds(given, ledger, n_queries=n_queries, n_classes=n_classes)
+        if rounds.mu_squared(ledger.noise) > ledger.remaining:
             raise BudgetExceeded(
-                f"{histogram!r} on all {n_queries} public rows costs more than the budget has left "
-                f"(it pays for {ledger.affordable(histogram)}). Raise epsilon or sigma, or leave "
-                f"mechanism=None for the sigma that fits."
+                f"{given!r} on all {n_queries} public rows costs more than the budget has left "
+                f"(mu^2 = {rounds.mu_squared(ledger.noise):.4g} of {ledger.remaining:.4g}). Raise "
+                f"epsilon or sigma, or leave mechanism=None for the sigma that fits."
             )
-        return histogram
+        return rounds, why
     mechanism = given or default_mechanism(
         ledger.budget, n_teachers=n_teachers, n_queries=n_queries
     )
-    assert not isinstance(mechanism, NoisyHistogram)
+    assert not isinstance(mechanism, NoisyHistogram | Rounds)
     require_one_answer(mechanism, ledger, n_teachers=n_teachers, chosen_by_default=given is None)
-    return mechanism
+    if given is not None:
+        return mechanism, f"{mechanism!r} was asked for."
+    return mechanism, (
+        f"{mechanism!r}: all {n_queries:,} public rows are asked if that needs noise of at most "
+        f"{LARGEST_NOISE_SHARE:g} votes per teacher, otherwise as many as the budget pays for."
+    )
 
 
-def default_histogram(ledger: Ledger, *, n_queries: int, n_classes: int) -> NoisyHistogram:
-    """Return the noisy histogram that spends what is left on all rows, each asked once.
+def _choose_rounds(
+    given: NoisyHistogram | Rounds | None, ledger: Ledger, *, n_queries: int, n_classes: int
+) -> tuple[Rounds, str]:
+    if isinstance(given, NoisyHistogram):
+        return Rounds.once(given, n_queries), f"{given!r} was asked for, once for every public row."
+    if given is not None:
+        return given, f"{len(given.n_rows)} rounds were asked for."
+    rounds = default_rounds(ledger, n_queries=n_queries, n_classes=n_classes)
+    sigmas = ", ".join(f"{histogram.sigma:.3g}" for histogram in rounds.histograms)
+    return rounds, (
+        f"{len(rounds.n_rows)} rounds of noisy shares, an equal part of the budget for each: first "
+        f"all {n_queries:,} public rows, then twice the {rounds.n_rows[1]:,} where the student so "
+        f"far is least sure. Noise of {sigmas} votes: what the budget pays for."
+    )
 
-    ``sigma = sqrt(n_queries / mu^2)`` for two classes and ``sqrt(2)`` times that for more. How many
-    rows are asked hardly matters: the noise of each grows with their number.
+
+def default_rounds(ledger: Ledger, *, n_queries: int, n_classes: int) -> Rounds:
+    """Return the rounds that spend what is left: all rows once, then those near the boundary.
+
+    Each round has a third of the budget, so ``sigma = sqrt(3 n_rows) / mu`` for two classes and
+    ``sqrt(2)`` times that for more. Rows where the student is sure say little about where its
+    boundary should lie; asking the fifth that it is least sure about costs no more noise than
+    asking all, and each answer has less of it. Chosen on Bank, ACS-Income and German credit
+    (``reproductions/choices.py``).
     """
-    left = max(ledger.remaining, 1e-300)
-    sigma = math.sqrt((1.0 if n_classes == 2 else 2.0) * n_queries / left)
-    # Discrete noise costs a little more than 1 / sigma**2: widen until all rows fit.
-    while ledger.affordable(wide := NoisyHistogram(sigma=sigma, n_classes=n_classes)) < n_queries:
-        sigma *= math.sqrt(wide.mu_squared(ledger.noise) * n_queries / left) * (1 + 1e-9)
-    return wide
+    again = max(1, math.ceil(ASKED_AGAIN * n_queries))
+    n_rows = (n_queries,) + (again,) * (N_ROUNDS - 1)
+    each = max(ledger.remaining, 1e-300) / N_ROUNDS
+    return Rounds(
+        histograms=tuple(_histogram(ledger, n, n_classes, each) for n in n_rows), n_rows=n_rows
+    )
+
+
+def _histogram(ledger: Ledger, n_rows: int, n_classes: int, mu_squared: float) -> NoisyHistogram:
+    """Return the least noisy histogram that can be drawn ``n_rows`` times for this cost."""
+    moved = 1.0 if n_classes == 2 else 2.0
+    sigma = math.sqrt(moved * n_rows / mu_squared)
+    # Discrete noise costs a little more than 1 / sigma**2: widen until it fits.
+    while True:
+        found = NoisyHistogram(sigma=sigma, n_classes=n_classes)
+        over = found.mu_squared(ledger.noise) * n_rows / mu_squared
+        if over <= 1:
+            return found
+        sigma *= math.sqrt(over) * (1 + 1e-9)
 
 
 def default_mechanism(budget: Budget, *, n_teachers: int, n_queries: int) -> GNMax:

@@ -115,6 +115,8 @@ class ModelReport:
         What the report's writer says about the data.
     settings : tuple of (str, str)
         Every argument of the estimator in words.
+    choices : tuple of str
+        What was chosen where an argument was left out, and why. Public numbers only.
     columns : tuple of str
         Names of the columns that ``predict`` expects; empty where the model was fitted on arrays.
     n_columns : int
@@ -142,6 +144,7 @@ class ModelReport:
     measured: Measured | None
     facts: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
+    choices: tuple[str, ...]
     columns: tuple[str, ...]
     n_columns: int
     version: str
@@ -197,6 +200,7 @@ class ModelReport:
             measured=None if measured is None else Measured.of(measured, classes=classes),
             facts=facts,
             settings=settings.of_model(inner),
+            choices=tuple(getattr(inner, "choices_", ())),
             columns=tuple(str(name) for name in getattr(model, "feature_names_in_", ())),
             n_columns=int(model.n_features_in_),
             version=__version__,

@@ -14,6 +14,7 @@ from evenhand.report.htmltext import items, pairs, table, text
 from evenhand.report.measured import MEANINGS, REFERENCES, Gap, Measured, known
 from evenhand.report.outcomes import SHORT
 from evenhand.report.spending import Spending
+from evenhand.voting import Answers, Shares
 
 
 def head(report: ModelReport) -> str:
@@ -136,9 +137,10 @@ def outcomes(report: ModelReport) -> str:
         return ""
     if counted is None:
         return _covered(report) + (
-            f"<p>The teachers were asked about all {len(answers):,} public rows, once each, and "
-            "what was released of every row are noisy shares of the votes. No label was given and "
-            "none was refused; the student learned from the shares, knowing their noise.</p>"
+            f"<p>The teachers were asked about all {len(answers):,} public rows, and what was "
+            f"released of every row are noisy shares of the votes{_asked_again(answers)}. No label "
+            "was given and none was refused; the student learned from the shares, knowing their "
+            "noise.</p>"
         )
     who = "group and class" if counted.by_group else "class"
     head_row = (
@@ -270,12 +272,28 @@ def _trace(trace: Disparity, *, alone: bool) -> str:
     )
 
 
+def _asked_again(answers: Answers | Shares) -> str:
+    again = answers.n_asked - len(answers)
+    if again <= 0:
+        return ""
+    return (
+        f"; {again:,} times a row was asked again, where the shares released before left the "
+        "student unsure"
+    )
+
+
 def settings(report: ModelReport) -> str:
-    """Return every argument that the model was trained with."""
+    """Return every argument that the model was trained with, and what was chosen for the user."""
+    chosen = "".join(f"<li>{text(words)}</li>" for words in report.choices)
     return (
         f"<p>All arguments of <code>{text(report.method)}</code>. They are treated as public, so "
         "they must not have been chosen by looking at private data.</p>"
         f'<div class="settings">{pairs(report.settings)}</div>'
+        + (
+            f"<p>Chosen from public numbers, before any teacher was trained:</p><ul>{chosen}</ul>"
+            if chosen
+            else ""
+        )
     )
 
 

@@ -4,7 +4,12 @@ from evenhand.students.constrained import LinearFit, MarginNotMet, Within, fit_l
 from evenhand.students.fair_tuning import FairTuning, fair_tune
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
-from evenhand.students.student import ConstantStudentWarning, Student, fit_student
+from evenhand.students.student import (
+    ConstantStudentWarning,
+    Student,
+    fit_student,
+    uncertainty,
+)
 from evenhand.students.thresholds import GroupThresholds
 
 __all__ = [
@@ -22,4 +27,5 @@ __all__ = [
     "fair_tune",
     "fit_linear",
     "fit_student",
+    "uncertainty",
 ]

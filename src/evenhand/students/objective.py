@@ -74,22 +74,22 @@ class LabelLoss:
 class ShareLoss:
     """Squared distance between noisy vote shares and the student's probabilities.
 
-    The noise of every share is Gaussian with one known variance, so least squares is the
-    likelihood; the link keeps the student's own shares between 0 and 1.
+    The noise of the shares is Gaussian and its variance is known, so least squares weighted by
+    precision is the likelihood; the link keeps the student's own shares between 0 and 1.
 
     Parameters
     ----------
     shares : ndarray of float64, shape (n, n_classes)
         Released shares of the votes. With two classes one column carries all the noise there is.
-    noise_variance : float
-        Variance of one released share.
+    variance : ndarray of float64, shape (n,)
+        Variance of the noise of one share of each row.
     prior_variance : float, default 0.25
         Variance of a coefficient expected beforehand (features have unit scale): the ridge is the
         ratio of the two, as in the posterior mode under Gaussian noise.
     """
 
     shares: FloatArray
-    noise_variance: float
+    variance: FloatArray
     prior_variance: float = 0.25
 
     @property
@@ -100,17 +100,18 @@ class ShareLoss:
     @property
     def ridge(self) -> float:
         """Weight of the squared length of the coefficients."""
-        return self.noise_variance / (self.prior_variance * len(self.shares))
+        return 1.0 / (self.prior_variance * float((1.0 / self.variance).sum()))
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
-        """Mean squared distance."""
-        n = len(scores)
+        """Mean squared distance, each row weighted by its precision."""
+        weight = 1.0 / self.variance
+        weight /= weight.sum()
         if self.n_columns == 1:
             p = expit(scores[:, 0])
             apart = p - self.shares[:, 1]
-            return float(apart @ apart) / n, (2.0 / n * apart * p * (1.0 - p))[:, None]
+            return float(weight @ apart**2), (2.0 * weight * apart * p * (1.0 - p))[:, None]
         p = softmax(scores, axis=1)
         apart = p - self.shares
-        value = float((apart * apart).sum()) / n
-        slope: FloatArray = 2.0 / n * p * (apart - (apart * p).sum(axis=1, keepdims=True))
-        return value, slope
+        value = float(weight @ (apart * apart).sum(axis=1))
+        slope: FloatArray = 2.0 * p * (apart - (apart * p).sum(axis=1, keepdims=True))
+        return value, weight[:, None] * slope

@@ -81,7 +81,7 @@ def fit_student(
                 f"student=None for the student that knows the noise, or use answers='labels'."
             )
         objective: LabelLoss | ShareLoss = ShareLoss(
-            shares=answers.shares, noise_variance=answers.sigma**2
+            shares=answers.shares, variance=answers.variance
         )
     else:
         rows = np.flatnonzero(answers.answered)
@@ -120,6 +120,31 @@ def _under_margin(
             stacklevel=5,
         )
     return Student(model=model, bound=True, public_gap=gap, met=met)
+
+
+def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
+    """Chance that two draws from the student's probabilities differ: largest at its boundary.
+
+    Parameters
+    ----------
+    X_public : ndarray of float64, shape (n_queries, n_features)
+        Encoded public rows.
+    shares : Shares
+        What was released about them so far.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_queries,)
+        ``1 - sum_k p_k^2``, from 0 (sure) to ``1 - 1 / n_classes``. For two classes it is twice
+        the slope of the link, so a released share says most about the boundary where it is large.
+
+    Privacy
+    -------
+    Free: reads public rows and released shares only (post-processing).
+    """
+    p = fit_student(None, X_public, shares).model.predict_proba(X_public)
+    unsure: FloatArray = 1.0 - (p * p).sum(axis=1)
+    return unsure
 
 
 def _constant(X_public: FloatArray, answers: Answers) -> DummyClassifier | None:

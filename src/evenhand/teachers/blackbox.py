@@ -82,6 +82,11 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
         self.source = source
         self.classes = classes
 
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers that cast votes: rows of the source."""
+        return len(_read(self.source))
+
     def fit(
         self,
         X: ArrayLike,

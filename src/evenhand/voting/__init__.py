@@ -6,7 +6,7 @@ from evenhand.voting.calibration import ask_calibration
 from evenhand.voting.certificate import AttributeCertificate, release_certificate
 from evenhand.voting.disparity import ExpectedRates, expected_rates
 from evenhand.voting.queue import QueryQueue
-from evenhand.voting.shares import Shares, release_shares
+from evenhand.voting.shares import Rounds, Shares, release_shares
 from evenhand.voting.votes import Votes
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Mechanism",
     "QueryQueue",
     "Reason",
+    "Rounds",
     "Shares",
     "Votes",
     "aggregate",
