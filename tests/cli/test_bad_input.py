@@ -205,17 +205,18 @@ def test_more_teachers_than_records_says_how_many_there_are(refused: Run) -> Non
 
 @one_answer
 def test_a_budget_too_small_for_one_answer_says_what_would_do(refused: Run, train: Run) -> None:
-    line = refused({"--epsilon": "0.001"})
+    line = refused({"--epsilon": "0.001", "--answers": "labels"})
     assert "costs more for one answer than the budget has left" in line
     enough = line.split("Raise epsilon to at least ")[1].split(",")[0]
-    assert train({"--epsilon": enough})["n_asked"] >= 1
+    assert train({"--epsilon": enough, "--answers": "labels"})["n_asked"] >= 1
 
 
 @one_answer
 def test_a_budget_too_small_says_how_many_teachers_would_do(refused: Run, train: Run) -> None:
-    line = refused({"--epsilon": "0.05", "--teachers": "10"})
+    labels = {"--epsilon": "0.05", "--answers": "labels"}
+    line = refused({**labels, "--teachers": "10"})
     enough = line.split("use at least ")[1].split()[0]
-    assert train({"--epsilon": "0.05", "--teachers": enough})["n_asked"] >= 1
+    assert train({**labels, "--teachers": enough})["n_asked"] >= 1
 
 
 def test_a_refusal_spends_nothing(refused: Run, train: Run) -> None:

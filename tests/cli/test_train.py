@@ -27,9 +27,12 @@ def test_the_folder_holds_the_model_its_claim_and_a_report(town: Path, train: Ru
     assert (said["epsilon"], said["delta"], said["margin"]) == (4.0, 1e-5, 0.1)
     assert said["neighbors"] == "replace one"
     assert said["holds"] is True
-    assert said["n_answered"] + said["n_rejected"] <= said["n_queries"] == 400
+    assert said["n_answered"] == said["n_queries"] == 400
+    assert said["n_asked"] == 400 + 2 * 80
+    assert said["choices"] == list(model.choices_)
+    assert all(words in Path("model/report.html").read_text() for words in model.choices_[:1])
     assert 0 < said["epsilon_spent"] <= 4.0
-    assert said["answered_gap"] <= 0.1
+    assert said["public_gap"] <= 0.1
     beside = {path.name for path in town.iterdir()}
     assert beside == {"private.csv", "public.csv", "test.csv", "model"}
 
@@ -40,7 +43,7 @@ def test_what_has_another_role_is_no_feature(town: Path, train: Run) -> None:
 
 
 def test_people_read_the_claim_and_what_the_margin_binds(town: Path, run: Run, asked: Run) -> None:
-    result = run(*asked({}))
+    result = run(*asked({"--answers": "labels"}))
     assert "(4.0, 1e-05)-differentially private for each record" in result.stdout
     words = " ".join(result.stdout.split())
     assert "The gate binds the answered set" in words
@@ -192,7 +195,7 @@ def test_an_account_adds_up_over_runs(town: Path, train: Run) -> None:
 def test_an_account_that_is_nearly_spent_stops_the_asking(
     town: Path, run: Run, asked: Run, train: Run
 ) -> None:
-    account = {"--ledger": "ledger.db", "--account-epsilon": "5"}
+    account = {"--ledger": "ledger.db", "--account-epsilon": "5", "--answers": "labels"}
     first = train(account)
     result = run(*asked({**account, "--out": "second"}), "--json")
     second = json.loads(result.stdout)
@@ -203,6 +206,7 @@ def test_an_account_that_is_nearly_spent_stops_the_asking(
 
 def test_shares_are_bought_where_they_are_asked_for(town: Path, train: Run, refuse: Run) -> None:
     said = train({"--answers": "shares"})
+    assert train({"--out": "other"})["mechanism"] == said["mechanism"]
     assert "NoisyHistogram" in said["mechanism"]
     assert said["n_answered"] == said["n_queries"] == 400
     assert said["answered_gap"] is None

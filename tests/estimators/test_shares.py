@@ -8,6 +8,7 @@ import pytest
 
 import evenhand
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand.estimators.plan import NoiseDrownsAnswers
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, NoisyHistogram, SeededNoise
 from evenhand.students import MarginNotMet
 from evenhand.voting import Answers
@@ -185,3 +186,9 @@ def test_pate_learns_from_shares_too(parts: Parts, by_shares: dict[str, Any]) ->
     model = PATEClassifier(**by_shares).fit(parts.X, parts.y, X_public=parts.X_public)
     assert not model.bound_
     assert (model.predict(parts.X) == parts.y).mean() > 0.75
+
+
+def test_noise_that_drowns_the_answers_is_said(parts: Parts, by_shares: dict[str, Any]) -> None:
+    changes = {"budget": Budget(epsilon=0.01, delta=1e-5)}
+    with pytest.warns(NoiseDrownsAnswers, match=r"20 teachers x mu .* Raise epsilon"):
+        parts.fit(FairPATEClassifier(**(by_shares | changes)))

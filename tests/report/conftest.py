@@ -77,6 +77,7 @@ def protected() -> Case:
         Budget(epsilon=4.0, delta=1e-5),
         DemographicParity(margin=0.08),
         n_teachers=60,
+        answers="labels",
         random_state=0,
     )
     names = np.array(["north", "south"])[(z > 0).astype(int)]
@@ -94,7 +95,9 @@ def protected() -> Case:
 def plain() -> Case:
     """PATE: no groups, no gate, nothing measured, arrays instead of a table."""
     X, y, _ = _table(seed=2)
-    model = PATEClassifier(Budget(epsilon=4.0, delta=1e-5), n_teachers=60, random_state=0)
+    model = PATEClassifier(
+        Budget(epsilon=4.0, delta=1e-5), n_teachers=60, answers="labels", random_state=0
+    )
     return Case(
         model=model.fit(X[:2000].to_numpy(), y[:2000], X_public=X[2000:2800].to_numpy()),
         measured=None,

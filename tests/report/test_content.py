@@ -308,6 +308,7 @@ def test_measurements_of_other_classes_are_refused(protected: Any, hostile: Any)
 
 READ = {
     "answers_",
+    "choices_",
     "bound_",
     "classes_",
     "fairness",
@@ -450,6 +451,7 @@ def test_adult_is_reported_as_it_was_measured(real_data: Callable[..., Dataset])
         Budget(epsilon=3.0, delta=1e-5),
         DemographicParity(margin=0.05),
         n_teachers=100,
+        answers="labels",
         random_state=0,
     ).fit(
         split.private.X,

@@ -143,7 +143,11 @@ def test_a_method_without_a_gate_has_no_chart_of_a_margin(plain_page: str) -> No
 
 def test_methods_without_labels_say_what_was_released(shares: Any, steps: Any) -> None:
     reader = read(page.render(ModelReport.of(shares.model)))
-    assert "noisy shares of the votes. No label was given and none was refused" in reader.text
+    assert (
+        "what was released of every row are noisy shares of the votes; 320 times a row was asked"
+        in (reader.text)
+    )
+    assert "No label was given and none was refused" in reader.text
     assert "The student’s decisions on the public rows are within the margin." in reader.text
     reader = read(page.render(ModelReport.of(steps.model)))
     assert "Nothing holds the groups’ rates together" in reader.text

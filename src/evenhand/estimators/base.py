@@ -17,6 +17,7 @@ from evenhand.estimators.plan import (
     choose_mechanism,
     choose_n_teachers,
     resolve_answers,
+    warn_of_drowning,
 )
 from evenhand.fairness import DemographicParityGate, FairnessKind
 from evenhand.privacy import (
@@ -207,6 +208,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     ) -> Answers | Shares:
         """Buy labels or noisy shares from the ledger."""
         if isinstance(mechanism, Rounds):
+            warn_of_drowning(
+                mechanism, ledger.noise, n_teachers=votes.n_teachers, n_columns=X_public.shape[1]
+            )
             return release_shares(
                 votes,
                 mechanism,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from evenhand.privacy import (
     BudgetExceeded,
     GNMax,
     Ledger,
+    Noise,
     NoisyHistogram,
     epsilon_from_mu,
 )
@@ -197,6 +199,29 @@ def _histogram(ledger: Ledger, n_rows: int, n_classes: int, mu_squared: float) -
         if over <= 1:
             return found
         sigma *= math.sqrt(over) * (1 + 1e-9)
+
+
+class NoiseDrownsAnswers(UserWarning):
+    """The budget pays for so little that the model will be close to chance."""
+
+
+def warn_of_drowning(rounds: Rounds, noise: Noise, *, n_teachers: int, n_columns: int) -> None:
+    """Warn where the noise is larger than all that the teachers can say.
+
+    A student of ``n_columns`` coefficients learns from noisy shares in proportion to
+    ``n_teachers mu / sqrt(n_columns)``. Below 1 it was within a few points of chance on ACS-Income
+    (``reproductions/choices.py``). All of it is public.
+    """
+    mu = math.sqrt(rounds.mu_squared(noise))
+    signal = n_teachers * mu / math.sqrt(n_columns)
+    if signal < 1:
+        warnings.warn(
+            f"The noise drowns the answers: {n_teachers} teachers x mu {mu:.3g} / "
+            f"sqrt({n_columns} columns) = {signal:.2g}, and below 1 the model is close to chance. "
+            f"Raise epsilon, or train on more records.",
+            NoiseDrownsAnswers,
+            stacklevel=4,
+        )
 
 
 def default_mechanism(budget: Budget, *, n_teachers: int, n_queries: int) -> GNMax:
