@@ -65,7 +65,7 @@ class Choice:
     counted: str = "votes"
 
     def name(self) -> str:
-        """What differs from the default."""
+        """Return what differs from the default."""
         mine, usual = vars(self), vars(Choice())
         return ", ".join(f"{k}={v}" for k, v in mine.items() if v != usual[k]) or "default"
 
@@ -143,11 +143,11 @@ class Runs:
         where = self.spaces[choice.student_space]
         rng = np.random.default_rng(seed)
         total, precision = np.zeros(len(said)), np.zeros(len(said))
-        rows = np.arange(len(said))
-        for i in range(choice.rounds):
-            if i:
-                unsure = -np.abs(where.public @ fit.coef[0] + fit.intercept[0])
-                rows = np.argsort(-unsure, kind="stable")[: max(1, int(choice.again * len(said)))]
+        rows, fit = np.arange(len(said)), None
+        for _ in range(choice.rounds):
+            if fit is not None:
+                sure = np.abs(where.public @ fit.coef[0] + fit.intercept[0])
+                rows = np.argsort(sure, kind="stable")[: max(1, int(choice.again * len(said)))]
             sigma = np.sqrt(len(rows) * choice.rounds) / mu / n_teachers
             total[rows] += (said[rows] + sigma * rng.normal(size=len(rows))) / sigma**2
             precision[rows] += sigma**-2
@@ -158,6 +158,7 @@ class Runs:
                 prior_variance=choice.prior,
             )
             fit = fit_linear(where.public, loss, None, 2)
+        assert fit is not None
         decided = where.test @ fit.coef[0] + fit.intercept[0] > 0
         return float((decided != where.y_test).mean())
 
