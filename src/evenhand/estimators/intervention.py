@@ -53,7 +53,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         The margin. What keeps it depends on the point. Needed.
     at : {"T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post"}
         The point: before, in, after the teachers; at the aggregator; before, in, after the student.
-    n_teachers : int, default 250
+    n_teachers : int, optional
     teachers : Teachers, optional
         How teachers are trained. Default ``LogisticTeachers()``, at ``"T_in"`` ``ParityTeachers``.
     answers : {"labels", "shares"}, default "labels"
@@ -111,7 +111,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         fairness: DemographicParity | None = None,
         at: str = "aggregator",
         *,
-        n_teachers: int = 250,
+        n_teachers: int | None = None,
         teachers: Teachers | None = None,
         answers: str = "labels",
         mechanism: Mechanism | NoisyHistogram | None = None,
@@ -182,7 +182,9 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         # 1 T_pre and 2 T_in are kinds of teachers (see _teachers), 3 T_post is in their _vote.
         votes, X_asked = self._teach(data, partition, progress)
         gate = self._gate("aggregator", data)  # 4
-        answers = self._ask(votes, mechanism, run, progress, gate=gate, groups=groups.codes)
+        answers = self._ask(
+            votes, X_asked, mechanism, run, progress, gate=gate, groups=groups.codes
+        )
         answers = self._sift(answers, groups, self._gate("S_pre", data))  # 5
         self._conclude(
             data,

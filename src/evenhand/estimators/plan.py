@@ -182,7 +182,8 @@ def default_rounds(ledger: Ledger, *, n_queries: int, n_classes: int) -> Rounds:
     """
     again = max(1, math.ceil(ASKED_AGAIN * n_queries))
     n_rows = (n_queries,) + (again,) * (N_ROUNDS - 1)
-    each = max(ledger.remaining, 1e-300) / N_ROUNDS
+    # A hair less: three thirds must not add up to more than the whole in the last digit.
+    each = max(ledger.remaining, 1e-300) / N_ROUNDS * (1 - 1e-12)
     return Rounds(
         histograms=tuple(_histogram(ledger, n, n_classes, each) for n in n_rows), n_rows=n_rows
     )
