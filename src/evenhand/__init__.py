@@ -10,6 +10,7 @@ from evenhand.typing import REJECTED
 
 if TYPE_CHECKING:
     from evenhand.estimators import (
+        DPFERMIClassifier,
         DPSGDClassifier,
         FairOnlyClassifier,
         FairPATEClassifier,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Budget": "evenhand.privacy",
+    "DPFERMIClassifier": "evenhand.estimators",
     "DPSGDClassifier": "evenhand.estimators",
     "DemographicParity": "evenhand.fairness",
     "FairOnlyClassifier": "evenhand.estimators",
@@ -36,6 +38,7 @@ _HOMES = {
 __all__ = [
     "REJECTED",
     "Budget",
+    "DPFERMIClassifier",
     "DPSGDClassifier",
     "DemographicParity",
     "FairOnlyClassifier",

@@ -3,6 +3,7 @@
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.fermi import DPFERMIClassifier
 from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
@@ -15,6 +16,7 @@ from evenhand.estimators.thresholded import GroupThresholdClassifier
 __all__ = [
     "METHODS",
     "POINTS",
+    "DPFERMIClassifier",
     "DPSGDClassifier",
     "FairOnlyClassifier",
     "FairPATEClassifier",

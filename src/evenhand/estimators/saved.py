@@ -10,6 +10,7 @@ from evenhand.estimators import persistence
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.fermi import DPFERMIClassifier
 from evenhand.estimators.fitted import ClassifierWithClaim
 from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.nonprivate import NonPrivateClassifier
@@ -23,6 +24,7 @@ METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClass
         FairPATEClassifier,
         InterventionClassifier,
         DPSGDClassifier,
+        DPFERMIClassifier,
         NonPrivateClassifier,
         FairOnlyClassifier,
         GroupThresholdClassifier,

@@ -1,6 +1,7 @@
 """Models behind one small protocol: fit one on each of many partitions, let all predict."""
 
 from evenhand.learners.dpsgd import DPSGD, DPSGDModel, GroupPull
+from evenhand.learners.fermi import FERMI, FERMIModel
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.learners.mixture import Mixture
 from evenhand.learners.parity import StackedParityLogistic
@@ -8,7 +9,9 @@ from evenhand.learners.stack import Progress, StackedLearner, StackedModel
 
 __all__ = [
     "DPSGD",
+    "FERMI",
     "DPSGDModel",
+    "FERMIModel",
     "GroupPull",
     "LogisticStack",
     "Mixture",

@@ -26,9 +26,11 @@ from evenhand.privacy.subsampled import (
     SubsampledGaussian,
     poisson_batches,
 )
+from evenhand.privacy.table import LAPLACE_ACCOUNTING, LaplaceTable
 from evenhand.privacy.two_stage import two_stage_rdp
 
 __all__ = [
+    "LAPLACE_ACCOUNTING",
     "NEIGHBORS",
     "ORDERS",
     "SUBSAMPLED_ACCOUNTING",
@@ -44,6 +46,7 @@ __all__ = [
     "Grant",
     "Guarantee",
     "LNMax",
+    "LaplaceTable",
     "Ledger",
     "LocalCost",
     "Mechanism",

@@ -1,0 +1,274 @@
+"""DP-FERMI: noisy descent on a loss plus the Renyi information of decision and group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, Self
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.estimators.base import Progress
+from evenhand.estimators.books import Books
+from evenhand.estimators.gradient import GradientClassifier, linear_classifier
+from evenhand.estimators.group_shares import (
+    RELEASED,
+    GroupShares,
+    declared,
+    from_public_rows,
+    pure_claim,
+    released,
+    table_noise,
+)
+from evenhand.estimators.inputs import FitInputs
+from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.learners import FERMI
+from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
+from evenhand.typing import ArrayLike, RandomState
+
+NOTIONS: Final = ("demographic_parity", "equalized_odds")
+
+
+class DPFERMIClassifier(GradientClassifier):
+    """Train logistic regression by DP-FERMI, with the clipping that its proof needs enforced.
+
+    The weights descend on ``mean loss + fairness_weight * R``, with R the exponential Renyi mutual
+    information of decision and group; its dual variables ascend. Both read one noisy clipped sum
+    per step. The model needs no group at prediction.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    fairness_weight : float
+        Weight of R (lambda in the paper). At least 0; 0 is DP-SGD with a part of each step unused.
+    notion : {"demographic_parity", "equalized_odds"}
+        Whether decision and group are to be independent, or independent given the true label.
+    group_shares : None, mapping, or "released"
+        Where the shares P(group) come from that R needs. None: from the groups of the public rows.
+        A mapping of group to share: declared by you, public. ``"released"``: from a noisy table of
+        the private rows, charged to the budget. For equalized odds shares are needed given each
+        label: a mapping of label to such a mapping, or ``"released"``.
+    shares_budget : float
+        Part of epsilon that ``group_shares="released"`` spends, in (0, 1).
+    clip_norm : float
+        Largest norm of what one record adds to a step, weights and dual variables together.
+    multiplier_share : float
+        Part of it for the dual variables, in (0, 1).
+    multiplier_rate : float
+        Step of the dual variables, in (0, 1).
+    n_steps, batch_size, learning_rate, n_records
+        As for ``DPSGDClassifier``.
+    schema, classes, public_fraction, noise, random_state
+        As for ``DPSGDClassifier``. Given ``noise`` serves the table of shares too, which has exact
+        discrete noise by default.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The claim; ``str()`` is one sentence.
+    ledger_ : Ledger or Books
+        The run's own; with released shares one for the table and one for the steps.
+    mechanism_ : SubsampledGaussian
+    multipliers_ : ndarray, shape (1 or n_classes, n_groups, n_classes)
+        Where the dual variables ended. Public.
+    group_shares_ : ndarray, shape (1 or n_classes, n_groups)
+        The shares that were used. Public.
+    groups_ : tuple of str
+    classes_, student_, encoder_
+
+    Privacy
+    -------
+    Neighbors : add or remove one record.
+    Sensitivity : one record adds a vector of L2 norm at most ``clip_norm`` to a step that it
+        enters: its gradient in the weights and in the dual variables.
+    Cost : as for ``DPSGDClassifier``. Released shares spend ``shares_budget`` of epsilon (Laplace,
+        delta 0) and the steps the rest with all of delta: basic composition.
+
+    References
+    ----------
+    Lowy, Gupta and Razaviyayn 2023, "Stochastic Differentially Private and Fair Learning",
+    Algorithm 1. The derivation, and where we differ, stand in ``evenhand.learners.fermi``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> group = np.where(X[:, 0] > 0, "a", "b")
+    >>> clf = DPFERMIClassifier(
+    ...     Budget(epsilon=2.0, delta=1e-6), group_shares={"a": 0.5, "b": 0.5},
+    ...     n_steps=200, batch_size=256,
+    ... )
+    >>> clf = clf.fit(X[:2500], y[:2500], sensitive_features=group[:2500], X_public=X[2500:])
+    >>> clf.guarantee_.epsilon, clf.groups_
+    (2.0, ('a', 'b'))
+    """
+
+    ledger_: Ledger | Books
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        fairness_weight: float = 1.0,
+        *,
+        notion: str = "demographic_parity",
+        group_shares: Mapping[Any, Any] | str | None = None,
+        shares_budget: float = 0.02,
+        clip_norm: float = 1.0,
+        multiplier_share: float = 0.25,
+        multiplier_rate: float = 0.03,
+        n_steps: int = 1500,
+        batch_size: int = 1024,
+        learning_rate: float = 4.0,
+        n_records: int | None = None,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        public_fraction: float | None = None,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.fairness_weight = fairness_weight
+        self.notion = notion
+        self.group_shares = group_shares
+        self.shares_budget = shares_budget
+        self.clip_norm = clip_norm
+        self.multiplier_share = multiplier_share
+        self.multiplier_rate = multiplier_rate
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.n_records = n_records
+        self.schema = schema
+        self.classes = classes
+        self.public_fraction = public_fraction
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on the private rows.
+
+        Parameters
+        ----------
+        X, y, X_public, progress
+            As for ``DPSGDClassifier.fit``.
+        sensitive_features : array-like or DataFrame, n_private rows
+            Groups of the private rows: private, read by training and covered by the guarantee.
+            Only the names of the groups are public.
+        sensitive_features_public : array-like or DataFrame, n_public rows, optional
+            Groups of the public rows, for ``group_shares=None``. Where rows of X are set aside
+            (``public_fraction``) their own groups serve.
+        ledger : None
+            A shared account cannot be charged; see ``DPSGDClassifier``.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        """
+        budget, learner = self._checked_budget(ledger), self._learner()
+        rng = as_generator(self.random_state)
+        data, X_encoded = self._read(X, y, X_public, rng)
+        if sensitive_features is None:
+            raise ValueError(
+                "DP-FERMI needs the group of every private row; sensitive_features is missing. "
+                "Pass it, or use DPSGDClassifier without fairness= and penalty=."
+            )
+        known = self._shares(sensitive_features, sensitive_features_public, data, budget)
+        mechanism = self._sampled(known.left, data)
+        noise = self._float_noise()
+        run = self._own_ledger(known.left, noise)
+        n_released = learner.n_released(X_encoded.shape[1], data.n_classes, known.shares)
+        with run.reserve({mechanism: 1}, purpose="DP-FERMI, all steps") as grant:
+            trained = learner.fit(
+                X_encoded,
+                data.y_private,
+                known.groups.codes,
+                n_classes=data.n_classes,
+                shares=known.shares,
+                noise=grant.draw(mechanism, n_released),
+                batches=poisson_batches(noise, mechanism, data.n_private),
+                batch_size=mechanism.sampling_rate * self._n_public(data),
+                progress=None if progress is None else lambda i, n: progress("steps", i, n),
+            )
+        self.groups_, self.group_shares_ = known.groups.names, known.shares
+        self.multipliers_ = trained.multipliers
+        self.mechanism_ = mechanism
+        self.student_ = linear_classifier(trained.weights, trained.bias, data.n_classes)
+        claim = self._claim(
+            known.left, data, noise, public=known.public, not_covered=known.not_covered
+        )
+        if known.ledger is None:
+            self.ledger_, self.guarantee_ = run, claim
+        else:
+            self.ledger_ = Books(known.ledger, run)
+            self.guarantee_ = pure_claim(known.ledger) + claim
+        return self
+
+    def _learner(self) -> FERMI:
+        _checks.one_of("notion", self.notion, NOTIONS)
+        _checks.open_unit("shares_budget", self.shares_budget)
+        return FERMI(
+            strength=_checks.non_negative("fairness_weight", self.fairness_weight),
+            clip_norm=self.clip_norm,
+            share=_checks.open_unit("multiplier_share", self.multiplier_share),
+            multiplier_rate=self.multiplier_rate,
+            learning_rate=self.learning_rate,
+        )
+
+    def _shares(self, private: Any, public: Any, data: FitInputs, budget: Budget) -> GroupShares:
+        """Find the shares of the groups where they are public or paid for."""
+
+        def encode(names: tuple[str, ...] | None = None) -> GroupCodes:
+            return self._private_groups(private, data, names)
+
+        by_label = self.notion == "equalized_odds"
+        if isinstance(self.group_shares, Mapping):
+            labels = tuple(self.classes_) if by_label else None
+            return declared(self.group_shares, labels, encode, budget)
+        if self.group_shares is not None:
+            _checks.one_of("group_shares", str(self.group_shares), (RELEASED,))
+            strata = data.y_private if by_label else np.zeros_like(data.y_private)
+            return released(
+                encode(),
+                strata,
+                data.n_classes if by_label else 1,
+                budget,
+                self.shares_budget,
+                table_noise(self.noise),
+            )
+        if by_label:
+            raise ValueError(
+                "Equalized odds needs the shares of the groups given each true label, and public "
+                "rows have no labels. Pass group_shares='released', or declare them: "
+                "group_shares={label: {group: share, ...}, ...}."
+            )
+        if not data.set_aside:
+            if public is None:
+                raise ValueError(
+                    "DP-FERMI needs shares of the groups that everybody may know, and there are "
+                    "none. Pass sensitive_features_public= (the groups of the public rows), "
+                    "declare group_shares={group: share, ...}, or pay for them: "
+                    "group_shares='released'."
+                )
+            _checks.same_length(X_public=data.X_public, sensitive_features_public=public)
+            return from_public_rows(public, encode, budget)
+        everybody = encode_groups(private)
+        aside = np.ones(len(everybody), dtype=np.bool_)
+        aside[data.private_rows] = False
+        names = np.array(everybody.names, dtype=object)
+        found = from_public_rows(names[everybody.codes[aside]], encode, budget)
+        left_out = f"the groups of {data.set_aside} rows of the table, set aside as public"
+        return replace(found, not_covered=(left_out,))

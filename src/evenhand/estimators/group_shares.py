@@ -1,0 +1,178 @@
+"""Shares of the groups that everybody may know: from public rows, declared, or released."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.estimators.books import parted
+from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.privacy import (
+    LAPLACE_ACCOUNTING,
+    Budget,
+    DiscreteNoise,
+    Guarantee,
+    LaplaceTable,
+    Ledger,
+    Noise,
+)
+from evenhand.typing import Array, FloatArray, IntArray
+
+RELEASED: Final = "released"
+_ROUNDED: Final = 1e-3  # by which declared shares may miss 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupShares:
+    """Shares of the groups, and what knowing them took.
+
+    Parameters
+    ----------
+    groups : GroupCodes
+        Of the private rows.
+    shares : array, shape (n_strata, n_groups)
+        All above 0; each row adds up to 1.
+    left : Budget
+        What the shares left of the budget.
+    ledger : Ledger or None
+        The books of the table, where it was released.
+    public, not_covered : tuple of str
+        For the claim.
+    """
+
+    groups: GroupCodes
+    shares: FloatArray
+    left: Budget
+    ledger: Ledger | None = None
+    public: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+
+
+def from_public_rows(public: Any, encode: Callable[..., GroupCodes], left: Budget) -> GroupShares:
+    """Count the groups of public rows; ``encode(names)`` encodes those of the private rows."""
+    known = _several(encode_groups(public))
+    return GroupShares(
+        groups=encode(known.names),
+        shares=(known.sizes / known.sizes.sum())[None, :],
+        left=left,
+        public=(f"the groups of {len(known)} public rows, and so their shares",),
+    )
+
+
+def declared(
+    given: Mapping[Any, Any],
+    labels: tuple[Any, ...] | None,
+    encode: Callable[..., GroupCodes],
+    left: Budget,
+) -> GroupShares:
+    """Read a mapping of group to share, or with ``labels`` one such mapping for each label."""
+    tables = [given] if labels is None else [_of_label(given, label) for label in labels]
+    names = encode_groups(list(tables[0])).names
+    rows = [_row(table, names) for table in tables]
+    return GroupShares(
+        groups=_several(encode(names)),
+        shares=np.array(rows),
+        left=left,
+        public=("the declared shares of the groups",),
+    )
+
+
+def released(
+    groups: GroupCodes, strata: IntArray, n_strata: int, budget: Budget, part: float, noise: Noise
+) -> GroupShares:
+    """Release the table of strata by groups with a part of epsilon, and read the shares from it."""
+    _several(groups)
+    pure, left = parted(budget, part)
+    run, noisy = release_table(
+        np.bincount(strata * groups.n_groups + groups.codes, minlength=n_strata * groups.n_groups),
+        pure,
+        noise,
+        purpose="shares of the groups",
+    )
+    # A share of 0 would be divided by: a cell holds at least what the noise alone may show.
+    cells = np.maximum(noisy, 1.0 / pure.epsilon + 1.0).reshape(n_strata, groups.n_groups)
+    return GroupShares(
+        groups=groups,
+        shares=cells / cells.sum(axis=1, keepdims=True),
+        left=left,
+        ledger=run,
+        public=("the names of the groups",),
+    )
+
+
+def release_table(
+    counts: IntArray, budget: Budget, noise: Noise, *, purpose: str
+) -> tuple[Ledger, FloatArray]:
+    """Charge a ledger of its own for one noisy table of ``counts`` (n_cells,), and release it."""
+    run = Ledger(
+        budget,
+        noise=noise,
+        unit="record",
+        neighbors="add or remove one",
+        facts={"valid only at delta": repr(budget.delta)},
+    )
+    noisy = run.release(LaplaceTable.within(budget), counts[None, :], purpose=purpose)
+    return run, noisy[0]
+
+
+def table_noise(noise: Noise | None) -> Noise:
+    """Return the noise of a table of counts: exact where none was given."""
+    return DiscreteNoise() if noise is None else copy.deepcopy(noise)
+
+
+def pure_claim(run: Ledger) -> Guarantee:
+    """Return what a ledger of ``release_table`` promises: its epsilon, with delta 0."""
+    noise = run.noise
+    return Guarantee(
+        epsilon=run.budget.epsilon,
+        delta=0.0,
+        unit=run.unit,
+        neighbors=run.neighbors,
+        noise=noise.name,
+        accounting=LAPLACE_ACCOUNTING,
+        public=(),
+        not_covered=(),
+        holds=noise.protects,
+        reason="" if noise.protects else "the noise came from a seed and can be removed",
+    )
+
+
+def _several(groups: GroupCodes) -> GroupCodes:
+    if groups.n_groups < 2:
+        raise ValueError(
+            f"There is one group only ({groups.names[0]!r}): there is nothing to compare it with. "
+            f"Check the sensitive column, or use DPSGDClassifier without fairness= and penalty=."
+        )
+    return groups
+
+
+def _of_label(given: Mapping[Any, Any], label: Any) -> Mapping[Any, Any]:
+    key = label.item() if isinstance(label, np.generic) else label
+    found = given.get(key)
+    if not isinstance(found, Mapping):
+        raise ValueError(
+            f"group_shares must hold a mapping of group to share for each label; for {key!r} it "
+            f"holds {found!r}. Its keys are {list(given)}. Or release them: "
+            f"group_shares='released'."
+        )
+    return found
+
+
+def _row(table: Mapping[Any, Any], names: tuple[str, ...]) -> FloatArray:
+    """Shares of one mapping, in the order of ``names``."""
+    keys = encode_groups(list(table), names=names)
+    row: Array = np.zeros(len(names))
+    for code, value in zip(keys.codes, table.values(), strict=True):
+        row[code] = _checks.open_unit("a share in group_shares", value)
+    total = float(row.sum())
+    if not row.all() or abs(total - 1.0) > _ROUNDED:
+        raise ValueError(
+            f"group_shares must give every group a share, together 1, got {dict(table)!r} "
+            f"(together {total:.6g})."
+        )
+    return row / total

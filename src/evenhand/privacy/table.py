@@ -1,0 +1,88 @@
+"""A table that counts records by cell, released once with Laplace noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from evenhand._checks import open_unit, positive
+from evenhand.privacy.budget import Budget
+from evenhand.privacy.gaussian import mu_from_epsilon
+from evenhand.privacy.noise import Noise
+from evenhand.typing import Array, ArrayLike, FloatArray
+
+LAPLACE_ACCOUNTING: Final = "the Laplace mechanism (delta 0)"
+
+# A ledger leaves a share of 1e-9 of its budget unused; this much more noise is surely within.
+_MORE: Final = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceTable:
+    """Release counts of records, each record in one cell, after adding Laplace noise.
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise on each cell, in records; its standard deviation is ``sqrt(2) * scale``.
+    delta : float
+        The delta at which ``mu_squared`` speaks, in (0, 1). It is no part of the promise.
+
+    Privacy
+    -------
+    Neighbors : add or remove one record. (Replacing one moves two cells and costs twice.)
+    Sensitivity : one cell moves by 1, hence L1 sensitivity 1.
+    Cost : ``epsilon = 1 / scale`` with delta 0 (Dwork, McSherry, Nissim and Smith 2006), for
+        continuous noise on real numbers and for discrete noise on whole numbers.
+
+    Notes
+    -----
+    A pure epsilon is no Gaussian cost. As with ``SubsampledGaussian``, ``mu_squared`` is the
+    Gaussian whose curve passes through (epsilon, delta), so the ledger that it is charged to must
+    be its own and have this delta.
+
+    Examples
+    --------
+    >>> from evenhand.privacy import Ledger, SeededNoise
+    >>> budget = Budget(epsilon=0.5, delta=1e-6)
+    >>> ledger = Ledger(budget, noise=SeededNoise(0), neighbors="add or remove one")
+    >>> table = LaplaceTable.within(budget)
+    >>> ledger.release(table, [[900, 100]], purpose="group sizes").round(1).tolist()
+    [[900.6, 98.8]]
+    """
+
+    scale: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        hint = "Without noise the counts would leave as they are."
+        object.__setattr__(self, "scale", positive("scale", self.scale, hint))
+        object.__setattr__(self, "delta", open_unit("delta", self.delta))
+
+    @classmethod
+    def within(cls, budget: Budget) -> LaplaceTable:
+        """Return the table with the least noise whose epsilon stays within ``budget``."""
+        return cls(scale=(1.0 + _MORE) / budget.epsilon, delta=budget.delta)
+
+    @property
+    def epsilon(self) -> float:
+        """The pure epsilon of one table."""
+        return 1.0 / self.scale
+
+    def mu_squared(self, noise: Noise) -> float:
+        """``mu**2`` of the Gaussian that costs the same epsilon at ``self.delta``."""
+        return mu_from_epsilon(self.epsilon, self.delta) ** 2
+
+    def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:
+        """Draw noise for ``n`` tables of ``n_classes`` cells. For the ledger only."""
+        return noise.laplace(self.scale, (n, n_classes))
+
+    def decide(self, counts: ArrayLike, drawn: Array) -> FloatArray:
+        """Return the noisy counts; they may be negative."""
+        cells = np.asarray(counts)
+        if not np.issubdtype(cells.dtype, np.integer):
+            raise TypeError(f"counts must be whole numbers of records, got dtype {cells.dtype}.")
+        noisy: FloatArray = (cells + drawn).astype(np.float64)
+        return noisy
