@@ -32,7 +32,7 @@ from evenhand.datasets import Dataset, load_adult, load_credit_default, load_par
 
 RESULTS = Path(__file__).parent / "results"
 ERROR_WITHIN, GAP_WITHIN = 0.002, 0.015
-WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0, 10.0, 25.0)
+WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0, 10.0, 30.0, 100.0)
 
 LOADERS: dict[str, Callable[[], Dataset]] = {
     "Adult": load_adult,
