@@ -11,6 +11,7 @@ from evenhand.typing import REJECTED
 if TYPE_CHECKING:
     from evenhand.estimators import (
         DPFERMIClassifier,
+        DPPostProcessingClassifier,
         DPSGDClassifier,
         FairOnlyClassifier,
         FairPATEClassifier,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "evenhand.privacy",
     "DPFERMIClassifier": "evenhand.estimators",
+    "DPPostProcessingClassifier": "evenhand.estimators",
     "DPSGDClassifier": "evenhand.estimators",
     "DemographicParity": "evenhand.fairness",
     "FairOnlyClassifier": "evenhand.estimators",
@@ -39,6 +41,7 @@ __all__ = [
     "REJECTED",
     "Budget",
     "DPFERMIClassifier",
+    "DPPostProcessingClassifier",
     "DPSGDClassifier",
     "DemographicParity",
     "FairOnlyClassifier",

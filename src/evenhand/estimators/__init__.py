@@ -9,6 +9,7 @@ from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
 from evenhand.estimators.points import POINTS, InterventionPoint
+from evenhand.estimators.post_processing import DPPostProcessingClassifier
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saved import METHODS, load
 from evenhand.estimators.thresholded import GroupThresholdClassifier
@@ -17,6 +18,7 @@ __all__ = [
     "METHODS",
     "POINTS",
     "DPFERMIClassifier",
+    "DPPostProcessingClassifier",
     "DPSGDClassifier",
     "FairOnlyClassifier",
     "FairPATEClassifier",

@@ -25,6 +25,8 @@ def fingerprint(model: Any) -> str:
     parts = [model]
     if hasattr(model, "student_") and hasattr(model, "encoder_"):
         parts = [model.student_, model.encoder_.to_dict(), model.classes_]
+        if hasattr(model, "rule_"):
+            parts.append(model.rule_.chances)
     for part in parts:
         _feed(digest, part, [])
     return digest.hexdigest()

@@ -55,7 +55,7 @@ class GroupShares:
 
 def from_public_rows(public: Any, encode: Callable[..., GroupCodes], left: Budget) -> GroupShares:
     """Count the groups of public rows; ``encode(names)`` encodes those of the private rows."""
-    known = _several(encode_groups(public))
+    known = several(encode_groups(public))
     return GroupShares(
         groups=encode(known.names),
         shares=(known.sizes / known.sizes.sum())[None, :],
@@ -75,7 +75,7 @@ def declared(
     names = encode_groups(list(tables[0])).names
     rows = [_row(table, names) for table in tables]
     return GroupShares(
-        groups=_several(encode(names)),
+        groups=several(encode(names)),
         shares=np.array(rows),
         left=left,
         public=("the declared shares of the groups",),
@@ -86,7 +86,7 @@ def released(
     groups: GroupCodes, strata: IntArray, n_strata: int, budget: Budget, part: float, noise: Noise
 ) -> GroupShares:
     """Release the table of strata by groups with a part of epsilon, and read the shares from it."""
-    _several(groups)
+    several(groups)
     pure, left = parted(budget, part)
     run, noisy = release_table(
         np.bincount(strata * groups.n_groups + groups.codes, minlength=n_strata * groups.n_groups),
@@ -142,7 +142,8 @@ def pure_claim(run: Ledger) -> Guarantee:
     )
 
 
-def _several(groups: GroupCodes) -> GroupCodes:
+def several(groups: GroupCodes) -> GroupCodes:
+    """Return ``groups`` if there is something to compare."""
     if groups.n_groups < 2:
         raise ValueError(
             f"There is one group only ({groups.names[0]!r}): there is nothing to compare it with. "

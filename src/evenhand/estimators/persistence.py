@@ -20,7 +20,7 @@ from evenhand.estimators import parameters
 from evenhand.estimators.student_files import dump_skops, load_skops, load_student, save_student
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import Guarantee
-from evenhand.students import GroupThresholds
+from evenhand.students import DerivedRule, GroupThresholds
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 
@@ -29,6 +29,15 @@ MODEL, CLAIM, MANIFEST = "model.json", "claim.json", "manifest.json"
 ANSWERS, SETTINGS = "answers.safetensors", "settings.skops"
 INNER: Final = "model"
 """Folder of the model inside that of its thresholds."""
+
+_NUMBERS: Final = (
+    "bound_",
+    "public_gap_",
+    "within_margin_",
+    "training_gap_",
+    "table_gap_",
+    "noise_bound_",
+)
 
 
 class ModelDamaged(ValueError):
@@ -128,6 +137,9 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
         model.group_thresholds_ = GroupThresholds.from_dict(head["group_thresholds"])
     for name, value in head["student"].items():
         setattr(model, name, float("nan") if value is None else value)
+    if head.get("rule") is not None:
+        model.rule_ = DerivedRule.from_dict(head["rule"])
+        model.table_ = np.array(head["table"], dtype=np.float64)
     model.student_ = load_student(path, trusted)
     return model
 
@@ -202,10 +214,12 @@ def _write_model(model: Any, folder: Path) -> None:
         "encoder": model.encoder_.to_dict(),
         "student": {
             name: None if value != value else value  # JSON has no NaN
-            for name in ("bound_", "public_gap_", "within_margin_", "training_gap_")
+            for name in _NUMBERS
             if (value := getattr(model, name, None)) is not None
         },
         "group_thresholds": None if thresholds is None else thresholds.to_dict(),
+        "rule": model.rule_.to_dict() if hasattr(model, "rule_") else None,
+        "table": model.table_.tolist() if hasattr(model, "rule_") else None,
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
     _write_json(folder / MODEL, head)

@@ -15,6 +15,7 @@ from evenhand.estimators.fitted import ClassifierWithClaim
 from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
+from evenhand.estimators.post_processing import DPPostProcessingClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 
 METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClassifier]]] = {
@@ -25,6 +26,7 @@ METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClass
         InterventionClassifier,
         DPSGDClassifier,
         DPFERMIClassifier,
+        DPPostProcessingClassifier,
         NonPrivateClassifier,
         FairOnlyClassifier,
         GroupThresholdClassifier,

@@ -1,6 +1,7 @@
 """From answers to a model that may leave the house."""
 
 from evenhand.students.constrained import LinearFit, MarginNotMet, Within, fit_linear
+from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.fair_tuning import FairTuning, fair_tune
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
@@ -14,6 +15,7 @@ from evenhand.students.thresholds import GroupThresholds
 
 __all__ = [
     "ConstantStudentWarning",
+    "DerivedRule",
     "FairTuning",
     "GroupThresholds",
     "LabelLoss",
@@ -27,5 +29,6 @@ __all__ = [
     "fair_tune",
     "fit_linear",
     "fit_student",
+    "noise_bound",
     "uncertainty",
 ]

@@ -1,0 +1,316 @@
+"""Private post-processing for equalized odds: a noisy table of a private model's own decisions."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.estimators.base import Progress
+from evenhand.estimators.books import Books, parted
+from evenhand.estimators.gradient import GradientClassifier, linear_classifier
+from evenhand.estimators.group_shares import pure_claim, release_table, several, table_noise
+from evenhand.estimators.inputs import FitInputs
+from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.learners import DPSGD
+from evenhand.privacy import (
+    Budget,
+    LaplaceTable,
+    Ledger,
+    Noise,
+    SubsampledGaussian,
+    poisson_batches,
+)
+from evenhand.students.derived import NOTIONS, DerivedRule, noise_bound
+from evenhand.students.thresholds import NEEDS_GROUP
+from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+
+
+class DPPostProcessingClassifier(GradientClassifier):
+    """Train privately, count privately how each group is judged, and even the rates by chance.
+
+    Three steps: logistic regression by DP-SGD with a part of epsilon, blind to groups; a noisy
+    table of group, true label and decision with the rest; a linear program on that table for the
+    chances of each final decision, given the group and the model's own.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    margin : float
+        Largest difference of a rate between two groups, by the noisy table, in [0, 1].
+    notion : {"equalized_odds", "equal_opportunity", "false_positive_parity", "demographic_parity"}
+        Which rates. The two in the middle are for two classes.
+    slack : float or None
+        Added to the margin, at least 0. None adds ``noise_bound_``, as in the paper, whose theorem
+        compares the error with the best rule on the true rates. No rule needs it to exist.
+    table_budget : float
+        Part of epsilon for the table, in (0, 1). The steps have the rest, with all of delta.
+    clip_norm, n_steps, batch_size, learning_rate, n_records
+        Of the steps, as for ``DPSGDClassifier``.
+    schema, classes, public_fraction, noise, random_state
+        As for ``DPSGDClassifier``. Given ``noise`` serves the table too, which has exact discrete
+        noise by default.
+
+    Attributes
+    ----------
+    rule_ : DerivedRule
+        Chances of the final decision, ``chances[group, decision of the model, final decision]``.
+    table_ : ndarray, shape (n_groups, n_classes, n_classes)
+        The noisy counts of group, true label and decision. Public.
+    table_gap_ : float
+        The largest difference of the bound rates that the rule leaves, by the noisy table.
+    noise_bound_ : float
+        How much further apart they may be among the private records, with chance 0.95.
+    guarantee_ : Guarantee
+        The claim; ``str()`` is one sentence.
+    ledger_ : Books
+        One ledger for the steps, one for the table.
+    mechanism_ : SubsampledGaussian
+    groups_ : tuple of str
+    classes_, student_, encoder_
+        ``student_`` is the model before the rule.
+
+    Privacy
+    -------
+    Neighbors : add or remove one record, its group included.
+    Sensitivity : L2 ``clip_norm`` for a step; one cell of the table moves by 1.
+    Cost : basic composition of the steps, at epsilon ``(1 - table_budget)`` of the budget's and its
+        delta, and of the table, at the rest of epsilon and delta 0. The table may read the trained
+        model, for that is released (adaptive composition).
+
+    References
+    ----------
+    Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019, "Differentially Private
+    Fair Learning", section 4; Hardt, Price and Srebro 2016. The paper protects the group alone and
+    leaves the base model to others; here the whole record is protected, in both parts.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> group = np.where(X[:, 0] > 0, "a", "b")
+    >>> clf = DPPostProcessingClassifier(
+    ...     Budget(epsilon=2.0, delta=1e-6), margin=0.05, n_steps=200, batch_size=256
+    ... )
+    >>> clf = clf.fit(X[:2500], y[:2500], sensitive_features=group[:2500], X_public=X[2500:])
+    >>> labels = clf.predict(X[2500:], sensitive_features=group[2500:], random_state=0)
+    >>> clf.guarantee_.epsilon, clf.table_gap_ <= 0.05
+    (2.0, True)
+    """
+
+    ledger_: Ledger | Books
+    rule_: DerivedRule
+    table_: FloatArray
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        margin: float = 0.05,
+        *,
+        notion: str = "equalized_odds",
+        slack: float | None = 0.0,
+        table_budget: float = 0.25,
+        clip_norm: float = 1.0,
+        n_steps: int = 1500,
+        batch_size: int = 1024,
+        learning_rate: float = 4.0,
+        n_records: int | None = None,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        public_fraction: float | None = None,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.margin = margin
+        self.notion = notion
+        self.slack = slack
+        self.table_budget = table_budget
+        self.clip_norm = clip_norm
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.n_records = n_records
+        self.schema = schema
+        self.classes = classes
+        self.public_fraction = public_fraction
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train, count and solve.
+
+        Parameters
+        ----------
+        X, y, X_public, progress
+            As for ``DPSGDClassifier.fit``.
+        sensitive_features : array-like or DataFrame, n_private rows
+            Groups of the private rows: private, and covered by the guarantee. Only the names of the
+            groups are public.
+        ledger : None
+            A shared account cannot be charged; see ``DPSGDClassifier``.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        """
+        pure, left = parted(self._checked_budget(ledger), self._checked_parts())
+        learner = DPSGD(clip_norm=self.clip_norm, learning_rate=self.learning_rate)
+        rng = as_generator(self.random_state)
+        data, X_encoded = self._read(X, y, X_public, rng)
+        groups = self._counted_groups(sensitive_features, data)
+        mechanism, noise = self._sampled(left, data), self._float_noise()
+        run = self._own_ledger(left, noise)
+        student = self._train(learner, data, X_encoded, mechanism, run, progress, rng)
+        decided = student.predict(X_encoded).astype(np.int64)
+        shape = (groups.n_groups, data.n_classes, data.n_classes)
+        cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)
+        books, noisy = release_table(
+            np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64),
+            pure,
+            table_noise(self.noise),
+            purpose="table of group, label and decision",
+        )
+        self.table_ = noisy.reshape(shape)
+        self._derive()
+        self.student_, self.groups_, self.mechanism_ = student, groups.names, mechanism
+        self.ledger_ = Books(run, books)
+        claim = self._claim(left, data, noise, public=("the names of the groups",))
+        self.guarantee_ = (claim + pure_claim(books)).with_warning(NEEDS_GROUP)
+        return self
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
+    ) -> Array:
+        """Predict class labels; the group of every row is needed, and chance decides.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+        sensitive_features : array-like or DataFrame, n rows
+            A group that the fit did not know is an error.
+        random_state : int, Generator or None
+            Draws the decisions: with None two calls differ. ``predict_proba`` does not draw.
+        """
+        decided, groups = self._told(X, sensitive_features)
+        final = self.rule_.decide(decided, groups.codes, as_generator(random_state))
+        labels: Array = self.classes_[final]
+        return labels
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
+        """Return the chances with which ``predict`` decides, shape (n, n_classes).
+
+        They are chances of a *decision*, given the group and the model's own: not of the label.
+        """
+        decided, groups = self._told(X, sensitive_features)
+        return self.rule_.expected(decided, groups.codes)
+
+    def with_margin(self, margin: float, *, notion: str | None = None) -> Self:
+        """Return this model with another margin or notion, solved on the table that was released.
+
+        Privacy
+        -------
+        Free: reads the noisy table (post-processing), so trying many margins costs nothing.
+        """
+        check_is_fitted(self, "rule_")
+        again = copy.copy(self).set_params(margin=margin, notion=notion or self.notion)
+        again._checked_parts()
+        again._derive()
+        derived: Self = again
+        return derived
+
+    def with_group_thresholds(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the decisions are derived from the group already."""
+        raise ValueError(
+            "This model's decisions are derived from the group already, and its probabilities are "
+            "chances of a decision. Use DPSGDClassifier().with_group_thresholds."
+        )
+
+    def with_reject_option(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the wrapper asks for predictions without groups."""
+        raise ValueError(
+            "A reject option asks for predictions from the features alone, and this model needs "
+            "the group of each row. Use DPSGDClassifier().with_reject_option."
+        )
+
+    def _checked_parts(self) -> float:
+        _checks.closed_unit("margin", self.margin)
+        _checks.one_of("notion", self.notion, NOTIONS)
+        if self.slack is not None:
+            _checks.non_negative("slack", self.slack)
+        return _checks.open_unit("table_budget", self.table_budget)
+
+    def _counted_groups(self, sensitive_features: Any, data: FitInputs) -> GroupCodes:
+        if sensitive_features is None:
+            raise ValueError(
+                "The table counts the groups of the private rows; sensitive_features is missing. "
+                "Pass it, or use DPSGDClassifier for a model that is blind to groups."
+            )
+        if data.n_classes != 2 and self.notion in ("equal_opportunity", "false_positive_parity"):
+            raise ValueError(
+                f"notion={self.notion!r} is for two classes, and y has {data.n_classes}. Use "
+                f"notion='equalized_odds', which binds every class."
+            )
+        return several(self._private_groups(sensitive_features, data))
+
+    def _train(
+        self,
+        learner: DPSGD,
+        data: FitInputs,
+        X_encoded: FloatArray,
+        mechanism: SubsampledGaussian,
+        run: Ledger,
+        progress: Progress | None,
+        rng: np.random.Generator,
+    ) -> Any:
+        n_released = learner.n_released(X_encoded.shape[1], data.n_classes)
+        with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
+            trained = learner.fit(
+                X_encoded,
+                data.y_private,
+                n_classes=data.n_classes,
+                noise=grant.draw(mechanism, n_released),
+                batches=poisson_batches(run.noise, mechanism, data.n_private),
+                batch_size=mechanism.sampling_rate * self._n_public(data),
+                rng=rng,
+                progress=None if progress is None else lambda i, n: progress("steps", i, n),
+            )
+        return linear_classifier(*trained.layers[0], data.n_classes)
+
+    def _derive(self) -> None:
+        """Solve for the rule on the noisy table; reads nothing private."""
+        assert self.budget is not None
+        pure, _ = parted(self.budget, self.table_budget)
+        scale = LaplaceTable.within(pure).scale
+        self.noise_bound_ = noise_bound(self.table_, self.notion, scale=scale)
+        slack = self.noise_bound_ if self.slack is None else self.slack
+        allowed = min(1.0, self.margin + slack)
+        self.rule_ = DerivedRule.fit(self.table_, margin=allowed, notion=self.notion)
+        self.table_gap_ = self.rule_.gap(self.table_, self.notion)
+
+    def _told(self, X: Any, sensitive_features: Any) -> tuple[Any, GroupCodes]:
+        """Return the model's own decisions, and the groups."""
+        decided = self.student_.predict(self._encode(X)).astype(np.int64)
+        if sensitive_features is None:
+            raise ValueError(
+                "This model needs the group of each row at prediction: pass sensitive_features=. "
+                "For a model that needs none use a margin in training."
+            )
+        groups = encode_groups(sensitive_features, names=self.groups_)
+        _checks.same_length(X=decided, sensitive_features=groups)
+        return decided, groups

@@ -1,0 +1,258 @@
+"""A decision derived from a model's own and the group, of least error within a margin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from evenhand import _checks
+from evenhand.typing import ArrayLike, FloatArray, IntArray
+
+NOTIONS: Final[Mapping[str, str]] = {
+    "equalized_odds": "the chance of each decision given each true label",
+    "equal_opportunity": "the chance of class 1 given true class 1 (two classes)",
+    "false_positive_parity": "the chance of class 1 given true class 0 (two classes)",
+    "demographic_parity": "the chance of each decision",
+}
+"""What is to be alike in all groups."""
+
+_FEASIBILITY: Final = 1e-9  # of the solver, in rates
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DerivedRule:
+    """Chances of each final decision, given the group and the model's own decision.
+
+    Parameters
+    ----------
+    chances : array, shape (n_groups, n_classes, n_classes)
+        ``chances[g, h, k]``: of deciding k in group g where the model says h. Rows add up to 1.
+
+    Privacy
+    -------
+    Free: reads a table that was released (post-processing).
+
+    Notes
+    -----
+    ``fit`` finds the rule of least expected error among all whose rates, *by the table that it is
+    given*, are within the margin between every two groups: a linear program (Hardt, Price and
+    Srebro 2016; on noisy tables Jagielski et al. 2019). It has a solution for every table: a rule
+    that ignores group and decision has no gap.
+
+    Examples
+    --------
+    Group 0 is judged well, group 1 badly; labels by decisions:
+
+    >>> table = [[[40, 10], [5, 45]], [[30, 20], [20, 30]]]
+    >>> rule = DerivedRule.fit(table, margin=0.1, notion="equalized_odds")
+    >>> rule.rates(table, "equalized_odds").round(2)[:, :, 1].tolist()
+    [[0.4, 0.7], [0.4, 0.6]]
+    """
+
+    chances: FloatArray
+
+    def __post_init__(self) -> None:
+        chances = np.array(self.chances, dtype=np.float64)
+        if chances.ndim != 3 or chances.shape[1] != chances.shape[2]:
+            raise ValueError(
+                f"chances must have shape (n_groups, n_classes, n_classes), got {chances.shape}."
+            )
+        if not ((chances >= 0).all() and np.allclose(chances.sum(axis=2), 1.0, atol=1e-9)):
+            raise ValueError(
+                f"chances must be at least 0 and each row must add up to 1, got {chances.tolist()}."
+            )
+        chances.setflags(write=False)
+        object.__setattr__(self, "chances", chances)
+
+    @classmethod
+    def fit(cls, table: ArrayLike, *, margin: float, notion: str) -> DerivedRule:
+        """Solve for the rule.
+
+        Parameters
+        ----------
+        table : array-like, shape (n_groups, n_classes, n_classes)
+            Records by group, true label and the model's decision. May be noisy: a cell below 0
+            counts as 0.
+        margin : float
+            Largest difference of a rate between two groups, in [0, 1].
+        notion : str
+            One of ``NOTIONS``.
+        """
+        cells = _cells(table)
+        margin = _checks.closed_unit("margin", margin)
+        n_groups, n_classes = cells.shape[:2]
+        given = _given(cells, notion)
+        # Variables: the chances (g, h, k), then a floor under each bound rate over all groups.
+        shape = cells.shape
+        n_bound = given.shape[1] * n_classes
+        own = np.arange(cells.size).reshape(shape)
+        floor = cells.size + np.arange(n_bound).reshape(given.shape[1], n_classes)
+        above, below = [], []
+        for g in range(n_groups):
+            for s in range(given.shape[1]):
+                for k in range(n_classes):
+                    # floor <= rate <= floor + margin
+                    rate = [(own[g, h, k], given[g, s, h]) for h in range(n_classes)]
+                    above.append([*rate, (floor[s, k], -1.0)])
+                    below.append([*((i, -c) for i, c in rate), (floor[s, k], 1.0)])
+        bounds = [max(0.0, margin - _FEASIBILITY)] * len(above) + [0.0] * len(below)
+        n_variables = cells.size + n_bound
+        sums = [[(own[g, h, k], 1.0) for k in range(n_classes)] for g, h in np.ndindex(shape[:2])]
+        # Of records with label y that are told h, the rule is right where it decides y.
+        right = np.concatenate([cells.transpose(0, 2, 1).ravel(), np.zeros(n_bound)])
+        solved = linprog(
+            -right / max(1.0, float(cells.sum())),
+            A_ub=_rows(above + below, n_variables),
+            b_ub=bounds,
+            A_eq=_rows(sums, n_variables),
+            b_eq=np.ones(len(sums)),
+            bounds=(0.0, 1.0),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if solved.x is None:
+            raise RuntimeError(f"The rule could not be found: {solved.message}")
+        chances = np.clip(solved.x[: cells.size].reshape(shape), 0.0, 1.0) + 0.0  # no -0.0
+        return cls(chances=chances / chances.sum(axis=2, keepdims=True))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.chances)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.chances.shape[1])
+
+    def rates(self, table: ArrayLike, notion: str) -> FloatArray:
+        """Return the rates that ``notion`` binds, shape (n_groups, n_given, n_classes)."""
+        rates: FloatArray = np.einsum("gsh,ghk->gsk", _given(_cells(table), notion), self.chances)
+        return rates
+
+    def gap(self, table: ArrayLike, notion: str) -> float:
+        """Largest difference of a bound rate between two groups, in [0, 1], in expectation."""
+        return float(np.ptp(self.rates(table, notion), axis=0).max())
+
+    def error(self, table: ArrayLike) -> float:
+        """Return the expected error on the records of a table, in [0, 1]."""
+        cells = _cells(table)
+        right = float(np.einsum("gyh,ghy->", cells, self.chances))
+        return 1.0 - right / float(cells.sum())
+
+    def expected(self, decisions: ArrayLike, groups: ArrayLike) -> FloatArray:
+        """Chances of each final decision, shape (n, n_classes)."""
+        h = _checks.codes("decisions", decisions, self.n_classes)
+        g = _checks.codes("groups", groups, self.n_groups)
+        _checks.same_length(decisions=h, groups=g)
+        out: FloatArray = self.chances[g, h]
+        return out
+
+    def decide(self, decisions: ArrayLike, groups: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """Draw the final decision of each row, shape (n,)."""
+        upto = np.cumsum(self.expected(decisions, groups), axis=1)
+        drawn = rng.random(len(upto))[:, None]
+        # The last class takes what rounding leaves above the sum.
+        out: IntArray = (drawn >= upto[:, :-1]).sum(axis=1).astype(np.int64)
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"chances": self.chances.tolist()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> DerivedRule:
+        """Read what ``to_dict`` wrote."""
+        return cls(chances=np.array(values["chances"], dtype=np.float64))
+
+
+def noise_bound(table: ArrayLike, notion: str, *, scale: float, level: float = 0.95) -> float:
+    """Bound how much further apart rates can be than they are by a noisy table, for *any* rule.
+
+    Parameters
+    ----------
+    table : array-like, shape (n_groups, n_classes, n_classes)
+        The noisy table.
+    notion : str
+        One of ``NOTIONS``.
+    scale : float
+        Of the Laplace noise on each cell, in records.
+    level : float
+        Chance with which the bound holds, over the noise.
+
+    Returns
+    -------
+    float
+        In [0, 1], for the records that were counted; upper bound, loose. Public, as the table is.
+
+    Notes
+    -----
+    With chance ``level`` no cell is off by more than ``t = scale ln(n_cells / (1 - level))``. Then
+    the law of decisions given a label, of ``K`` cells with noisy sum N, is off by at most ``K t /
+    N`` in total variation, and so is every rate; a gap has two of them. For discrete noise t is
+    raised to the next whole number.
+    """
+    cells = _cells(table)
+    _checks.open_unit("level", level)
+    off = math.ceil(_checks.positive("scale", scale) * math.log(cells.size / (1.0 - level)))
+    totals, n_cells = _totals(cells, notion)
+    each = np.sort(n_cells * off / np.maximum(totals, 1e-12), axis=0)
+    return float(min(1.0, each[-2:].sum(axis=0).max()))
+
+
+def _cells(table: ArrayLike) -> FloatArray:
+    cells = np.asarray(table, dtype=np.float64)
+    if cells.ndim != 3 or cells.shape[1] != cells.shape[2] or cells.shape[1] < 2:
+        raise ValueError(
+            f"table must count records by group, label and decision, with shape "
+            f"(n_groups, n_classes, n_classes), got {cells.shape}."
+        )
+    if not np.isfinite(cells).all():
+        raise ValueError("table must hold finite counts.")
+    return np.maximum(cells, 0.0)
+
+
+def _bound(cells: FloatArray, notion: str) -> FloatArray:
+    """Return what a notion conditions on: records (n_groups, n_given, n_decisions)."""
+    _checks.one_of("notion", notion, NOTIONS)
+    if notion == "demographic_parity":
+        everybody: FloatArray = cells.sum(axis=1, keepdims=True)
+        return everybody
+    if notion == "equalized_odds":
+        return cells
+    if cells.shape[1] != 2:
+        raise ValueError(
+            f"{notion} is for two classes, and there are {cells.shape[1]}. Use "
+            f"notion='equalized_odds', which binds every class."
+        )
+    label = 1 if notion == "equal_opportunity" else 0
+    return cells[:, label : label + 1]
+
+
+def _given(cells: FloatArray, notion: str) -> FloatArray:
+    """Law of the model's decision in each bound cell; uniform where nothing is known of it."""
+    counts = _bound(cells, notion)
+    totals = counts.sum(axis=2, keepdims=True)
+    uniform = np.full_like(counts, 1.0 / counts.shape[2])
+    return np.where(totals > 0, counts / np.maximum(totals, 1e-300), uniform)
+
+
+def _totals(cells: FloatArray, notion: str) -> tuple[FloatArray, int]:
+    """Return the records under each bound rate, (n_groups, n_given), and of how many cells."""
+    counts = _bound(cells, notion)
+    n_cells = cells.shape[1] * (cells.shape[1] if notion == "demographic_parity" else 1)
+    return counts.sum(axis=2), n_cells
+
+
+def _rows(rows: list[Any], n_columns: int) -> csr_array:
+    """Return a sparse matrix from rows of (column, value)."""
+    where = [(r, int(c)) for r, row in enumerate(rows) for c, _ in row]
+    values = [float(v) for row in rows for _, v in row]
+    place = tuple(np.array(where, dtype=np.int64).T)
+    return csr_array((values, place), shape=(len(rows), n_columns))

@@ -1,0 +1,334 @@
+"""DPFERMIClassifier end to end: what it claims, whose shares it may know, refusals, saving."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import evenhand
+from evenhand import Budget, DPFERMIClassifier
+from evenhand.estimators.books import Books, parted
+from evenhand.learners import FERMI
+from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
+from evenhand.report.spending import Spending
+
+
+class GroupedFERMI(DPFERMIClassifier):
+    """Every second row is of the other group: the checks know of no groups."""
+
+    def fit(self, X: Any, y: Any) -> "GroupedFERMI":  # type: ignore[override]
+        try:
+            groups = np.arange(len(np.asarray(X, dtype=float))) % 2
+        except (TypeError, ValueError, IndexError):
+            groups = None  # the row checks of fit speak first
+        return super().fit(X, y, sensitive_features=groups)
+
+
+@parametrize_with_checks(
+    [
+        GroupedFERMI(
+            Budget(epsilon=1e7, delta=1e-5),
+            n_steps=300,
+            group_shares={0: 0.5, 1: 0.5},
+            public_fraction=0.5,
+            noise=SeededNoise(0),
+            random_state=0,
+        )
+    ]
+)
+@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
+def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.fixture
+def loose() -> dict[str, Any]:
+    return {
+        "budget": Budget(epsilon=50.0, delta=1e-5),
+        "n_steps": 150,
+        "batch_size": 200,
+        "noise": SeededNoise(1),
+        "random_state": 0,
+    }
+
+
+def fit(parts: Any, model: Any, **changes: Any) -> Any:
+    given = {
+        "X_public": parts.X_public,
+        "sensitive_features": parts.groups,
+        "sensitive_features_public": parts.groups_public,
+    }
+    return model.fit(parts.X, parts.y, **(given | changes))
+
+
+def test_it_learns_within_its_budget_and_says_what_it_claims(parts: Any) -> None:
+    model = DPFERMIClassifier(Budget(epsilon=3.0, delta=1e-6), n_steps=100, batch_size=200)
+    fit(parts, model)
+    said = str(model.guarantee_)
+    assert said.startswith("The release is (3.0, 1e-06)-differentially private for each record")
+    for words in (
+        "add or remove one record",
+        "privacy loss distribution of the Poisson-subsampled Gaussian",
+        "the groups of 300 public rows, and so their shares",
+        "the features of the 300 public rows",
+    ):
+        assert words in said
+    assert model.guarantee_.mu_squared is None  # it does not add up with Gaussian costs
+    (entry,) = model.ledger_.entries
+    assert entry.n_uses == 1
+    assert 2.99 < model.ledger_.spent_epsilon(1e-6) <= 3.0
+    assert (model.predict(parts.X) == parts.y).mean() > 0.75
+
+
+def test_more_weight_narrows_the_gap_without_groups_at_prediction(
+    loose: dict[str, Any],
+) -> None:
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b"], 4000, p=[0.7, 0.3])
+    X = rng.normal(size=(4000, 2)) + np.outer(group == "a", [0.8, 0.0])
+    y = X.sum(axis=1) + rng.normal(size=4000) > 0.5
+
+    def gap(weight: float) -> float:
+        model = DPFERMIClassifier(**(loose | {"n_steps": 400}), fairness_weight=weight)
+        model.fit(
+            X[:3000],
+            y[:3000],
+            sensitive_features=group[:3000],
+            X_public=X[3000:],
+            sensitive_features_public=group[3000:],
+        )
+        yes = model.predict(X)
+        return float(abs(yes[group == "a"].mean() - yes[group == "b"].mean()))
+
+    assert gap(0.0) > 0.15
+    assert gap(20.0) < gap(0.0) / 3
+
+
+def seen_by(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the learner is given."""
+    seen: dict[str, Any] = {}
+    trained = FERMI.fit
+
+    def watched(self: Any, X: Any, y: Any, groups: Any, **given: Any) -> Any:
+        seen.update(X=X, y=y, groups=groups, **given)
+        return trained(self, X, y, groups, **given)
+
+    monkeypatch.setattr(FERMI, "fit", watched)
+    return seen
+
+
+def test_shares_come_from_public_rows_and_never_from_private_ones(
+    parts: Any, loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = seen_by(monkeypatch)
+    fit(parts, DPFERMIClassifier(**loose))
+    public = (parts.groups_public == "a").mean()
+    np.testing.assert_allclose(seen["shares"], [[public, 1 - public]])
+    # Other private groups, same public ones: what is known to everybody stays as it was.
+    fit(parts, DPFERMIClassifier(**loose), sensitive_features=["a"] * 10 + ["b"] * 590)
+    np.testing.assert_allclose(seen["shares"], [[public, 1 - public]])
+
+
+def test_declared_shares_are_taken_by_name(
+    parts: Any, loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = seen_by(monkeypatch)
+    model = DPFERMIClassifier(**loose, group_shares={"b": 0.4, "a": 0.6})
+    fit(parts, model, sensitive_features_public=None)
+    np.testing.assert_allclose(seen["shares"], [[0.6, 0.4]])
+    assert "the declared shares of the groups" in str(model.guarantee_)
+    odds = {"yes": {"a": 0.9, "b": 0.1}, "no": {"b": 0.5, "a": 0.5}}
+    model = DPFERMIClassifier(**loose, group_shares=odds, notion="equalized_odds")
+    fit(parts, model)
+    np.testing.assert_allclose(seen["shares"], [[0.5, 0.5], [0.9, 0.1]])  # classes: no, yes
+    assert model.multipliers_.shape == (2, 2, 2)
+
+
+@pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
+def test_released_shares_are_noisy_charged_and_added_to_the_claim(
+    parts: Any, notion: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = seen_by(monkeypatch)
+    budget = Budget(epsilon=2.0, delta=1e-6)
+    model = DPFERMIClassifier(
+        budget,
+        notion=notion,
+        group_shares="released",
+        shares_budget=0.1,
+        n_steps=50,
+        batch_size=200,
+        noise=SeededNoise(3),
+    )
+    fit(parts, model, sensitive_features_public=None)
+    # The table by hand: labels by groups, plus the first draws of the seed at scale 1 / 0.2.
+    y, g = (parts.y == "yes").to_numpy().astype(int), (parts.groups == "b").to_numpy().astype(int)
+    strata, n_strata = (y, 2) if notion == "equalized_odds" else (0 * y, 1)
+    counts = np.array([[np.sum((strata == s) & (g == k)) for k in (0, 1)] for s in range(n_strata)])
+    noise = SeededNoise(3).laplace((1 + 1e-6) / 0.2, counts.shape)
+    cells = counts + noise
+    np.testing.assert_allclose(seen["shares"], cells / cells.sum(axis=1, keepdims=True))
+    table, steps = model.ledger_.ledgers
+    assert table.budget.epsilon + steps.budget.epsilon == 2.0
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (2.0, 1e-6)
+    assert "the Laplace mechanism (delta 0)" in model.guarantee_.accounting
+    assert "basic composition" in model.guarantee_.accounting
+    assert [len(ledger.entries) for ledger in (table, steps)] == [1, 1]
+    assert 1.98 < model.ledger_.spent_epsilon(1e-6) <= 2.0
+    spending = Spending.of(model.ledger_.to_dict())
+    assert [charge.purpose for charge in spending.charges] == [
+        "shares of the groups",
+        "DP-FERMI, all steps",
+    ]
+    assert all(charge.words for charge in spending.charges)
+
+
+def test_the_steps_are_paid_with_what_the_table_left() -> None:
+    pure, rest = parted(Budget(epsilon=1.1, delta=1e-6), 0.1)
+    assert pure.epsilon + rest.epsilon <= 1.1
+    assert pure.epsilon == pytest.approx(0.11)
+    for share in np.linspace(0.01, 0.99, 197):
+        pure, rest = parted(Budget(epsilon=3.3, delta=1e-6), float(share))
+        assert 3.3 * (1 - 1e-15) <= pure.epsilon + rest.epsilon <= 3.3
+
+
+@pytest.mark.parametrize("shares", [None, "released"])
+def test_the_noise_is_charged_before_it_is_drawn(
+    parts: Any, shares: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = []
+    ledgers: list[Ledger] = []
+    opened = Ledger.__init__
+
+    def watched_open(self: Any, *args: Any, **given: Any) -> None:
+        ledgers.append(self)
+        opened(self, *args, **given)
+
+    def watch(name: str) -> None:
+        draw = getattr(SeededNoise, name)
+
+        def watched(self: Any, scale: float, shape: Any) -> Any:
+            spent.append(ledgers[-1].spent / ledgers[-1].budget.mu_squared)
+            return draw(self, scale, shape)
+
+        monkeypatch.setattr(SeededNoise, name, watched)
+
+    monkeypatch.setattr(Ledger, "__init__", watched_open)
+    watch("gaussian")
+    watch("laplace")
+    model = DPFERMIClassifier(
+        Budget(epsilon=3.0, delta=1e-6),
+        group_shares=shares,
+        n_steps=20,
+        batch_size=200,
+        noise=SeededNoise(0),
+    )
+    fit(parts, model)
+    assert len(ledgers) == (1 if shares is None else 2)
+    assert spent
+    assert min(spent) > 0.99
+
+
+def test_the_noise_in_the_model_is_that_of_its_mechanism(
+    parts: Any, loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = seen_by(monkeypatch)
+    model = fit(parts, DPFERMIClassifier(**loose, clip_norm=2.0))
+    drawn = seen["noise"]
+    assert drawn.shape[0] == 150
+    assert drawn.shape[1] == model.student_.coef_.size + 1 + model.multipliers_.size
+    said = SeededNoise(1).gaussian(model.mechanism_.noise_multiplier * 2.0, drawn.shape)
+    assert np.array_equal(drawn, said)
+    assert model.mechanism_.clip_norm == 2.0
+
+
+def test_rows_set_aside_give_their_groups_and_are_not_covered(
+    loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = seen_by(monkeypatch)
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 400)
+    X = np.column_stack([group, rng.normal(size=400)])  # the first column is the group
+    model = DPFERMIClassifier(**loose, public_fraction=0.25)
+    model.fit(X, rng.integers(0, 2, 400), sensitive_features=group)
+    n = len(seen["groups"])
+    assert 200 < n < 380
+    assert np.array_equal(seen["X"][:, 0] > 0, seen["groups"] == 1)
+    aside = group.sum() - seen["groups"].sum()
+    np.testing.assert_allclose(seen["shares"][0, 1], aside / (400 - n))
+    assert f"the groups of {400 - n} rows of the table, set aside" in str(model.guarantee_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("shares", [None, "released"])
+def test_a_saved_model_predicts_and_claims_the_same(
+    parts: Any, loose: dict[str, Any], tmp_path: Any, n_classes: int, shares: str | None
+) -> None:
+    y = parts.y if n_classes == 2 else np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
+    model = DPFERMIClassifier(**(loose | {"noise": FloatNoise()}), group_shares=shares)
+    model.fit(
+        parts.X,
+        y,
+        X_public=parts.X_public,
+        sensitive_features=parts.groups,
+        sensitive_features_public=parts.groups_public,
+    )
+    again = evenhand.load(model.save(tmp_path / "model"))
+    assert isinstance(again, DPFERMIClassifier)
+    assert np.array_equal(model.predict_proba(parts.X), again.predict_proba(parts.X))
+    assert again.predict_proba(parts.X).shape == (600, n_classes)
+    assert again.guarantee_ == model.guarantee_
+    assert again.ledger_.to_dict() == model.ledger_.to_dict()
+    assert again.groups_ == ("a", "b")
+
+
+def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None:
+    model = fit(parts, DPFERMIClassifier(**loose, group_shares="released"))
+    assert str(model.guarantee_).startswith("NOT PRIVATE")
+    assert isinstance(model.ledger_, Books)
+    assert not model.ledger_.to_dict()["protects"]
+
+
+@pytest.mark.parametrize(
+    ("settings_", "given", "message"),
+    [
+        ({"budget": 1.0}, {}, "budget must be a Budget"),
+        ({"fairness_weight": -1.0}, {}, "fairness_weight must be finite and >= 0"),
+        ({"multiplier_share": 0.0}, {}, "multiplier_share must lie strictly between 0 and 1"),
+        ({"notion": "equalised_odds"}, {}, "Did you mean 'equalized_odds'"),
+        ({"notion": "equalized_odds"}, {}, "public rows have no labels"),
+        ({"group_shares": "relased"}, {}, "Did you mean 'released'"),
+        ({"group_shares": {"a": 0.6, "b": 0.6}}, {}, r"together 1, got .* \(together 1.2\)"),
+        ({"group_shares": {"a": 1.2, "b": -0.2}}, {}, "a share in group_shares must lie strictly"),
+        ({"group_shares": {"a": 0.5, "c": 0.5}}, {}, "'b'"),
+        (
+            {"group_shares": {"a": 0.5, "b": 0.5}, "notion": "equalized_odds"},
+            {},
+            "for each label; for 'no' it holds None",
+        ),
+        ({}, {"sensitive_features": None}, "needs the group of every private row"),
+        ({}, {"sensitive_features_public": None}, "shares of the groups that everybody may know"),
+        ({}, {"sensitive_features_public": ["a"] * 300}, "There is one group only"),
+        ({}, {"sensitive_features_public": ["a", "b"]}, "one row each"),
+        ({}, {"sensitive_features": ["a", "c"] * 300}, "'c'"),
+        ({"batch_size": 0}, {}, "batch_size must be at least 1"),
+        ({}, {"X_public": None}, "DPFERMIClassifier scales its columns by public knowledge"),
+        ({"noise": DiscreteNoise()}, {}, "Use FloatNoise"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    parts: Any,
+    loose: dict[str, Any],
+    settings_: dict[str, Any],
+    given: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit(parts, DPFERMIClassifier(**(loose | settings_)), **given)
+
+
+def test_a_shared_account_is_refused_and_stays_untouched(parts: Any, loose: dict[str, Any]) -> None:
+    account = Ledger(Budget(epsilon=10.0, delta=1e-5), neighbors="add or remove one")
+    with pytest.raises(ValueError, match="cannot be charged to a shared account"):
+        fit(parts, DPFERMIClassifier(**loose), ledger=account)
+    assert account.spent == 0
