@@ -53,7 +53,7 @@ def codes(part: Any, data: Dataset) -> tuple[Any, Any]:
 
 
 def private(data: Dataset, epsilon: float, seed: int) -> list[tuple[float, float, float]]:
-    """Expected error and gap for each margin, and seconds of the fit."""
+    """Return expected error and gap for each margin, and seconds of the fit."""
     split = data.split(public=0.2, test=0.25, random_state=seed)
     rows = split.private
     budget = Budget(epsilon=epsilon, delta=1.0 / len(rows) ** 2)
@@ -69,7 +69,7 @@ def private(data: Dataset, epsilon: float, seed: int) -> list[tuple[float, float
 
 
 def reference(data: Dataset, seed: int) -> list[tuple[float, float, float]]:
-    """The same without privacy."""
+    """Do the same without privacy."""
     split = data.split(public=0.2, test=0.25, random_state=seed)
     encoder = PublicEncoder().fit(split.public.X)
     start = time.perf_counter()

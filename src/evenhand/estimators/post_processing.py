@@ -305,7 +305,8 @@ class DPPostProcessingClassifier(GradientClassifier):
 
     def _told(self, X: Any, sensitive_features: Any) -> tuple[Any, GroupCodes]:
         """Return the model's own decisions, and the groups."""
-        decided = self.student_.predict(self._encode(X)).astype(np.int64)
+        encoded = self._encode(X)
+        decided = self.student_.predict(encoded).astype(np.int64)
         if sensitive_features is None:
             raise ValueError(
                 "This model needs the group of each row at prediction: pass sensitive_features=. "

@@ -1,0 +1,304 @@
+"""DPPostProcessingClassifier end to end: the table, the rule, the claim, refusals, saving."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import evenhand
+from evenhand import Budget, DPPostProcessingClassifier
+from evenhand.estimators.fingerprint import fingerprint
+from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
+from evenhand.report.spending import Spending
+from evenhand.students import DerivedRule, noise_bound
+
+NOTION = "equalized_odds"
+
+
+class Grouped(DPPostProcessingClassifier):
+    """Groups by the first column: the checks know of none."""
+
+    def fit(self, X: Any, y: Any) -> "Grouped":  # type: ignore[override]
+        try:
+            groups = np.arange(len(np.asarray(X, dtype=float))) % 2
+        except (TypeError, ValueError, IndexError):
+            groups = None  # the row checks of fit speak first
+        return super().fit(X, y, sensitive_features=groups)
+
+    def predict(self, X: Any) -> Any:  # type: ignore[override]
+        return super().predict(X, sensitive_features=self.alike(X), random_state=0)
+
+    def predict_proba(self, X: Any) -> Any:  # type: ignore[override]
+        return super().predict_proba(X, sensitive_features=self.alike(X))
+
+    def alike(self, X: Any) -> Any:
+        """One group for all: the checks predict subsets, and want what they had for the whole."""
+        rows = np.asarray(X)
+        return np.zeros(len(rows), dtype=int) if rows.ndim == 2 else None
+
+
+@parametrize_with_checks(
+    [
+        Grouped(
+            Budget(epsilon=1e7, delta=1e-5),
+            margin=1.0,
+            n_steps=300,
+            public_fraction=0.5,
+            noise=SeededNoise(0),
+            random_state=0,
+        )
+    ]
+)
+@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
+def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.fixture
+def loose() -> dict[str, Any]:
+    return {
+        "budget": Budget(epsilon=50.0, delta=1e-5),
+        "n_steps": 150,
+        "batch_size": 200,
+        "noise": SeededNoise(1),
+        "random_state": 0,
+    }
+
+
+def fit(parts: Any, model: Any, **changes: Any) -> Any:
+    given = {"X_public": parts.X_public, "sensitive_features": parts.groups}
+    return model.fit(parts.X, parts.y, **(given | changes))
+
+
+def counted(parts: Any, model: Any) -> np.ndarray:
+    """Count group, label and the model's own decision by a loop over the private rows."""
+    out = np.zeros((2, 2, 2))
+    own = model.student_.predict(model.encoder_.transform(parts.X))
+    for g, y, h in zip(parts.groups, parts.y, own, strict=True):
+        out["ab".index(g), ["no", "yes"].index(y), int(h)] += 1
+    return out
+
+
+def test_the_table_is_that_of_the_private_rows_plus_the_noise_that_is_charged(
+    parts: Any, loose: dict[str, Any]
+) -> None:
+    model = fit(parts, DPPostProcessingClassifier(**loose, table_budget=0.01))
+    noise = SeededNoise(1).laplace((1 + 1e-6) / 0.5, (1, 8)).reshape(2, 2, 2)
+    np.testing.assert_allclose(model.table_ - noise, counted(parts, model), atol=1e-9)
+    steps, table = model.ledger_.ledgers
+    assert table.budget.epsilon == 0.5
+    assert steps.budget.epsilon == 49.5
+
+
+def test_exact_noise_is_the_default_of_the_table(parts: Any, loose: dict[str, Any]) -> None:
+    model = fit(parts, DPPostProcessingClassifier(**(loose | {"noise": None})))
+    assert np.array_equal(model.table_, np.round(model.table_))  # whole numbers
+    assert np.abs(model.table_ - counted(parts, model)).max() < 60  # scale 0.08
+    assert "exact discrete noise (OpenDP)" in model.guarantee_.noise
+
+
+def test_it_keeps_its_margin_on_the_private_rows_up_to_the_bound(
+    parts: Any, loose: dict[str, Any]
+) -> None:
+    model = fit(parts, DPPostProcessingClassifier(**loose, margin=0.02))
+    assert model.table_gap_ <= 0.02 + 1e-9
+    assert model.rule_.gap(counted(parts, model), NOTION) <= 0.02 + model.noise_bound_
+    own = DerivedRule(chances=np.repeat(np.eye(2)[None], 2, axis=0))
+    assert own.gap(counted(parts, model), NOTION) > 0.05  # there was something to even
+
+
+def test_with_much_budget_it_is_what_hardt_derives_without_privacy(
+    parts: Any, loose: dict[str, Any]
+) -> None:
+    model = fit(
+        parts, DPPostProcessingClassifier(**(loose | {"budget": Budget(epsilon=1e6, delta=1e-5)}))
+    )
+    exact = DerivedRule.fit(counted(parts, model), margin=0.05, notion=NOTION)
+    np.testing.assert_allclose(model.rule_.chances, exact.chances, atol=1e-3)
+    base = LogisticRegression(C=np.inf).fit(model.encoder_.transform(parts.X), parts.y == "yes")
+    same = base.predict(model.encoder_.transform(parts.X)) == model.student_.predict(
+        model.encoder_.transform(parts.X)
+    )
+    assert same.mean() > 0.97
+
+
+def test_predictions_are_drawn_with_the_chances_it_states(
+    parts: Any, loose: dict[str, Any]
+) -> None:
+    model = fit(parts, DPPostProcessingClassifier(**loose, margin=0.0))
+    chances = model.predict_proba(parts.X, sensitive_features=parts.groups)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    assert ((chances > 0.01) & (chances < 0.99)).any()  # some rows are decided by chance
+    drawn = np.mean(
+        [
+            model.predict(parts.X, sensitive_features=parts.groups, random_state=seed) == "yes"
+            for seed in range(50)
+        ]
+    )
+    # 30,000 draws: five standard errors.
+    assert abs(drawn - chances[:, 1].mean()) < 5 * 0.5 / 30_000**0.5
+    once, again = (
+        model.predict(parts.X, sensitive_features=parts.groups, random_state=7) for _ in range(2)
+    )
+    assert np.array_equal(once, again)
+
+
+def test_it_says_what_it_claims_and_how_the_budget_was_parted(parts: Any) -> None:
+    model = DPPostProcessingClassifier(
+        Budget(epsilon=2.0, delta=1e-6), n_steps=50, batch_size=200, table_budget=0.25
+    )
+    fit(parts, model)
+    said = str(model.guarantee_)
+    assert said.startswith("The release is (2.0, 1e-06)-differentially private for each record")
+    for words in (
+        "add or remove one record",
+        "privacy loss distribution of the Poisson-subsampled Gaussian",
+        "the Laplace mechanism (delta 0)",
+        "basic composition of epsilon and delta",
+        "needs the group of each person at prediction",
+        "the names of the groups",
+    ):
+        assert words in said
+    assert 1.98 < model.ledger_.spent_epsilon(1e-6) <= 2.0
+    spending = Spending.of(model.ledger_.to_dict())
+    assert [charge.purpose for charge in spending.charges] == [
+        "DP-SGD, all steps",
+        "table of group, label and decision",
+    ]
+
+
+def test_the_noise_is_charged_before_it_is_drawn(
+    parts: Any, loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = []
+    ledgers: list[Ledger] = []
+    opened = Ledger.__init__
+
+    def watched_open(self: Any, *args: Any, **given: Any) -> None:
+        ledgers.append(self)
+        opened(self, *args, **given)
+
+    def watch(name: str) -> None:
+        draw = getattr(SeededNoise, name)
+
+        def watched(self: Any, scale: float, shape: Any) -> Any:
+            spent.append(ledgers[-1].spent / ledgers[-1].budget.mu_squared)
+            return draw(self, scale, shape)
+
+        monkeypatch.setattr(SeededNoise, name, watched)
+
+    monkeypatch.setattr(Ledger, "__init__", watched_open)
+    watch("gaussian")
+    watch("laplace")
+    fit(parts, DPPostProcessingClassifier(**loose))
+    assert len(ledgers) == 2
+    assert len(spent) >= 3  # samples, steps, table
+    assert min(spent) > 0.99
+
+
+def test_another_margin_reads_the_same_table_and_spends_nothing(
+    parts: Any, loose: dict[str, Any]
+) -> None:
+    model = fit(parts, DPPostProcessingClassifier(**loose, margin=1.0))
+    even = model.with_margin(0.0)
+    assert even.table_ is model.table_
+    assert even.ledger_ is model.ledger_
+    assert even.guarantee_ == model.guarantee_
+    assert (model.margin, even.margin) == (1.0, 0.0)
+    assert even.table_gap_ <= 1e-9 < model.table_gap_
+    parity = model.with_margin(0.01, notion="demographic_parity")
+    assert parity.rule_.gap(model.table_, "demographic_parity") <= 0.01 + 1e-9
+    assert fingerprint(even) != fingerprint(model)  # the rule is part of the model
+    with pytest.raises(ValueError, match="margin must lie in"):
+        model.with_margin(2.0)
+
+
+def test_slack_widens_the_margin_and_none_is_that_of_the_paper(
+    parts: Any, loose: dict[str, Any]
+) -> None:
+    loose["budget"] = Budget(epsilon=4.0, delta=1e-5)
+    tight, wide = (
+        fit(parts, DPPostProcessingClassifier(**loose, margin=0.0, slack=slack))
+        for slack in (0.0, None)
+    )
+    assert tight.table_gap_ <= 1e-9
+    assert 0.0 < wide.noise_bound_ == noise_bound(wide.table_, NOTION, scale=1 + 1e-6)
+    assert 1e-3 < wide.table_gap_ <= wide.noise_bound_ + 1e-9
+    assert wide.rule_.error(wide.table_) < tight.rule_.error(tight.table_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_saved_model_predicts_and_claims_the_same(
+    parts: Any, loose: dict[str, Any], tmp_path: Any, n_classes: int
+) -> None:
+    y = parts.y if n_classes == 2 else np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
+    model = DPPostProcessingClassifier(**(loose | {"noise": FloatNoise()}))
+    model.fit(parts.X, y, X_public=parts.X_public, sensitive_features=parts.groups)
+    again = evenhand.load(model.save(tmp_path / "model"))
+    given = {"sensitive_features": parts.groups}
+    proba = model.predict_proba(parts.X, **given)
+    assert proba.shape == (600, n_classes)
+    assert np.array_equal(proba, again.predict_proba(parts.X, **given))
+    one, two = (m.predict(parts.X, **given, random_state=3) for m in (model, again))
+    assert np.array_equal(one, two)
+    assert again.guarantee_ == model.guarantee_
+    assert again.noise_bound_ == model.noise_bound_
+    assert np.array_equal(
+        again.with_margin(0.0).rule_.chances, model.with_margin(0.0).rule_.chances
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings_", "given", "message"),
+    [
+        ({"budget": 1.0}, {}, "budget must be a Budget"),
+        ({"margin": 1.5}, {}, r"margin must lie in \[0, 1\]"),
+        ({"notion": "equal_odds"}, {}, "Did you mean 'equalized_odds'"),
+        ({"slack": -0.1}, {}, "slack must be finite and >= 0"),
+        ({"table_budget": 1.0}, {}, "table_budget must lie strictly between 0 and 1"),
+        ({}, {"sensitive_features": None}, "counts the groups of the private rows"),
+        ({}, {"sensitive_features": ["a"] * 600}, "There is one group only"),
+        ({}, {"sensitive_features": ["a", "b"]}, "one row each"),
+        ({}, {"X_public": None}, "DPPostProcessingClassifier scales its columns"),
+        ({"noise": DiscreteNoise()}, {}, "Use FloatNoise"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    parts: Any,
+    loose: dict[str, Any],
+    settings_: dict[str, Any],
+    given: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit(parts, DPPostProcessingClassifier(**(loose | settings_)), **given)
+
+
+def test_two_class_notions_refuse_three_classes_before_anything_is_spent(
+    parts: Any, loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "reserve", lambda *_, **__: pytest.fail("a charge was made"))
+    y = np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
+    model = DPPostProcessingClassifier(**loose, notion="equal_opportunity")
+    with pytest.raises(ValueError, match="is for two classes, and y has 3"):
+        model.fit(parts.X, y, X_public=parts.X_public, sensitive_features=parts.groups)
+
+
+def test_prediction_needs_known_groups_and_says_so(parts: Any, loose: dict[str, Any]) -> None:
+    model = fit(parts, DPPostProcessingClassifier(**loose))
+    for call in (model.predict, model.predict_proba):
+        with pytest.raises(ValueError, match="needs the group of each row at prediction"):
+            call(parts.X)
+        with pytest.raises(ValueError, match="'c'"):
+            call(parts.X[:1], sensitive_features=["c"])
+        with pytest.raises(ValueError, match="one row each"):
+            call(parts.X, sensitive_features=["a"])
+    with pytest.raises(ValueError, match="derived from the group already"):
+        model.with_group_thresholds(parts.X_public, parts.groups_public)
+    with pytest.raises(ValueError, match=r"Use DPSGDClassifier\(\).with_reject_option"):
+        model.with_reject_option(0.1)
+    account = Ledger(Budget(epsilon=10.0, delta=1e-5), neighbors="add or remove one")
+    with pytest.raises(ValueError, match="cannot be charged to a shared account"):
+        fit(parts, DPPostProcessingClassifier(**loose), ledger=account)
