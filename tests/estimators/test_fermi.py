@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import evenhand
 from evenhand import Budget, DPFERMIClassifier
 from evenhand.estimators.books import Books, parted
+from evenhand.fairness import FairnessKind
 from evenhand.learners import FERMI
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
@@ -280,6 +281,8 @@ def test_a_saved_model_predicts_and_claims_the_same(
     assert again.guarantee_ == model.guarantee_
     assert again.ledger_.to_dict() == model.ledger_.to_dict()
     assert again.groups_ == ("a", "b")
+    assert again.fairness_kind_ is model.fairness_kind_ is FairnessKind.WEIGHTS
+    assert not again.needs_group_at_prediction_
 
 
 def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None:

@@ -41,7 +41,11 @@ def cut(parts: Any, steps: Any) -> GroupThresholdClassifier:
 
 def test_the_kinds_differ_in_whether_they_need_the_group() -> None:
     needing = {kind for kind in FairnessKind if kind.needs_group}
-    assert needing == {FairnessKind.THRESHOLDS, FairnessKind.REJECT_OPTION}
+    assert needing == {
+        FairnessKind.THRESHOLDS,
+        FairnessKind.DERIVED,
+        FairnessKind.REJECT_OPTION,
+    }
     for kind in FairnessKind:
         assert ("no group needed" in kind) is not kind.needs_group
         assert kind.words

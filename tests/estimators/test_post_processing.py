@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import evenhand
 from evenhand import Budget, DPPostProcessingClassifier
 from evenhand.estimators.fingerprint import fingerprint
+from evenhand.fairness import FairnessKind
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
 from evenhand.students import DerivedRule, noise_bound
@@ -245,6 +246,8 @@ def test_a_saved_model_predicts_and_claims_the_same(
     assert np.array_equal(one, two)
     assert again.guarantee_ == model.guarantee_
     assert again.noise_bound_ == model.noise_bound_
+    assert again.fairness_kind_ is FairnessKind.DERIVED
+    assert again.needs_group_at_prediction_
     assert np.array_equal(
         again.with_margin(0.0).rule_.chances, model.with_margin(0.0).rule_.chances
     )

@@ -23,7 +23,7 @@ from evenhand.estimators.group_shares import (
     table_noise,
 )
 from evenhand.estimators.inputs import FitInputs
-from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.learners import FERMI
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
 from evenhand.typing import ArrayLike, RandomState
@@ -206,6 +206,8 @@ class DPFERMIClassifier(GradientClassifier):
         self.groups_, self.group_shares_ = known.groups.names, known.shares
         self.multipliers_ = trained.multipliers
         self.mechanism_ = mechanism
+        bound = learner.strength > 0
+        self.fairness_kind_ = FairnessKind.WEIGHTS if bound else FairnessKind.NONE
         self.student_ = linear_classifier(trained.weights, trained.bias, data.n_classes)
         claim = self._claim(
             known.left, data, noise, public=known.public, not_covered=known.not_covered

@@ -15,7 +15,7 @@ from evenhand.estimators.books import Books, parted
 from evenhand.estimators.gradient import GradientClassifier, linear_classifier
 from evenhand.estimators.group_shares import pure_claim, release_table, several, table_noise
 from evenhand.estimators.inputs import FitInputs
-from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.learners import DPSGD
 from evenhand.privacy import (
     Budget,
@@ -189,6 +189,7 @@ class DPPostProcessingClassifier(GradientClassifier):
         self.table_ = noisy.reshape(shape)
         self._derive()
         self.student_, self.groups_, self.mechanism_ = student, groups.names, mechanism
+        self.fairness_kind_ = FairnessKind.DERIVED
         self.ledger_ = Books(run, books)
         claim = self._claim(left, data, noise, public=("the names of the groups",))
         self.guarantee_ = (claim + pure_claim(books)).with_warning(NEEDS_GROUP)
