@@ -181,6 +181,15 @@ def test_every_step_of_a_run_keeps_the_sensitivity() -> None:
         assert np.linalg.norm(state.W) <= state.radius[0] * (1 + 1e-12)
 
 
+def test_a_step_that_leaves_the_ball_ends_on_its_surface_in_its_own_stratum_only() -> None:
+    state = state_of(2, by_label=True)
+    state.W = np.stack([100.0 * np.ones((3, 2)), np.sqrt(state.shares[1])[:, None] * [1.0, 1.0]])
+    inside = state.W[1].copy()
+    state.update(np.zeros(FERMI().n_released(5, 2, state.shares)))
+    assert np.linalg.norm(state.W[0]) == pytest.approx(np.sqrt(2 / 0.2))  # classes / rarest share
+    assert np.array_equal(state.W[1], inside)
+
+
 @pytest.mark.parametrize("by_label", [False, True])
 def test_an_empty_sample_is_only_noise(by_label: bool) -> None:
     X, y, g = table()
