@@ -52,7 +52,7 @@ class DerivedRule:
     >>> table = [[[40, 10], [5, 45]], [[30, 20], [20, 30]]]
     >>> rule = DerivedRule.fit(table, margin=0.1, notion="equalized_odds")
     >>> rule.rates(table, "equalized_odds").round(2)[:, :, 1].tolist()
-    [[0.4, 0.7], [0.4, 0.6]]
+    [[0.3, 0.7], [0.4, 0.6]]
     """
 
     chances: FloatArray
