@@ -29,6 +29,17 @@ BELOW: dict[str, set[str]] = {
         "students",
     },
     "report": {"privacy", "fairness", "datasets", "voting", "estimators"},
+    "frontier": {
+        "privacy",
+        "fairness",
+        "datasets",
+        "voting",
+        "learners",
+        "teachers",
+        "students",
+        "estimators",
+        "report",
+    },
     "cli": {
         "privacy",
         "fairness",
@@ -38,6 +49,7 @@ BELOW: dict[str, set[str]] = {
         "students",
         "estimators",
         "report",
+        "frontier",
     },
 }
 

@@ -1,0 +1,177 @@
+"""One point of the frontier: what was trained, its price, and what was measured on test rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias
+
+from evenhand import _checks
+
+Plain: TypeAlias = str | int | float | bool | None
+
+OBJECTIVES: Final = ("epsilon", "gap", "error", "coverage")
+"""What a frontier trades off. Coverage is the better the larger, the others the smaller."""
+
+FORMAT: Final = 1
+"""Version of what a key is made of, and of a stored run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What was asked for: everything that decides a run, its seed included.
+
+    Parameters
+    ----------
+    data : str
+        Name of the data set or file.
+    fingerprint : str
+        Public fingerprint of what the data are: names of columns, roles and split. Never a hash of
+        private rows, which would be a release.
+    method : str
+        As the command line names it: "fairpate", "pate", "dpsgd", ...
+    arguments : mapping of str to plain values
+        Every argument that differs from the method's default, epsilon and margin included.
+    seed : int
+        Seeds split and models, never the privacy noise.
+    """
+
+    data: str
+    fingerprint: str
+    method: str
+    arguments: Mapping[str, Plain]
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name in ("data", "fingerprint", "method"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise ValueError(f"{name} must be text that is not empty, got {name}={name!r}.")
+        for name, value in self.arguments.items():
+            if not isinstance(value, Plain):
+                raise TypeError(f"arguments must be plain values, got {name}={value!r}.")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"arguments must be finite numbers, got {name}={value!r}.")
+        object.__setattr__(self, "arguments", dict(sorted(self.arguments.items())))
+        object.__setattr__(self, "seed", _checks.at_least("seed", self.seed, 0))
+
+    @property
+    def key(self) -> str:
+        """A short name that two settings share only if they are the same (SHA-256, 32 digits)."""
+        said = json.dumps([FORMAT, *self.to_dict().values()], separators=(",", ":"))
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    def without_seed(self) -> tuple[str, str, str, str]:
+        """Return what the repetitions of one setting over seeds have in common."""
+        return (self.data, self.fingerprint, self.method, json.dumps(self.arguments))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, always in one order."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Setting:
+        """Read what ``to_dict`` wrote."""
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A setting, and what became of it.
+
+    Parameters
+    ----------
+    setting : Setting
+    epsilon : float
+        Of the claim; infinite where nothing is promised, at ``delta``.
+    delta : float
+    error, gap, coverage : float
+        On test rows, in [0, 1]: share of wrong labels among the answered, the gap that the run's
+        notion names, share of rows that got a label. NaN where it is not defined.
+    error_interval, gap_interval : tuple of (float, float)
+        At 95 %, for the test rows of this run.
+    mu_squared : float or None
+        Cost of the model in Gaussian DP where it is known, for adding up.
+    fairness_kind : str
+        Where the margin sits, in the words of ``FairnessKind``.
+    groups : tuple of mapping
+        Per group: name, rows, error, selection rate and coverage, as plain values.
+    guarantee : mapping
+        ``Guarantee.to_dict()``.
+    command : str
+        The command that trains it.
+    measured_on : {"public rows", "private holdout, not covered", "private holdout, with noise"}
+        Whether showing the measurements tells something about private rows.
+    seconds : float
+        Wall clock of this run, shared work divided evenly.
+
+    Privacy
+    -------
+    On private data a run is a release of its own: ``m`` runs are ``m`` releases, and their
+    measurements on a holdout are covered only where ``measured_on`` says so.
+    """
+
+    setting: Setting
+    epsilon: float
+    delta: float
+    error: float
+    gap: float
+    coverage: float
+    error_interval: tuple[float, float]
+    gap_interval: tuple[float, float]
+    mu_squared: float | None
+    fairness_kind: str
+    groups: tuple[Mapping[str, Plain], ...]
+    guarantee: Mapping[str, Any]
+    command: str
+    measured_on: str
+    seconds: float
+
+    def __post_init__(self) -> None:
+        for name in ("error", "gap", "coverage"):
+            value = getattr(self, name)
+            if not (math.isnan(value) or 0 <= value <= 1):
+                raise ValueError(f"{name} must lie in [0, 1], got {name}={value!r}.")
+        if not self.epsilon > 0:
+            raise ValueError(f"epsilon must be greater than 0, got epsilon={self.epsilon!r}.")
+        _checks.one_of("measured_on", self.measured_on, MEASURED_ON)
+
+    @property
+    def key(self) -> str:
+        """The key of its setting."""
+        return self.setting.key
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; an infinite epsilon and NaN become None."""
+        out = {field.name: getattr(self, field.name) for field in fields(self)}
+        out["setting"] = self.setting.to_dict()
+        for name in ("epsilon", "error", "gap", "coverage"):
+            out[name] = out[name] if math.isfinite(out[name]) else None
+        for name in ("error_interval", "gap_interval"):
+            out[name] = [x if math.isfinite(x) else None for x in out[name]]
+        out["groups"] = [dict(group) for group in self.groups]
+        out["guarantee"] = dict(self.guarantee)
+        return out
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Run:
+        """Read what ``to_dict`` wrote."""
+        given = dict(values)
+        given["setting"] = Setting.from_dict(given["setting"])
+        given["epsilon"] = math.inf if given["epsilon"] is None else given["epsilon"]
+        for name in ("error", "gap", "coverage"):
+            given[name] = math.nan if given[name] is None else given[name]
+        for name in ("error_interval", "gap_interval"):
+            low, high = (math.nan if x is None else x for x in given[name])
+            given[name] = (low, high)
+        given["groups"] = tuple(given["groups"])
+        return cls(**given)
+
+
+MEASURED_ON: Final = (
+    "public rows",
+    "private holdout, not covered",
+    "private holdout, with noise",
+)

@@ -1,0 +1,105 @@
+"""A run survives JSON, and its key tells settings apart."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.frontier import Run, Setting
+
+ARGUMENTS = st.dictionaries(
+    st.text(min_size=1, max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    max_size=4,
+)
+
+
+def setting(**changes: Any) -> Setting:
+    usual: dict[str, Any] = {
+        "data": "adult",
+        "fingerprint": "f",
+        "method": "fairpate",
+        "arguments": {"epsilon": 3.0, "margin": 0.05},
+        "seed": 0,
+    }
+    return Setting(**(usual | changes))
+
+
+def run(**changes: Any) -> Run:
+    usual: dict[str, Any] = {
+        "setting": setting(),
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "error": 0.17,
+        "gap": 0.05,
+        "coverage": 1.0,
+        "error_interval": (0.16, 0.18),
+        "gap_interval": (0.04, 0.06),
+        "mu_squared": 0.5,
+        "fairness_kind": "in the weights, no group needed",
+        "groups": ({"name": "women", "rows": 10, "error": 0.1},),
+        "guarantee": {"epsilon": 3.0},
+        "command": "evenhand train ...",
+        "measured_on": "public rows",
+        "seconds": 1.5,
+    }
+    return Run(**(usual | changes))
+
+
+@given(ARGUMENTS, st.integers(0, 2**31))
+def test_a_setting_survives_json_with_its_key(arguments: dict[str, Any], seed: int) -> None:
+    one = setting(arguments=arguments, seed=seed)
+    again = Setting.from_dict(json.loads(json.dumps(one.to_dict())))
+    assert again == one
+    assert again.key == one.key
+    # The order in which arguments were written does not matter.
+    assert setting(arguments=dict(reversed(arguments.items())), seed=seed).key == one.key
+
+
+def test_every_part_of_a_setting_changes_its_key() -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"data": "credit"},
+        {"fingerprint": "g"},
+        {"method": "pate"},
+        {"arguments": {"epsilon": 3.0}},
+        {"arguments": {"epsilon": 3.0, "margin": 0.1}},
+        {"seed": 1},
+    ]
+    keys = {setting(**change).key for change in changes}
+    assert len(keys) == len(changes)
+    assert setting(seed=5).without_seed() == setting().without_seed()
+    assert setting(method="pate").without_seed() != setting().without_seed()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"epsilon": math.inf}, {"gap": math.nan, "gap_interval": (math.nan, math.nan)}],
+)
+def test_a_run_survives_json(changes: dict[str, Any]) -> None:
+    one = run(**changes)
+    written = json.dumps(one.to_dict(), allow_nan=False)
+    assert json.dumps(Run.from_dict(json.loads(written)).to_dict()) == written
+    assert Run.from_dict(json.loads(written)).epsilon == one.epsilon
+
+
+def test_what_is_no_run_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"error must lie in \[0, 1\], got error=1.5"):
+        run(error=1.5)
+    with pytest.raises(ValueError, match="epsilon must be greater than 0"):
+        run(epsilon=0.0)
+    with pytest.raises(ValueError, match="measured_on"):
+        run(measured_on="somewhere")
+    with pytest.raises(TypeError, match="plain values, got teachers="):
+        setting(arguments={"teachers": [1, 2]})
+    with pytest.raises(ValueError, match="finite numbers, got epsilon=inf"):
+        setting(arguments={"epsilon": math.inf})
