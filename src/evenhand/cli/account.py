@@ -70,7 +70,7 @@ class Account:
             )
         return Ledger(
             Budget(epsilon=self.epsilon, delta=asked.delta),
-            noise=settings.noise(asked.noise),
+            noise=settings.noise(asked.noise or "exact"),
             store=DatabaseStore(self.where),
             account=self.name,
             facts=facts,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenhand._checks import one_of
 from evenhand.cli import settings
+from evenhand.cli.methods import METHODS, Method
 
 if TYPE_CHECKING:
     from evenhand.cli.tables import Roles, TrainingTables
     from evenhand.fairness import DemographicParity
+    from evenhand.privacy import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +21,7 @@ class Asked:
     """The settings of a run, in the words of the command line."""
 
     method: str
-    epsilon: float
+    epsilon: float | None
     delta: float
     margin: float | None
     reference: str
@@ -26,27 +29,52 @@ class Asked:
     n_teachers: int | None
     teacher: str
     answers: str | None
-    noise: str
+    noise: str | None
     sigma: float | None
     threshold: float | None
     sigma_check: float | None
     public_fraction: float | None
     unit_name: str
     seed: int | None
+    hidden: tuple[int, ...]
+    group_thresholds: bool
 
-    def check(self, roles: Roles, *, has_public: bool) -> None:
-        """Refuse settings that do not go together, before any file is read."""
-        from evenhand.privacy import Budget
+    @property
+    def chosen(self) -> Method:
+        """What the command line knows of the method."""
+        return METHODS[self.method]
 
-        one_of("--method", self.method, settings.METHODS)
+    @property
+    def trains_within_margin(self) -> bool:
+        """Whether the training itself keeps the margin; if it need not, thresholds keep it."""
+        asked = self.margin is not None and not self.group_thresholds
+        return self.chosen.margin == "needed" or (self.chosen.margin == "optional" and asked)
+
+    @property
+    def reads_groups_of(self) -> tuple[str, ...]:
+        """Whose groups are read: of the public rows, of the private rows."""
+        public = self.group_thresholds or self.chosen.teachers
+        private = self.trains_within_margin and self.chosen.groups == "private"
+        return ("public",) * public + ("private",) * private
+
+    def check(
+        self, roles: Roles, *, has_public: bool, has_schema: bool, given: Iterable[str]
+    ) -> None:
+        """Refuse settings that do not go together, before any file is read.
+
+        ``given`` are the options that stood in the command, by the names of their parameters.
+        """
+        one_of("--method", self.method, METHODS)
+        self.chosen.refuse_useless(self.method, given)
         one_of("--rule", self.rule, settings.RULES)
         one_of("--reference", self.reference, settings.REFERENCES)
-        one_of("--noise", self.noise, settings.NOISES)
+        one_of("--noise", self.noise or "exact", settings.NOISES)
         one_of("--teacher", self.teacher, settings.TEACHERS)
         if self.answers is not None:
             one_of("--answers", self.answers, settings.ANSWERS)
-        Budget(epsilon=self.epsilon, delta=self.delta)
-        if self.method == "fairpate":
+        if self.chosen.private:
+            self._budget()
+        if self.trains_within_margin or self.group_thresholds:
             if not roles.sensitive:
                 raise ValueError(
                     "--sensitive is missing: a margin is kept between groups. Name the column of "
@@ -60,45 +88,87 @@ class Asked:
             self._fairness()
         elif self.margin is not None:
             raise ValueError(
-                f"--method pate keeps no margin, got --margin {self.margin:g}. Leave one of them "
-                f"out."
+                f"--method {self.method} keeps no margin, got --margin {self.margin:g}. Leave one "
+                f"of them out, or add --group-thresholds."
             )
-        if has_public == (self.public_fraction is not None):
+        self._check_public(has_public, has_schema)
+        mechanism = settings.mechanism(
+            sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check
+        )
+        if self.answers == "shares" and mechanism is not None:
+            raise ValueError(
+                f"--answers shares spends the budget on all public rows alike, and {mechanism!r} "
+                f"draws labels. Leave out --sigma, --threshold and --sigma-check."
+            )
+
+    def _check_public(self, has_public: bool, has_schema: bool) -> None:
+        if self.group_thresholds and not has_public:
+            raise ValueError(
+                "--group-thresholds are set on public rows whose groups are known, and --public is "
+                "missing. Give --public FILE."
+            )
+        if not self.chosen.teachers:
+            if has_public and self.public_fraction is not None:
+                raise ValueError("Give either --public FILE or --public-fraction SHARE, got both.")
+            if not (has_public or has_schema or self.public_fraction is not None):
+                raise ValueError(
+                    "Columns are scaled by public knowledge, and there is none. Give --public "
+                    "FILE, --public-fraction SHARE, or --schema FILE with bounds."
+                )
+        elif has_public == (self.public_fraction is not None):
             raise ValueError(
                 "Teachers are asked about public rows: give either --public FILE or "
                 f"--public-fraction SHARE, got {'both' if has_public else 'neither'}."
             )
-        given = settings.mechanism(
-            sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check
-        )
-        if self.answers == "shares" and given is not None:
-            raise ValueError(
-                f"--answers shares spends the budget on all public rows alike, and {given!r} draws "
-                f"labels. Leave out --sigma, --threshold and --sigma-check."
-            )
 
     def estimator(self, tables: TrainingTables, *, has_account: bool) -> Any:
         """Return the estimator that was asked for."""
-        from evenhand.estimators import FairPATEClassifier, PATEClassifier
-        from evenhand.privacy import Budget
+        from evenhand import estimators
 
-        common: dict[str, Any] = {
-            "budget": Budget(epsilon=self.epsilon, delta=self.delta),
-            "n_teachers": self.n_teachers,
-            "answers": self.answers,
-            "teachers": settings.teachers(self.teacher),
-            "mechanism": settings.mechanism(
-                sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check
-            ),
+        arguments: dict[str, Any] = {
             "schema": tables.schema,
             "public_fraction": self.public_fraction,
-            "unit": self.unit_name,
-            "noise": None if has_account else settings.noise(self.noise),
             "random_state": self.seed,
         }
-        if self.method == "pate":
-            return PATEClassifier(**common)
-        return FairPATEClassifier(**common, fairness=self._fairness(), rule=self.rule)
+        arguments |= {name: getattr(self, name) for name in self.chosen.takes}
+        if self.chosen.private:
+            own = not has_account and self.noise is not None
+            arguments["budget"] = self._budget()
+            arguments["noise"] = settings.noise(self.noise or "exact") if own else None
+        if self.chosen.teachers:
+            arguments |= {
+                "n_teachers": self.n_teachers,
+                "answers": self.answers,
+                "teachers": settings.teachers(self.teacher),
+                "mechanism": settings.mechanism(
+                    sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check
+                ),
+                "unit": self.unit_name,
+            }
+        if self.trains_within_margin:
+            arguments["fairness"] = self._fairness()
+        return getattr(estimators, self.chosen.estimator)(**arguments)
+
+    def with_thresholds(self, model: Any, tables: TrainingTables) -> Any:
+        """Return the fitted model under group-aware thresholds, if they were asked for."""
+        if not self.group_thresholds:
+            return model
+        from evenhand.cli.tables import sensitive_features
+
+        assert tables.groups is not None
+        return model.with_group_thresholds(
+            tables.X_public, sensitive_features(tables.groups), fairness=self._fairness()
+        )
+
+    def _budget(self) -> Budget:
+        from evenhand.privacy import Budget
+
+        if self.epsilon is None:
+            raise ValueError(
+                "--epsilon is missing. Say how much privacy loss is allowed, for example "
+                "--epsilon 3; for a reference that is not private at all: --method nonprivate."
+            )
+        return Budget(epsilon=self.epsilon, delta=self.delta)
 
     def _fairness(self) -> DemographicParity:
         from evenhand.fairness import DemographicParity

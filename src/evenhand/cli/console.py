@@ -16,7 +16,11 @@ from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 from rich.text import Text
 
-STAGES: Final = {"teachers": "training the teachers", "answers": "asking the teachers"}
+STAGES: Final = {
+    "teachers": "training the teachers",
+    "answers": "asking the teachers",
+    "steps": "taking noisy steps",
+}
 """The stages of ``fit``, in the words of the progress bar."""
 
 

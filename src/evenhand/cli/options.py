@@ -36,6 +36,15 @@ Epsilon = Annotated[
         rich_help_panel="Privacy",
     ),
 ]
+RunEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
+        "strong, above 10 says little. Needed by every method that is private.",
+        show_default=False,
+        rich_help_panel="Privacy",
+    ),
+]
 Delta = Annotated[
     float,
     typer.Option(
@@ -51,6 +60,17 @@ NoiseName = Annotated[
         metavar=metavar(settings.NOISES),
         autocompletion=choices(settings.NOISES),
         help="Exact discrete noise, or floating-point noise (faster; the claim names it).",
+        rich_help_panel="Privacy",
+    ),
+]
+RunNoiseName = Annotated[
+    str | None,
+    typer.Option(
+        "--noise",
+        metavar=metavar(settings.NOISES),
+        autocompletion=choices(settings.NOISES),
+        help="Exact discrete noise, or floating-point noise (faster; the claim names it).",
+        show_default="exact; float for dpsgd",
         rich_help_panel="Privacy",
     ),
 ]

@@ -52,7 +52,7 @@ def predict(
             metavar="COLUMN",
             help="Column of the groups; may be repeated.",
             show_default="those of training",
-            rich_help_panel="Reject option",
+            rich_help_panel="Groups",
         ),
     ] = None,
     state: Annotated[
@@ -73,7 +73,10 @@ def predict(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Predict the label of every row, in the order of the file. No group is needed.
+    """Predict the label of every row, in the order of the file.
+
+    No group is needed, except by a model with group thresholds: then the table needs the sensitive
+    columns of training.
 
     Predictions cost no privacy: the model was made of answers that are released already.
 
@@ -85,6 +88,7 @@ def predict(
         rejecting.refuse_one_place_for_two(NEW=new, out=out, state=state, delivered=delivered)
     with progress_bars() as bars:
         bars.begin(f"predicting {new}")
+        from evenhand.cli.results import predictions
         from evenhand.cli.tables import features_of
         from evenhand.datasets import read_table
         from evenhand.estimators import load
@@ -98,7 +102,8 @@ def predict(
                 decided, asked, out=out, delivered=delivered, overwrite=overwrite, json=json
             )
             return
-        labels = fitted.predict(X)
+        groups = rejecting.groups_of(fitted, model, table, new, sensitive or ())
+        labels = predictions(fitted, X, groups)
         shares = fitted.predict_proba(X) if proba else None
     classes = [str(name) for name in fitted.classes_]
     if out is not None:

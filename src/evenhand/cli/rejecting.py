@@ -44,11 +44,7 @@ class Asked:
     ) -> Asked | None:
         """Check the options against each other; None without a reject option."""
         if margin is None:
-            for option, value in (
-                ("--sensitive", sensitive),
-                ("--state", state),
-                ("--delivered", delivered),
-            ):
+            for option, value in (("--state", state), ("--delivered", delivered)):
                 if value:
                     raise ValueError(
                         f"{option} is of use only with --reject-margin. Add it, for example "
@@ -163,6 +159,11 @@ def decide(
     """Decide on the rows of a table, in their order; counts go on from a saved state."""
     from evenhand.fairness import Verdict
 
+    if fitted.needs_group_at_prediction_:
+        raise ValueError(
+            "--reject-margin does not go with group thresholds, which keep a margin already. Leave "
+            f"it out, or put the reject option around the model inside: {model / 'model'}."
+        )
     known = Training.read(model)
     columns = _columns(known, asked.sensitive)
     features = sensitive_features(group_columns(table, new, columns))
@@ -195,6 +196,27 @@ def decide(
         delivered={number: label for number, label in fetched.items() if number < first},
         waiting=0 if asked.fetch else result.n_released,
     )
+
+
+def groups_of(
+    fitted: Any, model: Path, table: pd.DataFrame, new: Path, named: Sequence[str]
+) -> Any:
+    """Return the groups of the rows, where the model needs them to predict; else None."""
+    if not fitted.needs_group_at_prediction_:
+        if named:
+            raise ValueError(
+                "--sensitive is of use only with --reject-margin, or for a model with group "
+                "thresholds: this one needs no group. Add --reject-margin 0.02, or leave "
+                "--sensitive out."
+            )
+        return None
+    columns = _columns(Training.read(model), tuple(named))
+    features = sensitive_features(group_columns(table, new, columns))
+    with as_bad_input(ValueError, where=str(new)):
+        from evenhand.fairness import encode_groups
+
+        encode_groups(features, names=fitted.groups_)
+    return features
 
 
 def refuse_one_place_for_two(**places: Path | None) -> None:

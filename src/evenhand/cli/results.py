@@ -80,7 +80,8 @@ def measure(
             groups = encode_groups(trial.groups, names=known)
         except ValueError as error:
             raise ValueError(f"{trial.path}: {error}") from None
-    predicted = model.predict(features_of(model, trial.X, trial.path)).tolist()
+    X = features_of(model, trial.X, trial.path)
+    predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
     return fairness_report(
         truth,
@@ -89,6 +90,19 @@ def measure(
         classes=names,
         positive=_positive(positive, names),
     )
+
+
+def predictions(model: Any, X: Any, groups: Any) -> Any:
+    """Predict, with the groups where the model needs them; the same rows get the same labels."""
+    if not model.needs_group_at_prediction_:
+        return model.predict(X)
+    if groups is None:
+        raise ValueError(
+            "This model decides at one threshold per group, and needs the sensitive columns of its "
+            "training. Name them with --sensitive, and have them in the table."
+        )
+    # A score that equals its threshold is decided by a draw; from a fixed seed, it is repeatable.
+    return model.predict(X, sensitive_features=groups, random_state=0)
 
 
 def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntArray:
@@ -120,7 +134,8 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
     """Return what is to be told about a trained model."""
     from evenhand.report import ModelReport
 
-    guarantee, answers = model.guarantee_, model.answers_
+    inner = getattr(model, "model_", model)  # thresholds stand around the model that they cut
+    guarantee, answers = model.guarantee_, getattr(inner, "answers_", None)
     fairness = getattr(model, "fairness", None)
     return {
         "method": type(model).__name__,
@@ -132,20 +147,24 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "guarantee": str(guarantee),
         "holds": guarantee.holds,
         "warnings": list(ModelReport.of(model).warnings),
-        "epsilon_spent": model.ledger_.spent_epsilon(guarantee.delta),
+        "epsilon_spent": (
+            None if model.ledger_ is None else model.ledger_.spent_epsilon(guarantee.delta)
+        ),
+        "fairness_kind": str(model.fairness_kind_),
+        "needs_group_at_prediction": model.needs_group_at_prediction_,
         "margin": None if fairness is None else fairness.margin,
-        "answered_gap": None if (gate := getattr(model, "gate_", None)) is None else gate.gap,
-        "bound": getattr(model, "bound_", False),
-        "public_gap": model.public_gap_ if getattr(model, "bound_", False) else None,
-        "within_margin": getattr(model, "within_margin_", None),
-        "n_teachers": model.n_teachers_,
-        "choices": list(model.choices_),
-        "n_queries": len(answers),
-        "n_asked": answers.n_asked,
-        "n_answered": answers.n_answered,
-        "n_rejected": answers.n_rejected,
-        "coverage": answers.coverage,
-        "mechanism": repr(model.mechanism_),
+        "answered_gap": None if (gate := getattr(inner, "gate_", None)) is None else gate.gap,
+        "bound": getattr(inner, "bound_", False),
+        "public_gap": inner.public_gap_ if getattr(inner, "bound_", False) else None,
+        "within_margin": getattr(inner, "within_margin_", None),
+        "n_teachers": getattr(inner, "n_teachers_", None),
+        "choices": list(getattr(inner, "choices_", ())),
+        "n_queries": None if answers is None else len(answers),
+        **{
+            name: None if answers is None else getattr(answers, name)
+            for name in ("n_asked", "n_answered", "n_rejected", "coverage")
+        },
+        "mechanism": repr(inner.mechanism_) if hasattr(inner, "mechanism_") else None,
         "measured": None if measured is None else of_measured(measured, reference),
     }
 
@@ -170,6 +189,9 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     """Return a trained model's results for people."""
     from evenhand.report.claim import MARGIN_BINDS, MARGIN_BINDS_ANSWERS, STUDENT_BOUND
 
+    kind = f"Where the margin sits: {summary['fairness_kind']}."
+    if summary["n_queries"] is None:
+        return [summary["guarantee"], kind]
     rows = [
         ("teachers", f"{summary['n_teachers']:,}"),
         ("public rows", f"{summary['n_queries']:,}"),
@@ -185,6 +207,7 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     shown: list[str | Table] = [
         summary["guarantee"],
         table(("what the model learned from", ""), rows),
+        kind,
     ]
     if summary["answered_gap"] is not None:
         shown.append(MARGIN_BINDS_ANSWERS if summary["bound"] else MARGIN_BINDS)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from evenhand.teachers import Teachers
     from evenhand.voting import Mechanism
 
-METHODS: Final = ("fairpate", "pate")
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")
 NOISES: Final = ("exact", "float")

@@ -65,7 +65,8 @@ class TrainingTables:
     """What ``fit`` is given.
 
     ``X_public`` is None where rows of the private table are to be set aside as public; ``groups``
-    are then those of the private rows, and else those of the public rows.
+    are then those of the private rows, and else those of the public rows. ``private_groups`` are
+    read for a training that keeps a margin between the private rows.
     """
 
     X: pd.DataFrame
@@ -73,14 +74,22 @@ class TrainingTables:
     units: pd.Series[Any] | None
     X_public: pd.DataFrame | None
     groups: pd.DataFrame | None
+    private_groups: pd.DataFrame | None
     columns: tuple[str, ...]
     schema: Schema | None
 
 
 def read_training(
-    private: Path, public: Path | None, roles: Roles, schema: Path | None
+    private: Path,
+    public: Path | None,
+    roles: Roles,
+    schema: Path | None,
+    *,
+    groups_of: Sequence[str] = ("public",),
 ) -> TrainingTables:
     """Read the private table and, if there is one, the public table, and check that they match.
+
+    ``groups_of`` says whose groups are needed: "public", "private", both or neither.
 
     Raises
     ------
@@ -121,9 +130,8 @@ def read_training(
         X_public = X_public[list(X.columns)]
         if declared is None:
             _refuse_other_kinds(X, private, X_public, public)
-    groups = group_columns(holder, where, roles.sensitive) if roles.sensitive else None
-    if groups is not None:
-        _refuse_one_group(groups, where)
+    groups = _groups(holder, where, roles, needed="public" in groups_of)
+    private_groups = _groups(table, private, roles, needed="private" in groups_of)
     with as_bad_input(TypeError):
         if declared is not None:
             declared.check(X, where=str(private))
@@ -137,6 +145,7 @@ def read_training(
         units=units,
         X_public=X_public,
         groups=groups,
+        private_groups=private_groups,
         columns=tuple(table.columns),
         schema=declared,
     )
@@ -273,6 +282,14 @@ def _refuse_other_kinds(
             f"from 1 below the header), where the other table holds numbers. Correct the value or "
             f"leave it empty; if these are categories, declare them with --schema."
         )
+
+
+def _groups(frame: pd.DataFrame, path: Path, roles: Roles, *, needed: bool) -> pd.DataFrame | None:
+    if not needed or not roles.sensitive:
+        return None
+    groups = group_columns(frame, path, roles.sensitive)
+    _refuse_one_group(groups, path)
+    return groups
 
 
 def _refuse_one_group(groups: pd.DataFrame, path: Path) -> None:

@@ -14,6 +14,7 @@ from evenhand.cli.account import Account
 from evenhand.cli.asked import Asked
 from evenhand.cli.console import Bars, emit, note, progress_bars, show
 from evenhand.cli.folder import Training, require_free, write_model_folder
+from evenhand.cli.methods import METHODS, Method
 from evenhand.cli.options import choices, metavar
 from evenhand.cli.tables import Roles
 
@@ -29,6 +30,7 @@ _ACCOUNT = "Account of the data set, over all runs"
 
 
 def train(
+    context: typer.Context,
     private: Annotated[
         Path,
         typer.Argument(
@@ -42,7 +44,7 @@ def train(
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="New folder for the model and its report.")
     ],
-    epsilon: options.Epsilon,
+    epsilon: options.RunEpsilon = None,
     public: Annotated[
         Path | None,
         typer.Option(
@@ -116,13 +118,13 @@ def train(
         ),
     ] = None,
     delta: options.Delta = 1e-5,
-    noise: options.NoiseName = "exact",
+    noise: options.RunNoiseName = None,
     margin: Annotated[
         float | None,
         typer.Option(
             help="How far apart the groups' rates may be, among the answers that the model learns "
             "from, and among its own decisions on the public rows. A difference of two rates, in "
-            "[0, 1]. Needed by fairpate.",
+            "[0, 1]. Needed by fairpate, fair-only and thresholds per group.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = None,
@@ -140,12 +142,31 @@ def train(
     method: Annotated[
         str,
         typer.Option(
-            metavar=metavar(settings.METHODS),
-            autocompletion=choices(settings.METHODS),
-            help="With a fairness margin, or without.",
+            metavar=metavar(METHODS),
+            autocompletion=choices(METHODS),
+            help="Teachers with a fairness margin or without; DP-SGD (no teachers; a margin is "
+            "aimed for if --margin is given); or a reference that is not private.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = "fairpate",
+    group_thresholds: Annotated[
+        bool,
+        typer.Option(
+            "--group-thresholds",
+            help="Decide at one threshold per group, set on the public rows so that they keep the "
+            "margin. predict then needs the group of each row. For two classes.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = False,
+    hidden: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="WIDTH",
+            help="Width of a hidden layer of dpsgd; repeat the option for several.",
+            show_default="none: logistic regression",
+            rich_help_panel="DP-SGD",
+        ),
+    ] = None,
     n_teachers: options.NTeachers = None,
     teacher: Annotated[
         str,
@@ -218,10 +239,14 @@ def train(
 ) -> None:
     """Train a private classifier within a fairness margin; write model, claim and report.
 
-    The claim holds whatever the data are: every use of the private table is charged before its
-    noise is drawn. Nothing is written unless everything is.
+    The methods nonprivate and fair-only are references: their claim is that nothing is promised.
+
+    The claim of the others holds whatever the data are: every use of the private table is charged
+    before its noise is drawn. Nothing is written unless everything is.
     """
     started = time.perf_counter()
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
     roles = Roles(label=label, sensitive=tuple(sensitive or ()), unit=unit, drop=tuple(drop or ()))
     asked = Asked(
         method=method,
@@ -240,8 +265,10 @@ def train(
         public_fraction=public_fraction,
         unit_name=unit_name,
         seed=seed,
+        hidden=tuple(hidden or ()),
+        group_thresholds=group_thresholds,
     )
-    asked.check(roles, has_public=public is not None)
+    asked.check(roles, has_public=public is not None, has_schema=schema is not None, given=given)
     shared = Account(where=ledger, name=account, epsilon=account_epsilon)
     shared.check(asked)
     require_free(out)
@@ -251,13 +278,14 @@ def train(
         from evenhand.cli.tables import read_training
         from evenhand.report import write_model_report
 
-        tables = read_training(private, public, roles, schema)
+        tables = read_training(private, public, roles, schema, groups_of=asked.reads_groups_of)
         results.check_positive(positive, tables.y)
         trial = None if test is None else results.read_trial(test, roles)
         model = asked.estimator(tables, has_account=ledger is not None)
         opened = shared.open(asked, roles, tables)
         left = None if opened is None else accounts.epsilon_left(opened)
-        _fit(model, tables, opened, bars)
+        _fit(model, asked.chosen, tables, opened, bars)
+        model = asked.with_thresholds(model, tables)
         bars.begin("measuring and writing")
         measured = None if trial is None else results.measure(model, trial, positive=positive)
         write_model_folder(
@@ -277,7 +305,7 @@ def train(
     }
     for warning in summary["warnings"]:
         note(f"warning: {warning}")
-    if left is not None and left < epsilon:
+    if left is not None and epsilon is not None and left < epsilon:
         note(f"The account had epsilon={left:.3f} left, less than --epsilon {epsilon:g}.")
     if json:
         emit(summary)
@@ -299,25 +327,23 @@ def _facts(private: Path, roles: Roles) -> dict[str, str]:
     }
 
 
-def _fit(model: Any, tables: TrainingTables, ledger: Ledger | None, bars: Bars) -> None:
+def _fit(
+    model: Any, method: Method, tables: TrainingTables, ledger: Ledger | None, bars: Bars
+) -> None:
     """Train; a refusal also says what an account has left."""
     from evenhand.cli.tables import sensitive_features
     from evenhand.privacy import BudgetExceeded
 
-    groups: dict[str, Any] = {}
-    if hasattr(model, "fairness") and tables.groups is not None:
-        of = "sensitive_features" if tables.X_public is None else "sensitive_features_public"
-        groups[of] = sensitive_features(tables.groups)
+    more: dict[str, Any] = {"progress": bars} if method.private else {}
+    if method.teachers:
+        more |= {"unit_ids": tables.units, "ledger": ledger}
+        if method.margin != "none" and tables.groups is not None:
+            of = "sensitive_features" if tables.X_public is None else "sensitive_features_public"
+            more[of] = sensitive_features(tables.groups)
+    elif tables.private_groups is not None:
+        more["sensitive_features"] = sensitive_features(tables.private_groups)
     try:
-        model.fit(
-            tables.X,
-            tables.y,
-            X_public=tables.X_public,
-            unit_ids=tables.units,
-            ledger=ledger,
-            progress=bars,
-            **groups,
-        )
+        model.fit(tables.X, tables.y, X_public=tables.X_public, **more)
     except BudgetExceeded as refused:
         if ledger is None or accounts.epsilon_left(ledger) >= model.budget.epsilon:
             raise

@@ -1,0 +1,251 @@
+"""``--method`` and ``--group-thresholds``: what is trained, what is claimed, what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import evenhand
+from evenhand import estimators
+from evenhand.cli import app
+from evenhand.cli.methods import METHODS, OF_PRIVACY, OF_TEACHERS, OWN
+from evenhand.fairness import FairnessKind
+
+from .conftest import N_PRIVATE, N_PUBLIC, command, people
+
+Run = Callable[..., Any]
+
+NO_TEACHERS: dict[str, str | None] = {"--teachers": None}
+REFERENCE: dict[str, str | None] = {**NO_TEACHERS, "--epsilon": None}
+
+
+def both_tables(folder: Path) -> tuple[str, str]:
+    people(N_PRIVATE, 0).to_csv(folder / "private.csv", index=False)
+    people(N_PUBLIC, 1).drop(columns=["loan", "person"]).to_csv(folder / "public.csv", index=False)
+    return str(folder / "private.csv"), str(folder / "public.csv")
+
+
+@pytest.fixture(scope="module")
+def cut_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a model folder of pate under group thresholds."""
+    folder = tmp_path_factory.mktemp("cut")
+    private, public = both_tables(folder)
+    changes = {
+        "--method": "pate",
+        "--margin": "0",
+        "--public": public,
+        "--out": str(folder / "model"),
+    }
+    result = CliRunner().invoke(app, [*command(changes, private), "--group-thresholds"])
+    assert result.exit_code == 0, result.output
+    return folder / "model"
+
+
+@pytest.fixture
+def cut(cut_folder: Path, town: Path) -> Path:
+    return Path(shutil.copytree(cut_folder, town / "model"))
+
+
+def test_every_word_names_an_estimator_that_can_be_loaded() -> None:
+    for method in METHODS.values():
+        made = getattr(estimators, method.estimator)()
+        assert method.estimator in estimators.METHODS
+        arguments = set(made.get_params(deep=False))
+        assert ("budget" in arguments) is method.private
+        assert ("teachers" in arguments) is method.teachers
+        assert ("fairness" in arguments) is (method.margin != "none")
+        assert set(method.takes) <= arguments
+
+
+def test_the_options_that_a_method_may_have_no_use_for_exist() -> None:
+    (train,) = [c for c in app.registered_commands if c.callback and c.callback.__name__ == "train"]
+    assert train.callback is not None
+    known = set(train.callback.__annotations__)
+    assert set(OF_TEACHERS) | set(OF_PRIVACY) | set(OWN) <= known
+
+
+def test_dp_sgd_trains_without_teachers(town: Path, train: Run, run: Run, asked: Run) -> None:
+    changes = {**NO_TEACHERS, "--method": "dpsgd", "--margin": None, "--test": "test.csv"}
+    said = train(changes)
+    assert said["method"] == "DPSGDClassifier"
+    assert (said["epsilon"], said["neighbors"]) == (4.0, "add or remove one")
+    assert "floating-point noise" in said["guarantee"]
+    assert said["epsilon_spent"] == pytest.approx(4.0, rel=1e-3)
+    assert said["n_teachers"] is said["n_answered"] is said["coverage"] is None
+    assert said["fairness_kind"] == FairnessKind.NONE
+    assert said["measured"]["error"] < 0.4
+    words = run(*asked({**changes, "--out": "again"})).stdout
+    assert "Where the margin sits: none, no group needed." in words
+    assert "asked" not in words
+    page = Path("model/report.html").read_text()
+    assert "Answers and refusals" not in page
+
+
+def test_dp_sgd_aims_for_a_margin_with_the_groups_of_the_private_rows(
+    town: Path, train: Run
+) -> None:
+    public = pd.read_csv("public.csv").drop(columns=["sex"])
+    public.to_csv("public.csv", index=False)  # the groups of public rows are not needed
+    said = train({**NO_TEACHERS, "--method": "dpsgd"})
+    assert said["fairness_kind"] == FairnessKind.WEIGHTS
+    assert "the names of the groups" in said["guarantee"]
+    assert evenhand.load("model").groups_ == ("F", "M")
+
+
+def test_hidden_layers_make_a_network(town: Path, train: Run) -> None:
+    train({**NO_TEACHERS, "--method": "dpsgd", "--margin": None}, "--hidden", "6", "--hidden", "4")
+    network = evenhand.load("model").student_
+    assert [len(bias) for bias in network.intercepts_] == [6, 4, 1]
+
+
+@pytest.mark.parametrize("method", ["nonprivate", "fair-only"])
+def test_a_reference_says_that_it_is_not_private(
+    town: Path, train: Run, run: Run, asked: Run, method: str
+) -> None:
+    margin = None if method == "nonprivate" else "0.1"
+    changes = {**REFERENCE, "--method": method, "--margin": margin, "--test": "test.csv"}
+    said = train(changes)
+    assert said["holds"] is False
+    assert said["epsilon"] is said["epsilon_spent"] is None
+    assert said["guarantee"].startswith("NOT PRIVATE: ")
+    assert said["measured"]["error"] < 0.35
+    kind = FairnessKind.NONE if margin is None else FairnessKind.WEIGHTS
+    assert said["fairness_kind"] == kind
+    claim = json.loads(Path("model/claim.json").read_text())
+    assert claim["sentence"] == said["guarantee"]
+    assert claim["fairness"] == {"kind": str(kind), "needs_group_at_prediction": False}
+    assert "Not private" in Path("model/report.html").read_text()
+    assert run(*asked({**changes, "--out": "again"})).stdout.startswith("NOT PRIVATE: ")
+    assert len(run("predict", "model", "test.csv").stdout.splitlines()) == 301
+    assert run("evaluate", "model", "test.csv").exit_code == 0
+
+
+def test_a_schema_stands_in_for_public_rows_where_nobody_is_asked(town: Path, train: Run) -> None:
+    declared = {
+        "age": {"kind": "numeric", "bounds": [10, 80], "missing": True},
+        "hours": {"kind": "numeric", "bounds": [0, 60]},
+    }
+    columns = [{"name": name, **column} for name, column in declared.items()]
+    columns.append({"name": "job", "categories": ["clerk", "nurse", "smith"]})
+    columns.append({"name": "race", "categories": ["A", "B"]})
+    Path("schema.json").write_text(json.dumps({"columns": columns}))
+    changes = {**REFERENCE, "--method": "nonprivate", "--margin": None, "--public": None}
+    train({**changes, "--schema": "schema.json"})
+    assert evenhand.load("model").encoder_.schema_.columns[0].bounds == (10.0, 80.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind_before"),
+    [
+        ({"--method": "pate"}, FairnessKind.NONE),
+        ({"--method": "fairpate"}, FairnessKind.WEIGHTS),
+        ({**NO_TEACHERS, "--method": "dpsgd"}, FairnessKind.NONE),
+        ({**REFERENCE, "--method": "nonprivate"}, FairnessKind.NONE),
+    ],
+)
+def test_thresholds_go_on_any_method(
+    town: Path, train: Run, changes: dict[str, Any], kind_before: FairnessKind
+) -> None:
+    said = train({**changes, "--margin": "0.05", "--test": "test.csv"}, "--group-thresholds")
+    assert said["fairness_kind"] == FairnessKind.THRESHOLDS
+    assert said["needs_group_at_prediction"] is True
+    assert said["method"] == "GroupThresholdClassifier"
+    assert said["margin"] == 0.05
+    assert said["measured"]["n_rows"] == 300
+    model = evenhand.load("model")
+    assert model.model_.fairness_kind_ == kind_before
+    public = pd.read_csv("public.csv")
+    scores = model.predict_proba(public[list(model.feature_names_in_)])[:, 1]
+    rates = model.thresholds_.rates(scores, (public["sex"] == "M").to_numpy().astype(int))
+    assert abs(rates[0] - rates[1]) <= 0.05 + 1e-6
+    assert "group needed" in Path("model/report.html").read_text()
+
+
+def test_predict_reads_the_group_of_each_row(cut: Path, town: Path, run: Run) -> None:
+    said = run("predict", "model", "test.csv").stdout
+    assert said == run("predict", "model", "test.csv").stdout  # ties are drawn from a fixed seed
+    table, model = pd.read_csv("test.csv"), evenhand.load("model")
+    X = table[list(model.feature_names_in_)]
+    expected = model.predict(X, sensitive_features=table["sex"], random_state=0)
+    assert said.splitlines()[1:] == expected.tolist()
+    other = model.predict(
+        X, sensitive_features=table["sex"].map({"F": "M", "M": "F"}), random_state=0
+    )
+    assert other.tolist() != expected.tolist()
+    error = json.loads(run("evaluate", "model", "test.csv", "--json").stdout)["error"]
+    assert error == pytest.approx((expected != table["loan"]).mean())
+
+
+def test_a_table_without_the_group_is_refused(cut: Path, refuse: Run) -> None:
+    pd.read_csv("test.csv").drop(columns=["sex"]).to_csv("test.csv", index=False)
+    for words in ("predict", "evaluate"):
+        assert "has no column 'sex', which --sensitive names" in refuse(words, "model", "test.csv")
+
+
+def test_a_group_without_a_threshold_is_refused(cut: Path, refuse: Run) -> None:
+    table = pd.read_csv("test.csv")
+    table.loc[3, "sex"] = "X"
+    table.to_csv("test.csv", index=False)
+    assert "'X'" in refuse("predict", "model", "test.csv")
+
+
+def test_thresholds_are_measured_by_the_groups_of_training_only(cut: Path, refuse: Run) -> None:
+    line = refuse("evaluate", "model", "test.csv", "--sensitive", "race")
+    assert "needs the sensitive columns of its training" in line
+
+
+def test_thresholds_and_a_reject_option_do_not_go_together(cut: Path, refuse: Run) -> None:
+    line = refuse("predict", "model", "test.csv", "--reject-margin", "0.1")
+    assert "put the reject option around the model inside" in line
+
+
+def test_groups_that_nobody_needs_are_refused(model: Path, refuse: Run) -> None:
+    assert "this one needs no group" in refuse("predict", model, "test.csv", "--sensitive", "sex")
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "words"),
+    [
+        ({"--epsilon": None}, [], "--epsilon is missing. Say how much privacy loss"),
+        ({"--method": "dpsgd"}, [], "--method dpsgd asks no teachers and keeps no account, got --"),
+        ({**NO_TEACHERS, "--method": "dpsgd"}, ["--ledger", "l.db"], "got --ledger"),
+        ({**NO_TEACHERS, "--method": "dpsgd"}, ["--sigma-check", "3"], "got --sigma-check"),
+        ({**NO_TEACHERS, "--method": "dpsgd", "--drop": None}, ["--unit", "person"], "got --unit"),
+        ({**NO_TEACHERS, "--method": "dpsgd"}, ["--noise", "exact"], "Use FloatNoise"),
+        ({**NO_TEACHERS, "--method": "dpsgd"}, ["--rule", "sound"], "does not read it, got --rule"),
+        ({}, ["--hidden", "5"], "--method fairpate does not read it, got --hidden"),
+        ({**NO_TEACHERS, "--method": "nonprivate"}, [], "promises no privacy, got --epsilon"),
+        ({**REFERENCE, "--method": "fair-only"}, ["--delta", "1e-6"], "got --delta"),
+        ({**REFERENCE, "--method": "fair-only", "--margin": None}, [], "--margin is missing"),
+        ({**REFERENCE, "--method": "fair-only", "--sensitive": None}, [], "--sensitive is missing"),
+        ({**REFERENCE, "--method": "nonprivate"}, [], "--method nonprivate keeps no margin"),
+        ({"--margin": None, "--method": "pate"}, ["--group-thresholds"], "--margin is missing"),
+        (
+            {"--public": None},
+            ["--group-thresholds", "--public-fraction", "0.2"],
+            "--public is missing",
+        ),
+        (
+            {**REFERENCE, "--method": "fair-only", "--public": None},
+            [],
+            "Columns are scaled by public knowledge, and there is none",
+        ),
+        (
+            {**REFERENCE, "--method": "fair-only"},
+            ["--public-fraction", "0.2"],
+            "got both",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    town: Path, refuse: Run, asked: Run, changes: dict[str, Any], more: list[str], words: str
+) -> None:
+    assert words in refuse(*asked(changes), *more)
+    assert not Path("model").exists()
