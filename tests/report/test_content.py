@@ -315,6 +315,7 @@ READ = {
     "fairness_kind_",
     "feature_names_in_",
     "get_params",
+    "group_thresholds_",
     "groups_",
     "guarantee_",
     "ledger_",

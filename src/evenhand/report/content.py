@@ -75,11 +75,11 @@ class Cuts:
     @classmethod
     def of(cls, model: Any) -> Cuts | None:
         """Return None for a model without thresholds of its own."""
-        found = getattr(model, "thresholds_", None)
+        found = getattr(model, "thresholds_", None) or getattr(model, "group_thresholds_", None)
         if found is None:
             return None
         named = zip(model.groups_, found.thresholds, found.at_threshold, strict=True)
-        return cls(notion=model.fairness_, label=str(model.classes_[1]), rows=tuple(named))
+        return cls(notion=model.fairness, label=str(model.classes_[1]), rows=tuple(named))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
