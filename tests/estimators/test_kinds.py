@@ -83,6 +83,9 @@ def test_the_claim_file_says_the_kind_and_loading_restores_it(
             "needs_group_at_prediction": model.fairness_kind_.needs_group,
         }
         assert evenhand.load(path).fairness_kind_ is model.fairness_kind_
+    assert own.fairness_kind_ is FairnessKind.ANSWERS
+    assert cut.fairness_kind_ is FairnessKind.THRESHOLDS
+    assert cut.needs_group_at_prediction_
 
 
 def test_thresholds_are_saved_with_the_model_that_they_cut(

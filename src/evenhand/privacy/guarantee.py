@@ -182,12 +182,6 @@ class Guarantee:
 
     def _bound_with(self, other: Guarantee) -> dict[str, Any]:
         """Compose in Gaussian DP if both are known there, else by adding epsilon and delta."""
-        if not (self.bounded and other.bounded):
-            return {
-                "epsilon": math.inf,
-                "delta": max(self.delta, other.delta),
-                "accounting": _both(self.accounting, other.accounting),
-            }
         if self.mu_squared is not None and other.mu_squared is not None:
             mu_squared = self.mu_squared + other.mu_squared
             delta = max(self.delta, other.delta)
