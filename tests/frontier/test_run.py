@@ -83,7 +83,13 @@ def test_every_part_of_a_setting_changes_its_key() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"epsilon": math.inf}, {"gap": math.nan, "gap_interval": (math.nan, math.nan)}],
+    [
+        {},
+        {"epsilon": math.inf},
+        {"gap": math.nan, "gap_interval": (math.nan, math.nan)},
+        {"delta": math.nan, "seconds": math.nan, "data_kind": "published"},
+        {"gap_name": "equalized_odds_pairwise", "data_kind": "synthetic stand-in"},
+    ],
 )
 def test_a_run_survives_json(changes: dict[str, Any]) -> None:
     one = run(**changes)
@@ -99,6 +105,10 @@ def test_what_is_no_run_is_refused() -> None:
         run(epsilon=0.0)
     with pytest.raises(ValueError, match="measured_on"):
         run(measured_on="somewhere")
+    with pytest.raises(ValueError, match="Did you mean 'equalized_odds_rest'"):
+        run(gap_name="equalised_odds_rest")
+    with pytest.raises(ValueError, match="data_kind must be one of 'private', 'public stand-in'"):
+        run(data_kind="public")
     with pytest.raises(TypeError, match="plain values, got teachers="):
         setting(arguments={"teachers": [1, 2]})
     with pytest.raises(ValueError, match="finite numbers, got epsilon=inf"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
 from evenhand import _checks
+from evenhand.fairness.notions import REFERENCES
 
 Plain: TypeAlias = str | int | float | bool | None
 
@@ -105,7 +106,12 @@ class Run:
     measured_on : {"public rows", "private holdout, not covered", "private holdout, with noise"}
         Whether showing the measurements tells something about private rows.
     seconds : float
-        Wall clock of this run, shared work divided evenly.
+        Wall clock of this run, shared work divided evenly; NaN where it is not known.
+    gap_name : str
+        What ``gap`` is a gap of, in the names of ``FairnessReport``: a notion and a reference.
+    data_kind : {"private", "public stand-in", "synthetic stand-in", "published"}
+        Whose rows the model learned from. "published" marks a point that others reported: we ran
+        nothing, and claim nothing.
 
     Privacy
     -------
@@ -128,6 +134,8 @@ class Run:
     command: str
     measured_on: str
     seconds: float
+    gap_name: str = "demographic_parity_rest"
+    data_kind: str = "private"
 
     def __post_init__(self) -> None:
         for name in ("error", "gap", "coverage"):
@@ -137,6 +145,8 @@ class Run:
         if not self.epsilon > 0:
             raise ValueError(f"epsilon must be greater than 0, got epsilon={self.epsilon!r}.")
         _checks.one_of("measured_on", self.measured_on, MEASURED_ON)
+        _checks.one_of("gap_name", self.gap_name, GAP_NAMES)
+        _checks.one_of("data_kind", self.data_kind, DATA_KINDS)
 
     @property
     def key(self) -> str:
@@ -147,7 +157,7 @@ class Run:
         """Return plain values for JSON; an infinite epsilon and NaN become None."""
         out = {field.name: getattr(self, field.name) for field in fields(self)}
         out["setting"] = self.setting.to_dict()
-        for name in ("epsilon", "error", "gap", "coverage"):
+        for name in _MAY_BE_UNKNOWN:
             out[name] = out[name] if math.isfinite(out[name]) else None
         for name in ("error_interval", "gap_interval"):
             out[name] = [x if math.isfinite(x) else None for x in out[name]]
@@ -161,7 +171,7 @@ class Run:
         given = dict(values)
         given["setting"] = Setting.from_dict(given["setting"])
         given["epsilon"] = math.inf if given["epsilon"] is None else given["epsilon"]
-        for name in ("error", "gap", "coverage"):
+        for name in set(_MAY_BE_UNKNOWN) - {"epsilon"}:
             given[name] = math.nan if given[name] is None else given[name]
         for name in ("error_interval", "gap_interval"):
             low, high = (math.nan if x is None else x for x in given[name])
@@ -175,3 +185,15 @@ MEASURED_ON: Final = (
     "private holdout, not covered",
     "private holdout, with noise",
 )
+
+NOTIONS: Final = (
+    "demographic_parity",
+    "equalized_odds",
+    "error_parity",
+    "false_positive_parity",
+)
+GAP_NAMES: Final = tuple(f"{notion}_{of}" for notion in NOTIONS for of in REFERENCES)
+
+DATA_KINDS: Final = ("private", "public stand-in", "synthetic stand-in", "published")
+
+_MAY_BE_UNKNOWN: Final = ("epsilon", "delta", "error", "gap", "coverage", "seconds")
