@@ -20,7 +20,12 @@ if TYPE_CHECKING:
         RejectOptionClassifier,
         load,
     )
-    from evenhand.fairness import DemographicParity
+    from evenhand.fairness import (
+        DemographicParity,
+        EqualizedOdds,
+        ErrorParity,
+        FalsePositiveParity,
+    )
     from evenhand.privacy import Budget
 
 _HOMES = {
@@ -29,8 +34,11 @@ _HOMES = {
     "DPPostProcessingClassifier": "evenhand.estimators",
     "DPSGDClassifier": "evenhand.estimators",
     "DemographicParity": "evenhand.fairness",
+    "EqualizedOdds": "evenhand.fairness",
+    "ErrorParity": "evenhand.fairness",
     "FairOnlyClassifier": "evenhand.estimators",
     "FairPATEClassifier": "evenhand.estimators",
+    "FalsePositiveParity": "evenhand.fairness",
     "NonPrivateClassifier": "evenhand.estimators",
     "PATEClassifier": "evenhand.estimators",
     "RejectOptionClassifier": "evenhand.estimators",
@@ -44,8 +52,11 @@ __all__ = [
     "DPPostProcessingClassifier",
     "DPSGDClassifier",
     "DemographicParity",
+    "EqualizedOdds",
+    "ErrorParity",
     "FairOnlyClassifier",
     "FairPATEClassifier",
+    "FalsePositiveParity",
     "NonPrivateClassifier",
     "PATEClassifier",
     "RejectOptionClassifier",

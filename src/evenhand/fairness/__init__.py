@@ -17,11 +17,25 @@ from evenhand.fairness.metrics import (
     error_parity,
     error_rate,
     false_positive_parity,
+    gap_of,
     group_error_rates,
     selection_rates,
 )
-from evenhand.fairness.notions import DemographicParity, exact_gap, parity_gaps
+from evenhand.fairness.notions import (
+    NOTIONS,
+    DemographicParity,
+    EqualizedOdds,
+    ErrorParity,
+    FalsePositiveParity,
+    LabelledNotion,
+    Notion,
+    exact_gap,
+    notion_named,
+    parity_gaps,
+    require_notion,
+)
 from evenhand.fairness.preprocessor import cap_majority, filter_in_turn, k_gamma
+from evenhand.fairness.rates import Rates
 from evenhand.fairness.reject_option import (
     Decisions,
     Delivery,
@@ -36,18 +50,25 @@ from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
 __all__ = [
+    "NOTIONS",
     "CalibratedJoint",
     "Coverage",
     "Decisions",
     "Delivery",
     "DemographicParity",
     "DemographicParityGate",
+    "EqualizedOdds",
+    "ErrorParity",
     "Estimate",
     "FairnessKind",
     "FairnessReport",
+    "FalsePositiveParity",
     "GroupCodes",
     "JointTally",
+    "LabelledNotion",
+    "Notion",
     "Outcome",
+    "Rates",
     "RejectOption",
     "StateFile",
     "StateOfAnotherModel",
@@ -69,11 +90,14 @@ __all__ = [
     "fairness_report",
     "false_positive_parity",
     "filter_in_turn",
+    "gap_of",
     "gap_trace",
     "group_error_rates",
     "k_gamma",
     "noisy_certificate",
+    "notion_named",
     "parity_gaps",
+    "require_notion",
     "selection_rates",
     "vote_rates",
 ]

@@ -21,6 +21,13 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness.intervals import Estimate, estimate_gap, estimate_rate
+from evenhand.fairness.notions import (
+    DemographicParity,
+    EqualizedOdds,
+    ErrorParity,
+    FalsePositiveParity,
+    Notion,
+)
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.typing import IntArray
 
@@ -126,6 +133,28 @@ def false_positive_parity(
         level,
         int(not_of_class[:, classes[0]].sum() if positive is not None else joint.totals.sum()),
     )
+
+
+def gap_of(notion: Notion, joint: JointTally, *, level: float = LEVEL) -> Estimate:
+    """Return the gap that ``notion`` bounds, with its interval.
+
+    Examples
+    --------
+    >>> joint = JointTally(counts=[[[90, 10], [20, 80]], [[80, 20], [50, 50]]])
+    >>> print(gap_of(EqualizedOdds(margin=0.05), joint))
+    equalized_odds_rest: 0.3000, 95% interval [0.1058, 0.4785], n = 400
+    """
+    if isinstance(notion, EqualizedOdds):
+        return equalized_odds(joint, reference=notion.reference, level=level)
+    if isinstance(notion, ErrorParity):
+        return error_parity(joint, reference=notion.reference, level=level)
+    if isinstance(notion, FalsePositiveParity):
+        return false_positive_parity(
+            joint, positive=notion.positive, reference=notion.reference, level=level
+        )
+    if isinstance(notion, DemographicParity):
+        return demographic_parity(joint.predicted, reference=notion.reference, level=level)
+    raise TypeError(f"notion must be one of this package's notions, got {notion!r}.")
 
 
 def error_rate(joint: JointTally, *, level: float = LEVEL) -> Estimate:

@@ -1,19 +1,56 @@
-"""What "within the margin" means: demographic parity, by the group it is compared with."""
+"""What "within the margin" means: which rates may differ between groups, and by how much."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand.fairness import rates
+from evenhand.fairness.rates import Rates, exact_rate_gap
 from evenhand.fairness.tally import ratio
 from evenhand.typing import ArrayLike, FloatArray
 
 REFERENCES = ("rest", "pairwise", "overall")
 """What a group's rate is compared with: all other groups pooled, each other group, everybody."""
+
+
+class Notion(Protocol):
+    """A margin on the differences of some rates between groups."""
+
+    name: ClassVar[str]
+    """What the command line and a report call it."""
+    needs_labels: ClassVar[bool]
+    """Whether its rates are taken among records of a true class."""
+
+    @property
+    def margin(self) -> float:
+        """Largest difference that is within the margin."""
+
+    @property
+    def reference(self) -> str:
+        """What a group is compared with."""
+
+    @property
+    def exact_margin(self) -> Fraction:
+        """The margin as the fraction that its shortest decimal writes."""
+
+    def gap(self, counts: ArrayLike) -> float:
+        """Largest difference in a table of counts; 0.0 with nothing to compare."""
+
+    def holds(self, counts: ArrayLike) -> bool:
+        """Whether a table of counts is within the margin, decided in fractions."""
+
+
+class LabelledNotion(Notion, Protocol):
+    """A notion whose table holds true classes: counts (n_groups, n_classes, n_classes)."""
+
+    def rates(self, n_classes: int) -> Rates:
+        """Return the rates that are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +82,16 @@ class DemographicParity:
     margin: float
     reference: str = "rest"
 
+    name: ClassVar[str] = "demographic-parity"
+    needs_labels: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
-        _checks.closed_unit("margin", self.margin)
-        _checks.one_of("reference", self.reference, REFERENCES)
+        _check(self)
 
     @property
     def exact_margin(self) -> Fraction:
         """The margin as the fraction that its shortest decimal writes."""
-        return Fraction(repr(float(self.margin)))
+        return _exact_margin(self)
 
     def gap(self, counts: ArrayLike) -> float:
         """Largest difference in a table (n_groups, n_classes); 0.0 with fewer than two groups."""
@@ -61,6 +100,195 @@ class DemographicParity:
     def holds(self, counts: ArrayLike) -> bool:
         """Whether a table (n_groups, n_classes) is within the margin, decided in fractions."""
         return exact_gap(_rows(counts), self.reference) <= self.exact_margin
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualizedOdds:
+    """Among records of one true class, each group receives each class at nearly the same rate.
+
+    Bounds ``|P(Yhat = k' | Y = k, Z = z) - P(Yhat = k' | Y = k, reference)|`` over all z, k and k':
+    true positives and false positives at once. The difference is that of
+    :func:`evenhand.fairness.equalized_odds`.
+
+    Parameters
+    ----------
+    margin, reference
+        As for ``DemographicParity``.
+
+    Notes
+    -----
+    A perfect classifier keeps every margin. Counts are (n_groups, true, predicted), as in
+    ``JointTally``; cells without records are left out.
+
+    Examples
+    --------
+    >>> EqualizedOdds(margin=0.25).gap([[[9, 1], [2, 8]], [[8, 2], [5, 5]]])
+    0.3
+    """
+
+    margin: float
+    reference: str = "rest"
+
+    name: ClassVar[str] = "equalized-odds"
+    needs_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def exact_margin(self) -> Fraction:
+        """The margin as the fraction that its shortest decimal writes."""
+        return _exact_margin(self)
+
+    def rates(self, n_classes: int) -> Rates:
+        """Return ``P(Yhat = k' | Y = k)`` for all k, k'; with two classes for k' = 1 alone."""
+        return rates.predicted_among_each_class(n_classes)
+
+    def gap(self, counts: ArrayLike) -> float:
+        """Largest difference in a table (n_groups, true, predicted); 0.0 with none to compare."""
+        return float(_labelled_gap(self, counts))
+
+    def holds(self, counts: ArrayLike) -> bool:
+        """Whether a table (n_groups, true, predicted) is within the margin, in fractions."""
+        return _labelled_gap(self, counts) <= self.exact_margin
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorParity:
+    """Predictions are wrong at nearly the same rate in each group.
+
+    Bounds ``|P(Yhat != Y | Z = z) - P(Yhat != Y | reference)|`` over all z. The difference is that
+    of :func:`evenhand.fairness.error_parity`.
+
+    Parameters
+    ----------
+    margin, reference
+        As for ``DemographicParity``.
+
+    Notes
+    -----
+    A margin here can be kept by being wrong more often about the group that is easier to predict,
+    and no constant classifier keeps every margin: look at the error of each group.
+
+    Examples
+    --------
+    >>> ErrorParity(margin=0.25).gap([[[9, 1], [2, 8]], [[8, 2], [5, 5]]])
+    0.2
+    """
+
+    margin: float
+    reference: str = "rest"
+
+    name: ClassVar[str] = "error-parity"
+    needs_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def exact_margin(self) -> Fraction:
+        """The margin as the fraction that its shortest decimal writes."""
+        return _exact_margin(self)
+
+    def rates(self, n_classes: int) -> Rates:
+        """Return ``P(Yhat != Y)``."""
+        return rates.wrong(n_classes)
+
+    def gap(self, counts: ArrayLike) -> float:
+        """Largest difference in a table (n_groups, true, predicted); 0.0 with none to compare."""
+        return float(_labelled_gap(self, counts))
+
+    def holds(self, counts: ArrayLike) -> bool:
+        """Whether a table (n_groups, true, predicted) is within the margin, in fractions."""
+        return _labelled_gap(self, counts) <= self.exact_margin
+
+
+@dataclass(frozen=True, kw_only=True)
+class FalsePositiveParity:
+    """Records that are not of a class are predicted to be of it at nearly the same rate.
+
+    Bounds ``|P(Yhat = k | Y != k, Z = z) - P(Yhat = k | Y != k, reference)|`` over all z and k. The
+    difference is that of :func:`evenhand.fairness.false_positive_parity`.
+
+    Parameters
+    ----------
+    margin, reference
+        As for ``DemographicParity``.
+    positive : int, optional
+        Code of the one class k that is meant (its place among the sorted classes). Default: all.
+
+    Examples
+    --------
+    >>> FalsePositiveParity(margin=0.25, positive=1).gap([[[9, 1], [2, 8]], [[8, 2], [5, 5]]])
+    0.1
+    """
+
+    margin: float
+    positive: int | None = None
+    reference: str = "rest"
+
+    name: ClassVar[str] = "false-positive-parity"
+    needs_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.positive is not None:
+            _checks.at_least("positive", self.positive, 0)
+
+    @property
+    def exact_margin(self) -> Fraction:
+        """The margin as the fraction that its shortest decimal writes."""
+        return _exact_margin(self)
+
+    def rates(self, n_classes: int) -> Rates:
+        """Return ``P(Yhat = k | Y != k)`` for each k that is meant."""
+        if self.positive is None:
+            return rates.predicted_among_others(n_classes, range(n_classes))
+        if self.positive >= n_classes:
+            raise ValueError(
+                f"positive must be a class from 0 to {n_classes - 1}, got "
+                f"positive={self.positive!r}. It is the place of the class among the sorted "
+                f"classes."
+            )
+        return rates.predicted_among_others(n_classes, [self.positive])
+
+    def gap(self, counts: ArrayLike) -> float:
+        """Largest difference in a table (n_groups, true, predicted); 0.0 with none to compare."""
+        return float(_labelled_gap(self, counts))
+
+    def holds(self, counts: ArrayLike) -> bool:
+        """Whether a table (n_groups, true, predicted) is within the margin, in fractions."""
+        return _labelled_gap(self, counts) <= self.exact_margin
+
+
+NOTIONS: Final[Mapping[str, type[Any]]] = {
+    kind.name: kind for kind in (DemographicParity, EqualizedOdds, ErrorParity, FalsePositiveParity)
+}
+"""The notions by the names that the command line and files use."""
+
+
+def notion_named(name: str) -> type[Any]:
+    """Return the class of the notion that ``name`` means, such as ``"equalized-odds"``.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists them all and names the nearest.
+    """
+    return NOTIONS[_checks.one_of("notion", name, NOTIONS)]
+
+
+def require_notion(fairness: object, way_out: str) -> Notion:
+    """Return ``fairness`` if it is a notion, else say which there are."""
+    for kind in NOTIONS.values():
+        if type(fairness) is kind:
+            return fairness  # type: ignore[return-value]  # one of four types, each a Notion
+    known = [kind.__name__ for kind in NOTIONS.values()]
+    given = getattr(fairness, "__name__", fairness if isinstance(fairness, str) else "")
+    raise ValueError(
+        f"fairness must be a {', '.join(known[:-1])} or {known[-1]}, got {fairness!r}."
+        f"{_checks.did_you_mean(given, known) if given else ''} {way_out}"
+    )
 
 
 def exact_gap(counts: Sequence[Sequence[int]], reference: str) -> Fraction:
@@ -118,6 +346,21 @@ def parity_gaps(counts: ArrayLike, reference: str) -> FloatArray:
     farthest: FloatArray = np.where(above >= -below, above, below)
     alone = (totals > 0).sum(axis=-2, keepdims=True) < 2
     return np.where(alone, np.nan, farthest)
+
+
+def _check(notion: Notion) -> None:
+    _checks.closed_unit("margin", notion.margin)
+    _checks.one_of("reference", notion.reference, REFERENCES)
+
+
+def _exact_margin(notion: Notion) -> Fraction:
+    return Fraction(repr(float(notion.margin)))
+
+
+def _labelled_gap(notion: LabelledNotion, counts: ArrayLike) -> Fraction:
+    table = np.asarray(counts)
+    n_classes = table.shape[-1] if table.ndim else 0
+    return exact_rate_gap(*notion.rates(n_classes).counted(table), notion.reference)
 
 
 def _rows(counts: ArrayLike) -> list[list[int]]:

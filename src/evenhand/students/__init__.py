@@ -1,6 +1,6 @@
 """From answers to a model that may leave the house."""
 
-from evenhand.students.constrained import LinearFit, MarginNotMet, Within, fit_linear
+from evenhand.students.constrained import LinearFit, MarginNotMet, fit_linear
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.fair_tuning import FairTuning, fair_tune
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
@@ -12,6 +12,7 @@ from evenhand.students.student import (
     uncertainty,
 )
 from evenhand.students.thresholds import GroupThresholds
+from evenhand.students.within import Within
 
 __all__ = [
     "ConstantStudentWarning",

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.fairness import DemographicParity, Tally
 from evenhand.students.objective import Objective
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 
 SOFTNESS: Final = (0.3, 0.1, 0.03)
@@ -32,49 +32,6 @@ DEFAULT_C: Final = 0.3
 
 class MarginNotMet(UserWarning):
     """No student of this kind was found within the margin; the best one found is kept."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Within:
-    """The margin that the student's decisions on the public rows shall keep.
-
-    Parameters
-    ----------
-    notion : DemographicParity
-    groups : ndarray of int64, shape (n,)
-        Group codes of all public rows.
-    n_groups : int
-    """
-
-    notion: DemographicParity
-    groups: IntArray
-    n_groups: int
-
-    def contrasts(self) -> FloatArray:
-        """Return rows (n_contrasts, n) whose product with decisions is one difference of rates."""
-        sizes = np.bincount(self.groups, minlength=self.n_groups)
-        filled = np.flatnonzero(sizes)
-        share = np.zeros((len(filled), len(self.groups)))
-        for i, z in enumerate(filled):
-            share[i, self.groups == z] = 1.0 / sizes[z]
-        weight = sizes[filled].astype(float)
-        if self.notion.reference == "pairwise":
-            pairs = [(i, j) for i in range(len(filled)) for j in range(i)]
-            apart: FloatArray = np.zeros((len(pairs), len(self.groups)))
-            for row, (i, j) in enumerate(pairs):
-                apart[row] = share[i] - share[j]
-            return apart
-        overall = weight @ share / weight.sum()
-        away: FloatArray = share - overall
-        if self.notion.reference == "overall":
-            return away
-        # P(k|z) - P(k|not z) = (P(k|z) - P(k)) * n / n_(not z)
-        away *= (weight.sum() / (weight.sum() - weight))[:, None]
-        return away
-
-    def gap(self, decisions: IntArray, n_classes: int) -> float:
-        """Gap of hard decisions on the public rows."""
-        return self.notion.gap(Tally.of(self.groups, decisions, self.n_groups, n_classes).counts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,18 +92,18 @@ def fit_linear(
     if within is None:
         return problem.fit(start, float("nan"), met=True)
     margin = within.notion.margin
-    gap = within.gap(problem.decide(start), n_classes)
+    gap = problem.gap(start)
     if gap <= margin:
         return problem.fit(start, gap, met=True)
     spread = problem.spread(start)
     closest = (gap, start)
     for softness in SOFTNESS:
         problem.width = softness * spread
-        found = _search(problem, within, n_classes, start)
+        found = _search(problem, margin, start)
         if found[0] <= margin:
             return problem.fit(found[1], found[0], met=True)
         closest = min(closest, found, key=lambda pair: pair[0])
-    if (shifted := _shifted(problem, within, closest[1])) is not None:
+    if (shifted := _shifted(problem, margin, closest[1])) is not None:
         return problem.fit(shifted[1], shifted[0], met=True)
     warnings.warn(
         f"No linear student was found whose gap on the public rows is within {margin:g}; the best "
@@ -157,17 +114,14 @@ def fit_linear(
     return problem.fit(closest[1], closest[0], met=False)
 
 
-def _search(
-    problem: _Problem, within: Within, n_classes: int, start: FloatArray
-) -> tuple[float, FloatArray]:
+def _search(problem: _Problem, margin: float, start: FloatArray) -> tuple[float, FloatArray]:
     """Move the target until the hard gap is just within the margin; else return the smallest."""
-    margin = within.notion.margin
     best: tuple[float, FloatArray] | None = None
     closest = (np.inf, start)
     low, high, target, weights = 0.0, np.inf, margin, start
     for _ in range(TRIALS):
         weights = problem.solve(target, weights)
-        gap = within.gap(problem.decide(weights), n_classes)
+        gap = problem.gap(weights)
         closest = min(closest, (gap, weights), key=lambda pair: pair[0])
         if gap <= margin:
             low, best = target, (gap, weights)
@@ -181,18 +135,21 @@ def _search(
 
 
 def _shifted(
-    problem: _Problem, within: Within, weights: FloatArray
+    problem: _Problem, margin: float, weights: FloatArray
 ) -> tuple[float, FloatArray] | None:
     """Move the intercept of two classes as little as the margin needs: decisions come in steps."""
     if problem.shape[1] > 1:
         return None
-    scores = np.unique(problem.X @ weights)
-    cuts = (scores[1:] + scores[:-1]) / 2
+    scores = problem.bound_scores(weights)[:, 0]
+    steps = np.unique(scores)
+    cuts = (steps[1:] + steps[:-1]) / 2
     for cut in cuts[np.argsort(np.abs(cuts))]:
+        if problem.gap_of((scores > cut).astype(np.int64)) > margin:
+            continue
         moved = weights.copy()
         moved[-1] -= cut
-        gap = within.gap(problem.decide(moved), 2)
-        if gap <= within.notion.margin:
+        gap = problem.gap(moved)  # rounding may have moved a score across
+        if gap <= margin:
             return gap, moved
     return None
 
@@ -201,12 +158,17 @@ class _Problem:
     """The smooth problem in flat weights, for the optimiser."""
 
     def __init__(self, X: FloatArray, objective: Objective, within: Within | None) -> None:
-        self.X = np.hstack([X, np.ones((len(X), 1))])
+        self.X = _with_intercept(X)
         self.objective = objective
-        self.contrasts = None if within is None else within.contrasts()
+        self.within = within
         self.shape = (self.X.shape[1], objective.n_columns)
         self.n_weights = self.shape[0] * self.shape[1]
+        self.n_classes = max(2, objective.n_columns)
         self.width = 1.0  # of the smoothed decision, in units of the score
+        # The rows on which the margin is read: the public rows themselves, or others.
+        apart = None if within is None else within.X
+        self.bound_X = self.X if apart is None else _with_intercept(apart)
+        self.differences = None if within is None else within.differences(self.n_classes)
 
     def solve(self, target: float | None, start: FloatArray) -> FloatArray:
         found = minimize(
@@ -220,13 +182,21 @@ class _Problem:
         weights: FloatArray = found.x
         return weights
 
-    def decide(self, weights: FloatArray) -> IntArray:
-        scores = self.X @ weights.reshape(self.shape)
+    def bound_scores(self, weights: FloatArray) -> FloatArray:
+        """Return the scores of the rows on which the margin is read."""
+        scores: FloatArray = self.bound_X @ weights.reshape(self.shape)
+        return scores
+
+    def gap(self, weights: FloatArray) -> float:
+        """Return the gap of the hard decisions on these rows."""
+        scores = self.bound_scores(weights)
         if self.shape[1] == 1:
-            decisions: IntArray = (scores[:, 0] > 0).astype(np.int64)
-        else:
-            decisions = scores.argmax(axis=1).astype(np.int64)
-        return decisions
+            return self.gap_of((scores[:, 0] > 0).astype(np.int64))
+        return self.gap_of(scores.argmax(axis=1).astype(np.int64))
+
+    def gap_of(self, decisions: IntArray) -> float:
+        assert self.within is not None
+        return self.within.gap(decisions, self.n_classes)
 
     def spread(self, weights: FloatArray) -> float:
         """Return the standard deviation of the scores over the public rows."""
@@ -240,10 +210,18 @@ class _Problem:
         W = weights.reshape(self.shape)
         scores = self.X @ W
         value, slope = self.objective.loss(scores)
-        if target is not None and self.contrasts is not None:
-            excess, push = self._excess(scores, target)
-            value, slope = value + excess, slope + push
+        pushed: FloatArray | None = None
+        if target is not None:
+            shared = self.bound_X is self.X
+            excess, push = self._excess(scores if shared else self.bound_X @ W, target)
+            value += excess
+            if shared:
+                slope = slope + push
+            else:
+                pushed = self.bound_X.T @ push
         gradient = self.X.T @ slope
+        if pushed is not None:
+            gradient += pushed
         ridge = self.objective.ridge
         value += ridge * float((W[:-1] ** 2).sum())
         gradient[:-1] += 2.0 * ridge * W[:-1]
@@ -251,16 +229,21 @@ class _Problem:
 
     def _excess(self, scores: FloatArray, target: float) -> tuple[float, FloatArray]:
         """Penalty of smoothed differences of rates above ``target``, and its slope."""
-        assert self.contrasts is not None
+        assert self.differences is not None
         if self.shape[1] == 1:
             smooth = expit(scores / self.width)
         else:
             smooth = softmax(scores / self.width, axis=1)
-        apart = self.contrasts @ smooth
+        apart = self.differences.apart(smooth)
         over = np.maximum(0.0, np.abs(apart) - target) * np.sign(apart)
-        back = 2.0 * STIFFNESS * (self.contrasts.T @ over)
+        back = 2.0 * STIFFNESS * self.differences.back(over)
         if self.shape[1] == 1:
             push = back * smooth * (1.0 - smooth) / self.width
         else:
             push = smooth * (back - (back * smooth).sum(axis=1, keepdims=True)) / self.width
         return STIFFNESS * float((over**2).sum()), push
+
+
+def _with_intercept(X: FloatArray) -> FloatArray:
+    out: FloatArray = np.hstack([X, np.ones((len(X), 1))])
+    return out

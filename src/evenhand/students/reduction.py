@@ -15,7 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
-from evenhand.students.constrained import DEFAULT_C, Within
+from evenhand.students.constrained import DEFAULT_C
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 
 CONSTRAINTS: Final = ("demographic_parity", "equalized_odds")

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from evenhand.students.constrained import DEFAULT_C, MarginNotMet, Within, fit_linear
+from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
 from evenhand.students.objective import LabelLoss, ShareLoss
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 

@@ -1,0 +1,225 @@
+"""The margin that a student shall keep: on which rows, and where their true classes come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Protocol, cast
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from evenhand import _checks
+from evenhand.fairness import DemographicParity, JointTally, LabelledNotion, Notion, Rates, Tally
+from evenhand.typing import BoolArray, FloatArray, IntArray
+
+CLEAR: Final = 3.0
+"""A rate is read where the records it is taken among outweigh the noise of their number so often.
+
+Below, a ratio says more about the noise than about the group.
+"""
+
+
+class Differences(Protocol):
+    """Differences of rates as a function of (smoothed) decisions: affine, with its transpose."""
+
+    def apart(self, decisions: FloatArray) -> FloatArray:
+        """Return the differences for decisions (n, n_columns); one column is that of class 1."""
+
+    def back(self, pull: FloatArray) -> FloatArray:
+        """Return the slope (n, n_columns) of ``sum(pull * apart(decisions))``."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Within:
+    """The margin that the student's decisions shall keep.
+
+    Parameters
+    ----------
+    notion : DemographicParity, EqualizedOdds, ErrorParity or FalsePositiveParity
+    groups : ndarray of int64, shape (n,)
+        Group codes of the rows on which the margin is read.
+    n_groups : int
+    X : ndarray of float64, shape (n, n_features), optional
+        Those rows. Default: all public rows.
+    labels : ndarray, optional
+        Their true classes, for a notion that needs them: codes (n,) of int64, or weights
+        (n, n_classes) of float64 whose rows sum to one and may leave [0, 1], such as noisy shares.
+    label_noise : float, default 0.0
+        Standard deviation of the noise of one weight.
+    """
+
+    notion: Notion
+    groups: IntArray
+    n_groups: int
+    X: FloatArray | None = None
+    labels: IntArray | FloatArray | None = None
+    label_noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        _checks.non_negative("label_noise", self.label_noise)
+        if self.X is not None:
+            _checks.same_length(X=self.X, groups=self.groups)
+        if self.labels is not None:
+            _checks.same_length(labels=self.labels, groups=self.groups)
+
+    def differences(self, n_classes: int) -> Differences:
+        """Return the differences of rates that the notion bounds."""
+        if isinstance(self.notion, DemographicParity):
+            return _Contrasts(self.contrasts())
+        return _JointDifferences(self, n_classes)
+
+    def contrasts(self) -> FloatArray:
+        """Return rows (n_contrasts, n) whose product with decisions is one difference of rates."""
+        sizes = np.bincount(self.groups, minlength=self.n_groups)
+        filled = np.flatnonzero(sizes)
+        share = np.zeros((len(filled), len(self.groups)))
+        for i, z in enumerate(filled):
+            share[i, self.groups == z] = 1.0 / sizes[z]
+        weight = sizes[filled].astype(float)
+        if self.notion.reference == "pairwise":
+            pairs = [(i, j) for i in range(len(filled)) for j in range(i)]
+            apart: FloatArray = np.zeros((len(pairs), len(self.groups)))
+            for row, (i, j) in enumerate(pairs):
+                apart[row] = share[i] - share[j]
+            return apart
+        overall = weight @ share / weight.sum()
+        away: FloatArray = share - overall
+        if self.notion.reference == "overall":
+            return away
+        # P(k|z) - P(k|not z) = (P(k|z) - P(k)) * n / n_(not z)
+        away *= (weight.sum() / (weight.sum() - weight))[:, None]
+        return away
+
+    def gap(self, decisions: IntArray, n_classes: int) -> float:
+        """Gap of hard decisions on these rows: exact, save where the labels are weights."""
+        if isinstance(self.notion, DemographicParity):
+            tally = Tally.of(self.groups, decisions, self.n_groups, n_classes)
+            return self.notion.gap(tally.counts)
+        labels = self._required_labels
+        if labels.ndim == 1:
+            joint = JointTally.of(self.groups, labels, decisions, self.n_groups, n_classes)
+            return self.notion.gap(joint.counts)
+        hard = np.eye(n_classes)[decisions]
+        apart = self._joint.apart(hard[:, 1:] if n_classes == 2 else hard)
+        return float(np.abs(apart).max(initial=0.0))
+
+    def unread(self, n_classes: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Return the rates that are left out: the group, and the true classes it is taken among.
+
+        Nothing is known of them, or less than the noise hides; the margin says nothing about them.
+        """
+        if isinstance(self.notion, DemographicParity):
+            return ()
+        return _JointDifferences(self, n_classes).unread
+
+    @cached_property
+    def _joint(self) -> _JointDifferences:
+        return _JointDifferences(self, self._required_labels.shape[1])
+
+    @property
+    def _required_labels(self) -> IntArray | FloatArray:
+        if self.labels is None:
+            raise ValueError(
+                f"{self.notion!r} is about records of a true class, and labels is missing. Pass "
+                f"labels=, codes or weights of the true classes."
+            )
+        return self.labels
+
+
+class _Contrasts:
+    """Rates of decisions among all records of a group."""
+
+    def __init__(self, contrasts: FloatArray) -> None:
+        self.contrasts = contrasts
+
+    def apart(self, decisions: FloatArray) -> FloatArray:
+        out: FloatArray = self.contrasts @ decisions
+        return out
+
+    def back(self, pull: FloatArray) -> FloatArray:
+        out: FloatArray = self.contrasts.T @ pull
+        return out
+
+
+class _JointDifferences:
+    """Rates of decisions among records of some true classes.
+
+    The joint table of group, true and predicted class is one sparse product with the decisions, and
+    every difference of rates is a fixed combination of its entries: what the decisions are divided
+    by never depends on them. Work and memory grow with rows times classes, not with groups.
+    """
+
+    def __init__(self, within: Within, n_classes: int) -> None:
+        notion = cast(LabelledNotion, within.notion)
+        rates = notion.rates(n_classes)
+        self._cells = _cells(within, n_classes)
+        # In a C-ordered transpose both products walk along rows.
+        self._rows = csr_array(self._cells.T)
+        held = np.asarray(self._cells.sum(axis=1)).reshape(within.n_groups, n_classes)
+        trials = held @ rates.among.T
+        part = rates.among.sum(axis=1) < n_classes  # over all classes weights sum to one, exactly
+        sizes = np.bincount(within.groups, minlength=within.n_groups)
+        noise = within.label_noise * np.sqrt(sizes)[:, None] * part
+        read = trials > CLEAR * noise
+        self.unread = tuple(
+            (int(z), tuple(np.flatnonzero(rates.among[r]).tolist()))
+            for z, r in zip(*np.nonzero(~read), strict=True)
+        )
+        combined = _combinations(rates, trials, read, notion.reference)
+        self._constant = np.zeros(len(combined))
+        if n_classes == 2:  # decisions are those of class 1; class 0 gets the rest of each cell
+            self._constant = combined[:, :, 0] @ held.ravel()
+            combined = combined[:, :, 1:] - combined[:, :, :1]
+        self._combined = combined.reshape(len(combined), -1)
+        self._shape = combined.shape[1:]
+
+    def apart(self, decisions: FloatArray) -> FloatArray:
+        joint = self._cells @ decisions
+        out: FloatArray = self._combined @ joint.ravel() + self._constant
+        return out
+
+    def back(self, pull: FloatArray) -> FloatArray:
+        out: FloatArray = self._rows @ (self._combined.T @ pull).reshape(self._shape)
+        return out
+
+
+def _cells(within: Within, n_classes: int) -> csr_array:
+    """Return how much of each row lies in each cell (group, true class): (n_cells, n)."""
+    labels, n = within._required_labels, len(within.groups)
+    first = within.groups * n_classes
+    if labels.ndim == 1:
+        return csr_array(
+            (np.ones(n), (first + labels, np.arange(n))), shape=(within.n_groups * n_classes, n)
+        )
+    at = (first[:, None] + np.arange(n_classes)).ravel()
+    rows = np.repeat(np.arange(n), n_classes)
+    return csr_array((labels.ravel(), (at, rows)), shape=(within.n_groups * n_classes, n))
+
+
+def _combinations(rates: Rates, trials: FloatArray, read: BoolArray, reference: str) -> FloatArray:
+    """Return the combinations of joint entries that are differences: (n, n_cells, n_predicted)."""
+    n_groups, n_classes = len(trials), rates.n_classes
+    out = []
+    for r, hits in enumerate(rates.hits):
+        groups = np.flatnonzero(read[:, r])
+        if len(groups) < 2:
+            continue
+        weight = trials[groups, r]
+        for row in _compared(weight, reference):
+            joint = np.zeros((n_groups, n_classes, n_classes))
+            joint[groups] = (row / weight)[:, None, None] * hits
+            out.append(joint.reshape(n_groups * n_classes, n_classes))
+    return np.array(out).reshape(len(out), n_groups * n_classes, n_classes)
+
+
+def _compared(weight: FloatArray, reference: str) -> FloatArray:
+    """Return combinations (n_comparisons, n_groups) of the groups' rates, by their weights."""
+    n = len(weight)
+    eye = np.eye(n)
+    if reference == "pairwise":
+        return np.array([eye[i] - eye[j] for i in range(n) for j in range(i)])
+    away: FloatArray = eye - weight / weight.sum()
+    if reference == "rest":
+        away *= (weight.sum() / (weight.sum() - weight))[:, None]
+    return away
