@@ -12,7 +12,7 @@ from evenhand.cli.methods import METHODS, Method
 
 if TYPE_CHECKING:
     from evenhand.cli.tables import Roles, TrainingTables
-    from evenhand.fairness import DemographicParity
+    from evenhand.fairness import Notion
     from evenhand.privacy import Budget
 
 
@@ -23,7 +23,9 @@ class Asked:
     method: str
     epsilon: float | None
     delta: float
+    notion: str
     margin: float | None
+    positive: str | None
     reference: str
     rule: str
     n_teachers: int | None
@@ -66,6 +68,7 @@ class Asked:
         """
         one_of("--method", self.method, METHODS)
         self.chosen.refuse_useless(self.method, given)
+        one_of("--notion", self.notion, settings.NOTIONS)
         one_of("--rule", self.rule, settings.RULES)
         one_of("--reference", self.reference, settings.REFERENCES)
         one_of("--noise", self.noise or "exact", settings.NOISES)
@@ -85,7 +88,18 @@ class Asked:
                     "--margin is missing. Say how far apart the groups' rates may be, for example "
                     "--margin 0.05; or train without a margin: --method pate."
                 )
-            self._fairness()
+            notion = self._fairness(None)
+            if self.group_thresholds and notion.needs_labels:
+                raise ValueError(
+                    f"--group-thresholds keep demographic parity, got --notion {self.notion}. "
+                    f"Leave one of them out."
+                )
+            if "calibration" in given and not notion.needs_labels:
+                raise ValueError(
+                    f"--calibration brings true classes, and --notion {self.notion} is about "
+                    f"predictions alone. Leave it out, or name another --notion: "
+                    f"{', '.join(settings.NOTIONS[1:])}."
+                )
         elif self.margin is not None:
             raise ValueError(
                 f"--method {self.method} keeps no margin, got --margin {self.margin:g}. Leave one "
@@ -146,7 +160,7 @@ class Asked:
                 "unit": self.unit_name,
             }
         if self.trains_within_margin:
-            arguments["fairness"] = self._fairness()
+            arguments["fairness"] = self._fairness(tables)
         return getattr(estimators, self.chosen.estimator)(**arguments)
 
     def with_thresholds(self, model: Any, tables: TrainingTables) -> Any:
@@ -157,7 +171,7 @@ class Asked:
 
         assert tables.groups is not None
         return model.with_group_thresholds(
-            tables.X_public, sensitive_features(tables.groups), fairness=self._fairness()
+            tables.X_public, sensitive_features(tables.groups), fairness=self._fairness(tables)
         )
 
     def _budget(self) -> Budget:
@@ -170,7 +184,16 @@ class Asked:
             )
         return Budget(epsilon=self.epsilon, delta=self.delta)
 
-    def _fairness(self) -> DemographicParity:
-        from evenhand.fairness import DemographicParity
+    def _fairness(self, tables: TrainingTables | None) -> Notion:
+        """Return the margin; once the classes are known, also for the class that is meant."""
+        from evenhand.fairness import FalsePositiveParity, notion_named
 
-        return DemographicParity(margin=self.margin or 0.0, reference=self.reference)
+        kind = notion_named(self.notion)
+        made_of: dict[str, Any] = {"margin": self.margin or 0.0, "reference": self.reference}
+        if kind is FalsePositiveParity and self.positive is not None and tables is not None:
+            from evenhand.datasets.columns import text_of
+
+            classes = sorted(tables.y.unique().tolist())
+            made_of["positive"] = [text_of(value) for value in classes].index(self.positive)
+        made: Notion = kind(**made_of)
+        return made

@@ -23,6 +23,8 @@ class Method:
         Whether its training keeps a margin (``fairness=``).
     groups : {"public", "private"}
         Whose groups the training reads, where it keeps a margin.
+    notions : bool
+        Whether its margin may be of any notion, read on calibration rows.
     takes : tuple of str
         Arguments of its own, of the same name as the option.
     """
@@ -32,6 +34,7 @@ class Method:
     teachers: bool = False
     margin: Literal["none", "optional", "needed"] = "none"
     groups: Literal["public", "private"] = "private"
+    notions: bool = False
     takes: tuple[str, ...] = ()
 
     def refuse_useless(self, name: str, given: Iterable[str]) -> None:
@@ -41,6 +44,8 @@ class Method:
                 why = "asks no teachers and keeps no account"
             elif option in OF_PRIVACY and not self.private:
                 why = "promises no privacy"
+            elif option in OF_NOTIONS and not self.notions:
+                why = "knows demographic parity alone" if self.margin != "none" else NO_MARGIN
             elif option in OWN and option not in self.takes:
                 why = "does not read it"
             else:
@@ -55,6 +60,7 @@ METHODS: Final[Mapping[str, Method]] = {
         teachers=True,
         margin="needed",
         groups="public",
+        notions=True,
         takes=("rule",),
     ),
     "pate": Method(estimator="PATEClassifier", teachers=True),
@@ -77,5 +83,7 @@ OF_TEACHERS: Final = (
     "account",
     "account_epsilon",
 )
+OF_NOTIONS: Final = ("notion", "calibration")
+NO_MARGIN: Final = "keeps no margin"
 OF_PRIVACY: Final = ("epsilon", "delta", "noise")
 OWN: Final = ("hidden", "rule")

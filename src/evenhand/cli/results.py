@@ -26,6 +26,7 @@ GAPS: Final = {
     "demographic_parity": "how often a class is predicted",
     "equalized_odds": "the same, among rows of one true class",
     "error_parity": "how often a prediction is wrong",
+    "false_positive_parity": "how often a class is predicted to rows that are not of it",
 }
 """The gaps that are shown, and what each compares between groups."""
 
@@ -152,10 +153,15 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         ),
         "fairness_kind": str(model.fairness_kind_),
         "needs_group_at_prediction": model.needs_group_at_prediction_,
+        "notion": None if fairness is None else fairness.name,
         "margin": None if fairness is None else fairness.margin,
+        "margin_source": getattr(inner, "margin_source_", None),
         "answered_gap": None if (gate := getattr(inner, "gate_", None)) is None else gate.gap,
         "bound": getattr(inner, "bound_", False),
         "public_gap": inner.public_gap_ if getattr(inner, "bound_", False) else None,
+        "calibration_gap": (
+            None if (known := getattr(inner, "calibration_gap_", None)) is None else known.to_dict()
+        ),
         "within_margin": getattr(inner, "within_margin_", None),
         "n_teachers": getattr(inner, "n_teachers_", None),
         "choices": list(getattr(inner, "choices_", ())),
@@ -187,11 +193,17 @@ def of_measured(measured: FairnessReport, reference: str) -> dict[str, Any]:
 
 def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     """Return a trained model's results for people."""
-    from evenhand.report.claim import MARGIN_BINDS, MARGIN_BINDS_ANSWERS, STUDENT_BOUND
+    from evenhand.report.claim import (
+        MARGIN_BINDS,
+        MARGIN_BINDS_ANSWERS,
+        STUDENT_BOUND_ON,
+        WHERE,
+    )
 
     kind = f"Where the margin sits: {summary['fairness_kind']}."
     if summary["n_queries"] is None:
         return [summary["guarantee"], kind]
+    source = summary["margin_source"] or "public rows"
     rows = [
         ("teachers", f"{summary['n_teachers']:,}"),
         ("public rows", f"{summary['n_queries']:,}"),
@@ -199,10 +211,17 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
         ("answered", f"{summary['n_answered']:,}"),
         ("coverage", f"{summary['coverage']:.1%} of the rows that were considered"),
     ]
-    for whose, gap in (("answers", "answered_gap"), ("model on public rows", "public_gap")):
+    for whose, gap in (
+        ("answers", "answered_gap"),
+        (f"model {WHERE[source].replace('the ', '', 1)}", "public_gap"),
+    ):
         if summary[gap] is not None:
             rows.append(
-                (f"gap of the {whose}", f"{summary[gap]:.4f}, margin {summary['margin']:g}")
+                (
+                    f"gap of the {whose}",
+                    f"{summary[gap]:.4f}, margin {summary['margin']:g} of "
+                    f"{summary['notion'].replace('-', ' ')}",
+                )
             )
     shown: list[str | Table] = [
         summary["guarantee"],
@@ -211,7 +230,7 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     ]
     if summary["answered_gap"] is not None:
         shown.append(MARGIN_BINDS_ANSWERS if summary["bound"] else MARGIN_BINDS)
-    return [*shown, STUDENT_BOUND] if summary["bound"] else shown
+    return [*shown, STUDENT_BOUND_ON[source]] if summary["bound"] else shown
 
 
 def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")
+NOTIONS: Final = ("demographic-parity", "equalized-odds", "error-parity", "false-positive-parity")
 NOISES: Final = ("exact", "float")
 ANSWERS: Final = ("labels", "shares")
 

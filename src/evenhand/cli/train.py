@@ -69,6 +69,14 @@ def train(
             "numbers.",
         ),
     ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Public rows with features, label and sensitive columns, on which a --notion "
+            "about true classes is read. Without it, it is read from the released answers.",
+        ),
+    ] = None,
     sensitive: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,7 +111,8 @@ def train(
         str | None,
         typer.Option(
             metavar="CLASS",
-            help="The favourable class, for the report.",
+            help="The favourable class, for the report; with --notion false-positive-parity also "
+            "the one class that is meant.",
             show_default="the last of two",
             rich_help_panel=_ROLES,
         ),
@@ -128,6 +137,17 @@ def train(
             rich_help_panel=_FAIRNESS,
         ),
     ] = None,
+    notion: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(settings.NOTIONS),
+            autocompletion=choices(settings.NOTIONS),
+            help="What the margin is about: how often a class is predicted; the same among records "
+            "of one true class; how often a prediction is wrong; how often a class is predicted to "
+            "records that are not of it. All but the first bind the model alone.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = settings.NOTIONS[0],
     reference: options.Reference = "rest",
     rule: Annotated[
         str,
@@ -252,7 +272,9 @@ def train(
         method=method,
         epsilon=epsilon,
         delta=delta,
+        notion=notion,
         margin=margin,
+        positive=positive,
         reference=reference,
         rule=rule,
         n_teachers=n_teachers,
@@ -275,16 +297,18 @@ def train(
     with progress_bars() as bars:
         bars.begin(f"reading {private}")
         from evenhand.cli import results
+        from evenhand.cli.calibration import read_calibration
         from evenhand.cli.tables import read_training
         from evenhand.report import write_model_report
 
         tables = read_training(private, public, roles, schema, groups_of=asked.reads_groups_of)
         results.check_positive(positive, tables.y)
+        labelled = {} if calibration is None else read_calibration(calibration, roles, tables)
         trial = None if test is None else results.read_trial(test, roles)
         model = asked.estimator(tables, has_account=ledger is not None)
         opened = shared.open(asked, roles, tables)
         left = None if opened is None else accounts.epsilon_left(opened)
-        _fit(model, asked.chosen, tables, opened, bars)
+        _fit(model, asked.chosen, tables, labelled, opened, bars)
         model = asked.with_thresholds(model, tables)
         bars.begin("measuring and writing")
         measured = None if trial is None else results.measure(model, trial, positive=positive)
@@ -328,13 +352,20 @@ def _facts(private: Path, roles: Roles) -> dict[str, str]:
 
 
 def _fit(
-    model: Any, method: Method, tables: TrainingTables, ledger: Ledger | None, bars: Bars
+    model: Any,
+    method: Method,
+    tables: TrainingTables,
+    labelled: dict[str, Any],
+    ledger: Ledger | None,
+    bars: Bars,
 ) -> None:
     """Train; a refusal also says what an account has left."""
     from evenhand.cli.tables import sensitive_features
     from evenhand.privacy import BudgetExceeded
 
-    more: dict[str, Any] = {"progress": bars} if method.private else {}
+    more: dict[str, Any] = dict(labelled)
+    if method.private:
+        more["progress"] = bars
     if method.teachers:
         more |= {"unit_ids": tables.units, "ledger": ledger}
         if method.margin != "none" and tables.groups is not None:

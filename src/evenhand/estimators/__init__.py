@@ -1,5 +1,6 @@
 """The scikit-learn face: one module per method."""
 
+from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
@@ -17,6 +18,7 @@ from evenhand.estimators.thresholded import GroupThresholdClassifier
 __all__ = [
     "METHODS",
     "POINTS",
+    "CellsNotRead",
     "DPFERMIClassifier",
     "DPPostProcessingClassifier",
     "DPSGDClassifier",

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
+from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.estimators.plan import (
@@ -250,6 +251,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         gated = isinstance(answers, Answers) and answers.groups is not None
         unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
         self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
+        read = student.within
+        self.margin_source_ = None if read is None else read.source
+        self.calibration_gap_ = calibration_gap(student)
+        if read is not None:
+            warn_of_unread(read, data)
         self.guarantee_ = self._guarantee(data, ledger, partition)
         del self._rng
         return self

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Self, cast
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
-from evenhand.fairness import DemographicParity, DemographicParityGate
+from evenhand.estimators.calibration import Calibration, read_calibration
+from evenhand.estimators.inputs import FitInputs
+from evenhand.fairness import (
+    DemographicParity,
+    DemographicParityGate,
+    LabelledNotion,
+    Notion,
+    require_notion,
+)
 from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
-from evenhand.students import Within
+from evenhand.students import Within, refuse_unbound
 from evenhand.teachers import Teachers
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Answers, Mechanism, Rounds
@@ -21,8 +30,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
     ----------
     budget : Budget
         The (epsilon, delta) that the whole fit may spend. Needed.
-    fairness : DemographicParity
-        The margin that the answered set keeps. Needed.
+    fairness : DemographicParity, EqualizedOdds, ErrorParity or FalsePositiveParity
+        The margin. Needed. Demographic parity binds the answers and the student; the others, which
+        are about true classes, bind the student alone.
     n_teachers : int, optional
         Each is trained on its own part of the private rows. At most the number of records.
         Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
@@ -59,10 +69,18 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
     groups_ : tuple of str
         Names of the groups of the public rows.
     gate_ : DemographicParityGate or None
-        The table of given answers, ``gap`` and ``violations``; None for shares.
+        The table of given answers, ``gap`` and ``violations``; None for shares, and for a notion
+        that needs true classes.
     bound_, within_margin_, public_gap_ : bool, bool, float
         Whether the margin was a constraint on the student, whether it was met (if not, the best
-        student found is kept, with a warning), and the student's gap on the public rows.
+        student found is kept, with a warning), and the student's gap where the margin is read.
+    margin_source_ : str or None
+        Where that is: ``"public rows"`` for demographic parity; else ``"calibration rows"``, or
+        ``"released answers"``: the gap is then one with respect to what the teachers say, with
+        noise, and not to the truth. None if the student was not bound.
+    calibration_gap_ : Estimate or None
+        The gap on the calibration rows with the interval that so many rows allow. The same rows
+        chose the student, so the interval is on the hopeful side.
 
     Privacy
     -------
@@ -85,7 +103,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
     def __init__(
         self,
         budget: Budget | None = None,
-        fairness: DemographicParity | None = None,
+        fairness: Notion | None = None,
         *,
         n_teachers: int | None = None,
         teachers: Teachers | None = None,
@@ -127,6 +145,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         sensitive_features: Any = None,
         X_public: Any = None,
         sensitive_features_public: Any = None,
+        X_calibration: Any = None,
+        y_calibration: ArrayLike | None = None,
+        sensitive_features_calibration: Any = None,
         unit_ids: ArrayLike | None = None,
         ledger: Ledger | None = None,
         progress: Progress | None = None,
@@ -142,6 +163,10 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
             ``public_fraction`` sets rows of ``X`` aside as public.
         sensitive_features_public : array-like or DataFrame, n_public rows
             Groups of the public rows; several columns are combined.
+        X_calibration, y_calibration, sensitive_features_calibration : optional
+            A few *public* rows with labels and groups, on which a margin about true classes is
+            read; each class must occur in each group. Without them it is read from the released
+            answers.
 
         Raises
         ------
@@ -160,9 +185,11 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
             needs_groups=True,
         )
         groups = data.required_groups
-        fairness = self._margin()
-        gate = self._open_gate(fairness, groups.n_groups, data.n_classes)
-        within = Within(notion=fairness, groups=groups.codes, n_groups=groups.n_groups)
+        notion = self._notion(data)
+        calibration = read_calibration(
+            self, data, notion, X_calibration, y_calibration, sensitive_features_calibration
+        )
+        gate = self._open_gate(notion, groups.n_groups, data.n_classes)
         partition = self._deal(data)
         run, mechanism = self._open_ledger(ledger, data, partition)
         votes, X_asked = self._teach(data, partition, progress)
@@ -177,32 +204,57 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
             keep_order=self.keep_order,
         )
         self.gate_ = gate if isinstance(answers, Answers) else None
-        return self._conclude(data, X_asked, answers, run, mechanism, partition, within)
-
-    def _margin(self) -> DemographicParity:
-        if not isinstance(self.fairness, DemographicParity):
-            raise ValueError(
-                f"fairness must be a DemographicParity, got {self.fairness!r}. Say how far apart "
-                f"the groups may be, for example fairness=DemographicParity(margin=0.05); for no "
-                f"margin use PATEClassifier."
-            )
-        return self.fairness
+        within = self._within(data, notion, calibration)
+        self._conclude(data, X_asked, answers, run, mechanism, partition, within)
+        if calibration is not None:
+            said = f"the {len(calibration)} calibration rows with their labels and groups"
+            self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
+        return self
 
     @property
     def _gate_is_set(self) -> bool:
         return self.rule != "sound" or self.cold_start is not None or self.keep_order
 
+    def _notion(self, data: FitInputs) -> Notion:
+        """Check the notion before anything is spent."""
+        notion = require_notion(
+            self.fairness,
+            "Say how far apart the groups may be, for example "
+            "fairness=DemographicParity(margin=0.05); for no margin use PATEClassifier.",
+        )
+        if notion.needs_labels:
+            cast(LabelledNotion, notion).rates(data.n_classes)
+            refuse_unbound(self.student, notion)
+        return notion
+
+    def _within(self, data: FitInputs, notion: Notion, calibration: Calibration | None) -> Within:
+        """Say on which rows the student's margin is read."""
+        groups = data.required_groups
+        if calibration is None:
+            return Within(notion=notion, groups=groups.codes, n_groups=groups.n_groups)
+        return Within(
+            notion=notion,
+            groups=calibration.groups,
+            n_groups=groups.n_groups,
+            X=self.encoder_.transform(calibration.X),
+            labels=calibration.labels,
+            source="calibration rows",
+        )
+
     def _open_gate(
-        self, fairness: DemographicParity, n_groups: int, n_classes: int
-    ) -> DemographicParityGate:
-        margin = fairness.margin
+        self, notion: Notion, n_groups: int, n_classes: int
+    ) -> DemographicParityGate | None:
+        """Open the gate on labels; a notion that needs true classes has none."""
+        if not isinstance(notion, DemographicParity):
+            return None
+        margin = notion.margin
         return DemographicParityGate(
             margin,
             n_groups,
             n_classes,
             cold_start=patience(margin) if self.cold_start is None else self.cold_start,
             rule=self.rule,
-            reference=fairness.reference,
+            reference=notion.reference,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from evenhand.datasets.schema import ColumnSchema, Schema
-from evenhand.fairness import DemographicParity
+from evenhand.fairness import DemographicParity, EqualizedOdds, ErrorParity, FalsePositiveParity
 from evenhand.privacy import (
     Budget,
     ConfidentGNMax,
@@ -40,6 +40,9 @@ OWN: Final[Mapping[str, type]] = {
         ConfidentGNMax,
         DemographicParity,
         DiscreteNoise,
+        EqualizedOdds,
+        ErrorParity,
+        FalsePositiveParity,
         FloatNoise,
         GNMax,
         KeepWithin,

@@ -18,7 +18,7 @@ from evenhand._version import __version__
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import parameters
 from evenhand.estimators.student_files import dump_skops, load_skops, load_student, save_student
-from evenhand.fairness import FairnessKind
+from evenhand.fairness import Estimate, FairnessKind
 from evenhand.privacy import Guarantee
 from evenhand.students import DerivedRule, GroupThresholds
 from evenhand.typing import Array
@@ -34,6 +34,7 @@ _NUMBERS: Final = (
     "bound_",
     "public_gap_",
     "within_margin_",
+    "margin_source_",
     "training_gap_",
     "table_gap_",
     "noise_bound_",
@@ -140,6 +141,8 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
     if head.get("rule") is not None:
         model.rule_ = DerivedRule.from_dict(head["rule"])
         model.table_ = np.array(head["table"], dtype=np.float64)
+    if (estimate := head.get("calibration_gap")) is not None:
+        model.calibration_gap_ = Estimate(**estimate)
     model.student_ = load_student(path, trusted)
     return model
 
@@ -220,6 +223,11 @@ def _write_model(model: Any, folder: Path) -> None:
         "group_thresholds": None if thresholds is None else thresholds.to_dict(),
         "rule": model.rule_.to_dict() if hasattr(model, "rule_") else None,
         "table": model.table_.tolist() if hasattr(model, "rule_") else None,
+        "calibration_gap": (
+            None
+            if (estimate := getattr(model, "calibration_gap_", None)) is None
+            else estimate.to_dict()
+        ),
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
     _write_json(folder / MODEL, head)

@@ -45,7 +45,10 @@ class Rates:
         return int(self.among.shape[1])
 
     def counted(self, joint: ArrayLike) -> tuple[IntArray, IntArray]:
-        """Return successes and trials (n_groups, n_rates) of a table (n_groups, true, predicted)."""
+        """Return successes and trials (n_groups, n_rates) of a table of whole numbers.
+
+        The table has shape (n_groups, n_classes, n_classes): group, true class, predicted class.
+        """
         table = np.asarray(joint)
         if table.ndim != 3 or table.shape[1:] != (self.n_classes, self.n_classes):
             raise ValueError(

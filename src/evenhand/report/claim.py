@@ -31,6 +31,31 @@ THRESHOLDS_BIND: Final = (
     "the draws for scores that equal a threshold. On new rows the gap is near it if they come from "
     "the same population; there it is measured, not promised."
 )
+STUDENT_BOUND_ON: Final = {
+    "public rows": STUDENT_BOUND,
+    "calibration rows": (
+        "The student was trained under the margin: its own decisions on the labelled calibration "
+        "rows are meant to keep it. That does not bind it on new rows, nor the population the "
+        "model will meet; there its gap is measured, not promised. The fewer calibration rows in a "
+        "cell, the farther from it the gap on new rows may be."
+    ),
+    "released answers": (
+        "The student was trained under the margin with respect to what the teachers say about the "
+        "public rows, with noise, and not with respect to the truth. That does not bind it on new "
+        "rows, nor the population the model will meet; there its gap is measured, not promised."
+    ),
+}
+"""What binds the student, by where its margin was read."""
+WHERE: Final = {
+    "public rows": "on the public rows",
+    "calibration rows": "on the calibration rows",
+    "released answers": "on the public rows (classes by the released answers)",
+}
+TOLD_BY_ANSWERS: Final = (
+    "the margin is about true classes, and these were taken from the released answers: the gap "
+    "is one with respect to what the teachers say, with noise, and not to the truth; calibration "
+    "rows with labels and groups would tell the truth"
+)
 NOT_COVERED: Final = (
     "Not covered by the guarantee. These numbers were measured on test rows after training. "
     "Publishing them says something about the people in the test rows, and no noise was added."

@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._version import __version__
 from evenhand.datasets import Dataset
-from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion
 from evenhand.privacy import Guarantee
-from evenhand.report import settings
+from evenhand.report import claim, settings
 from evenhand.report.disparity import Disparity
 from evenhand.report.measured import Measured
 from evenhand.report.outcomes import Outcomes
@@ -26,28 +26,45 @@ class StudentMargin:
 
     Parameters
     ----------
-    notion : DemographicParity
-        The margin, and what a group is compared with.
+    notion : Notion
+        The margin, on which rates, and what a group is compared with.
     gap : float
-        Largest difference of rates among its own decisions on the public rows.
+        Largest difference of rates among its own decisions where the margin is read.
     met : bool
         Whether that is within the margin.
+    source : str
+        Where the margin is read, a key of ``evenhand.students.SOURCES``.
+    calibration : Estimate or None
+        The gap on the calibration rows, with its interval.
 
     Privacy
     -------
-    A function of the student, of public rows and of their public groups: covered.
+    A function of the student, of released answers and of what is public of public rows: covered.
     """
 
-    notion: DemographicParity
+    notion: Notion
     gap: float
     met: bool
+    source: str = "public rows"
+    calibration: Estimate | None = None
 
     @classmethod
     def of(cls, model: Any) -> StudentMargin | None:
         """Return None for a model whose student knows of no margin."""
         if not getattr(model, "bound_", False):
             return None
-        return cls(notion=model.fairness, gap=model.public_gap_, met=model.within_margin_)
+        return cls(
+            notion=model.fairness,
+            gap=model.public_gap_,
+            met=model.within_margin_,
+            source=getattr(model, "margin_source_", None) or "public rows",
+            calibration=getattr(model, "calibration_gap_", None),
+        )
+
+    @property
+    def where(self) -> str:
+        """Where the margin is read, in the words of a sentence."""
+        return claim.WHERE[self.source]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +224,7 @@ class ModelReport:
         )
 
     @property
-    def notion(self) -> DemographicParity | None:
+    def notion(self) -> Notion | None:
         """The margin, and what a group is compared with; None for a method without one."""
         if self.cuts is not None:
             return self.cuts.notion
@@ -233,9 +250,11 @@ class ModelReport:
             )
         if self.student is not None and not self.student.met:
             found.append(
-                f"no student within the margin of {self.student.notion.margin:g} was found on the "
-                f"public rows; the gap of the best one there is {self.student.gap:.4f}"
+                f"no student within the margin of {self.student.notion.margin:g} was found "
+                f"{self.student.where}; the gap of the best one there is {self.student.gap:.4f}"
             )
+        if self.student is not None and self.student.source == "released answers":
+            found.append(claim.TOLD_BY_ANSWERS)
         silent = self._without_answers()
         if silent:
             found.append(

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from evenhand.fairness import DemographicParity, Estimate
+from evenhand.fairness import Estimate, Notion
 from evenhand.report.disparity import Disparity
 from evenhand.report.measured import NAMES, REFERENCES, Measured, known
 from evenhand.report.outcomes import SHORT, Outcomes
@@ -159,7 +159,7 @@ def disparity(trace: Disparity) -> go.Figure:
     return figure
 
 
-def gaps(measured: Measured, notion: DemographicParity | None) -> go.Figure:
+def gaps(measured: Measured, notion: Notion | None) -> go.Figure:
     """Draw every measured gap with its interval; the margin only where it is defined alike."""
     kinds = list(dict.fromkeys(gap.kind for gap in measured.gaps))
     shown = [gap for gap in measured.gaps if known(gap.estimate)]
@@ -178,9 +178,10 @@ def gaps(measured: Measured, notion: DemographicParity | None) -> go.Figure:
         )
     largest = max([gap.estimate.high for gap in shown] + [0.05])
     _style(figure, height=130 + 64 * len(kinds), legend=True)
-    if notion is not None and "demographic_parity" in kinds:
+    kind = "" if notion is None else notion.name.replace("-", "_")
+    if notion is not None and kind in kinds:
         largest = max(largest, notion.margin)
-        row = kinds.index("demographic_parity")
+        row = kinds.index(kind)
         figure.add_shape(
             type="line",
             x0=notion.margin,

@@ -8,10 +8,10 @@ from typing import Any
 
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind
 from evenhand.report import claim, figures
-from evenhand.report.content import Cuts, ModelReport
+from evenhand.report.content import Cuts, ModelReport, StudentMargin
 from evenhand.report.disparity import Disparity
 from evenhand.report.htmltext import items, pairs, table, text
-from evenhand.report.measured import MEANINGS, REFERENCES, Gap, Measured, known
+from evenhand.report.measured import MEANINGS, NAMES, REFERENCES, Gap, Measured, known
 from evenhand.report.outcomes import SHORT
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
@@ -204,19 +204,30 @@ def margin(report: ModelReport) -> str:
     if student is not None:
         kept = "are within" if student.met else "are outside"
         parts.append(
-            f"<h3>The student</h3><p><strong>The student’s decisions on the public rows {kept} "
-            f"the margin.</strong> {text(claim.STUDENT_BOUND)}</p>"
+            f"<h3>The student</h3><p><strong>The student’s decisions {student.where} {kept} "
+            f"the margin.</strong> {text(claim.STUDENT_BOUND_ON[student.source])}</p>"
         )
-        parts.append(
-            pairs(
-                (
-                    ("Margin", f"{student.notion.margin:g}"),
-                    ("Gap on the public rows", f"{student.gap:.4f}"),
-                    ("A group is compared with", REFERENCES[student.notion.reference]),
-                )
+        parts.append(pairs(_student_rows(student)))
+    return "".join(parts)
+
+
+def _student_rows(student: StudentMargin) -> list[tuple[str, str]]:
+    kind = student.notion.name.replace("-", "_")
+    rows = [
+        ("Notion", f"{NAMES[kind]}: {MEANINGS[kind]}"),
+        ("Margin", f"{student.notion.margin:g}"),
+        (f"Gap {student.where}", f"{student.gap:.4f}"),
+        ("A group is compared with", REFERENCES[student.notion.reference]),
+    ]
+    if (found := student.calibration) is not None:
+        rows.append(
+            (
+                "Gap on the calibration rows",
+                f"{found.value:.4f}, {found.level:.0%} interval {_interval(found, 4)}, on the "
+                f"hopeful side: the same rows chose the student",
             )
         )
-    return "".join(parts)
+    return rows
 
 
 def _thresholds(cuts: Cuts) -> str:
@@ -358,9 +369,10 @@ def _glance(report: ModelReport) -> str:
         kept = "within it" if student.met else "outside it"
         tiles.append(
             (
-                "Student’s gap on public rows",
+                f"Student’s gap {student.where.replace('the ', '', 1)}",
                 f"{student.gap:.4f}",
-                f"margin {student.notion.margin:g}; {kept}",
+                f"{student.notion.name.replace('-', ' ')}, margin {student.notion.margin:g}; "
+                f"{kept}",
             )
         )
     if report.answers is not None:

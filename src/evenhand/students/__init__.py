@@ -9,12 +9,14 @@ from evenhand.students.student import (
     ConstantStudentWarning,
     Student,
     fit_student,
+    refuse_unbound,
     uncertainty,
 )
 from evenhand.students.thresholds import GroupThresholds
-from evenhand.students.within import Within
+from evenhand.students.within import SOURCES, Within
 
 __all__ = [
+    "SOURCES",
     "ConstantStudentWarning",
     "DerivedRule",
     "FairTuning",
@@ -31,5 +33,6 @@ __all__ = [
     "fit_linear",
     "fit_student",
     "noise_bound",
+    "refuse_unbound",
     "uncertainty",
 ]

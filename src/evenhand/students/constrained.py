@@ -1,4 +1,4 @@
-"""A linear student whose own decisions on the public rows are within the margin."""
+"""A linear student whose own decisions, on public or calibration rows, are within the margin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.students.objective import Objective
-from evenhand.students.within import Within
+from evenhand.students.within import SOURCES, Within
 from evenhand.typing import FloatArray, IntArray
 
 SOFTNESS: Final = (0.3, 0.1, 0.03)
@@ -55,12 +55,12 @@ class LinearFit:
 def fit_linear(
     X_public: FloatArray, objective: Objective, within: Within | None, n_classes: int
 ) -> LinearFit:
-    """Minimise ``objective``, subject to the margin on the public rows if there is one.
+    """Minimise ``objective``, subject to the margin if there is one.
 
     The rates of decisions are smoothed (a sigmoid or softmax of the scores over a width), and the
     squared excess of each difference of rates over a target is penalised. The target is then
-    moved until the gap of the *hard* decisions on the public rows is within the margin: the
-    multiplier is found by the gap that it gives.
+    moved until the gap of the *hard* decisions is within the margin: the multiplier is found by
+    the gap that it gives.
 
     Parameters
     ----------
@@ -69,7 +69,8 @@ def fit_linear(
     objective : Objective
         What is minimised; it reads released answers only.
     within : Within or None
-        The margin, and the groups of the public rows.
+        The margin, and the rows (with groups, and with classes for a notion that needs them) on
+        which it is read. Default: the public rows themselves.
     n_classes : int
 
     Returns
@@ -80,7 +81,7 @@ def fit_linear(
 
     Privacy
     -------
-    Free: reads released answers, public rows and their public groups (post-processing).
+    Free: reads released answers, public rows and what is public of them (post-processing).
 
     Notes
     -----
@@ -106,8 +107,8 @@ def fit_linear(
     if (shifted := _shifted(problem, margin, closest[1])) is not None:
         return problem.fit(shifted[1], shifted[0], met=True)
     warnings.warn(
-        f"No linear student was found whose gap on the public rows is within {margin:g}; the best "
-        f"has {closest[0]:.4f} and is kept. Widen the margin, or give more public rows.",
+        f"No linear student was found whose gap {SOURCES[within.source]} is within {margin:g}; the "
+        f"best has {closest[0]:.4f} and is kept. Widen the margin, or give more public rows.",
         MarginNotMet,
         stacklevel=2,
     )

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
+from evenhand.fairness import Notion
 from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
-from evenhand.students.objective import LabelLoss, ShareLoss
+from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares
@@ -31,15 +32,18 @@ class Student:
     bound : bool
         Whether the margin was a constraint of the fit.
     public_gap : float
-        Gap of its decisions on the public rows; NaN if it was not bound.
+        Gap of its decisions where the margin is read; NaN if it was not bound.
     met : bool
         False if it was bound and no student within the margin was found.
+    within : Within or None
+        The margin as it was read: on which rows, and with which classes.
     """
 
     model: Any
     bound: bool = False
     public_gap: float = float("nan")
     met: bool = True
+    within: Within | None = None
 
 
 def fit_student(
@@ -58,7 +62,8 @@ def fit_student(
     answers : Answers or Shares
         What was released about these rows.
     within : Within, optional
-        The margin that the student's decisions on the public rows shall keep.
+        The margin that the student's decisions shall keep. For a notion that needs true classes
+        and brings none they are taken from the answers: see ``told_by``.
 
     Returns
     -------
@@ -69,12 +74,16 @@ def fit_student(
     Raises
     ------
     ValueError
-        If no row was answered, or if a scikit-learn student is to learn from shares.
+        If no row was answered, if a scikit-learn student is to learn from shares, or if nothing
+        but a student of one's own is there to keep a margin that needs true classes.
 
     Privacy
     -------
-    Free: reads public rows, their public groups, and released answers only (post-processing).
+    Free: reads released answers, public rows, and what is public of them: groups, and the labels
+    of calibration rows (post-processing).
     """
+    if within is not None and within.notion.needs_labels:
+        refuse_unbound(student, within.notion)
     if isinstance(answers, Shares):
         if student is not None:
             raise ValueError(
@@ -95,12 +104,15 @@ def fit_student(
         objective = LabelLoss(
             labels=answers.labels, rows=rows, n_classes=answers.n_classes, C=DEFAULT_C
         )
+    if within is not None and within.notion.needs_labels and within.labels is None:
+        within = told_by(answers, X_public, objective, within)
     fit = fit_linear(X_public, objective, within, answers.n_classes)
     return Student(
         model=fit.classifier(answers.n_classes),
         bound=within is not None,
         public_gap=fit.gap,
         met=fit.met,
+        within=within,
     )
 
 
@@ -120,7 +132,7 @@ def _under_margin(
             MarginNotMet,
             stacklevel=5,
         )
-    return Student(model=model, bound=True, public_gap=gap, met=met)
+    return Student(model=model, bound=True, public_gap=gap, met=met, within=within)
 
 
 def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
@@ -146,6 +158,42 @@ def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
     p = fit_student(None, X_public, shares).model.predict_proba(X_public)
     unsure: FloatArray = 1.0 - (p * p).sum(axis=1)
     return unsure
+
+
+def told_by(
+    answers: Answers | Shares, X_public: FloatArray, objective: Objective, within: Within
+) -> Within:
+    """Return the margin with the classes of the public rows as the released answers tell them.
+
+    Shares are weights: unbiased for the shares of the votes, with noise of a known variance that
+    averages out over a group, so nothing is clipped before the sums are taken. (Which rows were
+    asked again was chosen by a student of all shares, which the noise of one row hardly moves.) For more than two
+    classes a row's shares are moved to sum to one, which the noise-free ones do; that takes noise
+    away and adds no bias. A noisy winner, though, is wrong in both groups alike and so hides their
+    differences: with labels the weights are the probabilities of a student fitted without a margin.
+
+    What is bound is then the gap with respect to what the *teachers say*, with noise: not to the
+    truth.
+    """
+    if isinstance(answers, Shares):
+        excess = answers.shares.sum(axis=1, keepdims=True) - 1.0
+        weights = answers.shares - excess / answers.n_classes
+        return replace(
+            within, labels=weights, label_variance=answers.variance, source="released answers"
+        )
+    free = fit_linear(X_public, objective, None, answers.n_classes)
+    weights = free.classifier(answers.n_classes).predict_proba(X_public)
+    return replace(within, labels=weights, source="released answers")
+
+
+def refuse_unbound(student: Any, notion: Notion) -> None:
+    """Refuse a student of one's own where nothing else would keep the margin."""
+    if student is not None:
+        raise ValueError(
+            f"{type(notion).__name__} binds the default student alone, and no gate stands for it: "
+            f"with student={type(student).__name__} nothing would keep the margin. Leave "
+            f"student=None, or use PATEClassifier and measure the gap."
+        )
 
 
 def _constant(X_public: FloatArray, answers: Answers) -> DummyClassifier | None:

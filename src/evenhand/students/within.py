@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol, cast
@@ -16,8 +17,15 @@ from evenhand.typing import BoolArray, FloatArray, IntArray
 CLEAR: Final = 3.0
 """A rate is read where the records it is taken among outweigh the noise of their number so often.
 
-Below, a ratio says more about the noise than about the group.
+Below that, or below one record, a ratio says more about the noise than about the group.
 """
+
+SOURCES: Final[Mapping[str, str]] = {
+    "public rows": "on the public rows",
+    "calibration rows": "on the labelled calibration rows",
+    "released answers": "on the public rows, with their classes as the released answers tell them",
+}
+"""Where a margin is read, in the words of a sentence."""
 
 
 class Differences(Protocol):
@@ -45,8 +53,10 @@ class Within:
     labels : ndarray, optional
         Their true classes, for a notion that needs them: codes (n,) of int64, or weights
         (n, n_classes) of float64 whose rows sum to one and may leave [0, 1], such as noisy shares.
-    label_noise : float, default 0.0
-        Standard deviation of the noise of one weight.
+    label_variance : ndarray of float64, shape (n,), optional
+        Variance of the noise of one weight of each row. Default: none.
+    source : {"public rows", "calibration rows", "released answers"}
+        What the gap is a gap on: decisions alone, true classes, or what was released about them.
     """
 
     notion: Notion
@@ -54,14 +64,17 @@ class Within:
     n_groups: int
     X: FloatArray | None = None
     labels: IntArray | FloatArray | None = None
-    label_noise: float = 0.0
+    label_variance: FloatArray | None = None
+    source: str = "public rows"
 
     def __post_init__(self) -> None:
-        _checks.non_negative("label_noise", self.label_noise)
+        _checks.one_of("source", self.source, SOURCES)
         if self.X is not None:
             _checks.same_length(X=self.X, groups=self.groups)
         if self.labels is not None:
             _checks.same_length(labels=self.labels, groups=self.groups)
+        if self.label_variance is not None:
+            _checks.same_length(label_variance=self.label_variance, groups=self.groups)
 
     def differences(self, n_classes: int) -> Differences:
         """Return the differences of rates that the notion bounds."""
@@ -159,9 +172,9 @@ class _JointDifferences:
         held = np.asarray(self._cells.sum(axis=1)).reshape(within.n_groups, n_classes)
         trials = held @ rates.among.T
         part = rates.among.sum(axis=1) < n_classes  # over all classes weights sum to one, exactly
-        sizes = np.bincount(within.groups, minlength=within.n_groups)
-        noise = within.label_noise * np.sqrt(sizes)[:, None] * part
-        read = trials > CLEAR * noise
+        noisy = np.bincount(within.groups, within.label_variance, minlength=within.n_groups)
+        noise = np.sqrt(noisy * (within.label_variance is not None))[:, None] * part
+        read = (trials >= 1.0) & (trials > CLEAR * noise)
         self.unread = tuple(
             (int(z), tuple(np.flatnonzero(rates.among[r]).tolist()))
             for z, r in zip(*np.nonzero(~read), strict=True)
