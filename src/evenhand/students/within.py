@@ -184,8 +184,8 @@ class _JointDifferences:
         if n_classes == 2:  # decisions are those of class 1; class 0 gets the rest of each cell
             self._constant = combined[:, :, 0] @ held.ravel()
             combined = combined[:, :, 1:] - combined[:, :, :1]
-        self._combined = combined.reshape(len(combined), -1)
         self._shape = combined.shape[1:]
+        self._combined = combined.reshape(len(combined), self._shape[0] * self._shape[1])
 
     def apart(self, decisions: FloatArray) -> FloatArray:
         joint = self._cells @ decisions

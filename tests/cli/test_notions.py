@@ -1,0 +1,101 @@
+"""``evenhand train --notion ... --calibration ...``: what is bound, said and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import evenhand
+from evenhand import EqualizedOdds, FalsePositiveParity
+from evenhand.cli import settings
+from evenhand.fairness import NOTIONS
+
+Run = Callable[..., Any]
+ODDS = {"--notion": "equalized-odds", "--answers": "shares", "--margin": "0.2"}
+
+
+def test_the_command_line_knows_every_notion() -> None:
+    assert tuple(NOTIONS) == settings.NOTIONS
+
+
+def test_calibration_rows_bind_the_model(town: Path, train: Run) -> None:
+    said = train({**ODDS, "--calibration": "test.csv", "--drop": "person"})
+    model = evenhand.load("model")
+    assert model.fairness == EqualizedOdds(margin=0.2)
+    assert said["notion"] == "equalized-odds"
+    assert said["margin_source"] == model.margin_source_ == "calibration rows"
+    assert said["calibration_gap"]["name"] == "equalized_odds_rest"
+    assert said["public_gap"] <= 0.2
+    assert said["within_margin"] is True
+    assert said["answered_gap"] is None
+    assert "the 300 calibration rows with their labels and groups" in said["guarantee"]
+    assert "Equalized odds" in Path("model/report.html").read_text()
+
+
+def test_without_them_the_answers_tell_the_classes_and_people_read_it(
+    town: Path, run: Run, asked: Run
+) -> None:
+    words = " ".join(run(*asked({**ODDS, "--answers": "labels"})).stdout.split())
+    assert "gap of the model on public rows (classes by the released answers)" in words
+    assert "margin 0.2 of equalized odds" in words
+    assert "what the teachers say about the public rows, with noise" in words
+    assert "The gate" not in words
+
+
+def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
+    town: Path, train: Run
+) -> None:
+    asked = {"--notion": "false-positive-parity", "--answers": "shares", "--margin": "0.3"}
+    train({**asked, "--positive": "granted"})
+    assert evenhand.load("model").fairness == FalsePositiveParity(margin=0.3, positive=0)
+    train({**asked, "--out": "all"})
+    assert evenhand.load("all").fairness == FalsePositiveParity(margin=0.3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"--notion": "equalised-odds"}, ["--notion", "Did you mean 'equalized-odds'?"]),
+        ({"--calibration": "test.csv"}, ["--notion demographic-parity", "predictions alone"]),
+        (
+            {"--method": "pate", "--margin": None, "--notion": "error-parity"},
+            ["--method pate keeps no margin, got --notion error-parity"],
+        ),
+        (
+            {"--method": "pate", "--margin": None, "--calibration": "test.csv"},
+            ["--method pate keeps no margin, got --calibration"],
+        ),
+        ({**ODDS, "--calibration": "nowhere.csv"}, ["nowhere.csv"]),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(
+    town: Path, refuse: Run, asked: Run, changes: dict[str, str | None], said: list[str]
+) -> None:
+    line = refuse(*asked(changes))
+    assert all(words in line for words in said)
+    assert not Path("model").exists()
+
+
+def test_a_calibration_table_that_does_not_fit_is_refused(
+    town: Path, refuse: Run, asked: Run
+) -> None:
+    table = pd.read_csv("test.csv")
+    given = {**ODDS, "--calibration": "labelled.csv"}
+    loan, age = table["loan"], table["age"].fillna(40).astype(object)
+    for changed, said in (
+        (table.rename(columns={"loan": "lone"}), ["no column 'loan'", "--label", "'lone'"]),
+        (table.rename(columns={"hours": "hour"}), ["no column 'hours'", "Did you mean 'hour'?"]),
+        (table.assign(loan=loan.where(loan.index != 4, "grantet")), ["row 5", "'granted'?"]),
+        (table.assign(sex=table["sex"].where(table.index != 3)), ["sensitive attribute 'sex'"]),
+        (table.assign(sex="X"), ["sensitive_features_calibration", "'X'"]),
+        (table.assign(age=age.where(table.index != 7, "old")), ["labelled.csv", "'age'"]),
+        (table[(loan == "granted") | (table["sex"] == "F")], ["class 'refused' in 'M'", "cell"]),
+    ):
+        changed.to_csv("labelled.csv", index=False)
+        line = refuse(*asked(given))
+        assert all(words in line for words in said[:-1]), line
+    assert not Path("model").exists()

@@ -1,0 +1,394 @@
+"""Margins about true classes: differences of rates, their slope, the labels, and what is met."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from scipy.stats import norm
+
+from evenhand.fairness import (
+    EqualizedOdds,
+    ErrorParity,
+    FalsePositiveParity,
+    JointTally,
+    gap_of,
+)
+from evenhand.fairness.notions import REFERENCES
+from evenhand.students import LabelLoss, MarginNotMet, ShareLoss, Within, fit_linear, fit_student
+from evenhand.students.constrained import _Problem
+from evenhand.students.student import told_by
+from evenhand.typing import FloatArray, IntArray
+from evenhand.voting import Answers, Shares
+
+LABELLED = (EqualizedOdds, ErrorParity, FalsePositiveParity)
+FALSE_ALARM = 1e-6
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> tuple[int, int, list[tuple[int, int, int]]]:
+    """Groups, true and predicted classes of some rows; cells may be empty."""
+    n_groups, n_classes = draw(st.integers(2, 4)), draw(st.integers(2, 4))
+    row = st.tuples(
+        st.integers(0, n_groups - 1), st.integers(0, n_classes - 1), st.integers(0, n_classes - 1)
+    )
+    return n_groups, n_classes, draw(st.lists(row, min_size=2, max_size=40))
+
+
+def columns(drawn: list[tuple[int, int, int]]) -> tuple[IntArray, IntArray, IntArray]:
+    z, y, k = np.array(drawn, dtype=np.int64).T
+    return z, y, k
+
+
+def as_decisions(k: IntArray, n_classes: int) -> FloatArray:
+    hard = np.eye(n_classes)[k]
+    return hard[:, 1:] if n_classes == 2 else hard
+
+
+@pytest.mark.parametrize("kind", LABELLED)
+@pytest.mark.parametrize("reference", REFERENCES)
+@given(drawn=rows())
+@settings(max_examples=25, deadline=None)
+def test_the_largest_difference_of_hard_decisions_is_the_metrics_gap(
+    kind: type, reference: str, drawn: Any
+) -> None:
+    n_groups, n_classes, listed = drawn
+    z, y, k = columns(listed)
+    notion = kind(margin=0.1, reference=reference)
+    measured = gap_of(notion, JointTally.of(z, y, k, n_groups, n_classes)).value
+    for labels in (y, np.eye(n_classes)[y]):  # codes, and the same as weights
+        within = Within(notion=notion, groups=z, n_groups=n_groups, labels=labels)
+        apart = within.differences(n_classes).apart(as_decisions(k, n_classes))
+        largest = np.abs(apart).max(initial=0.0)
+        assert largest == pytest.approx(np.nan_to_num(measured), abs=1e-12)
+        assert within.gap(k, n_classes) == pytest.approx(np.nan_to_num(measured), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", LABELLED)
+@given(drawn=rows(), seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_weights_and_chances_give_the_differences_of_expected_tables(
+    kind: type, drawn: Any, seed: int
+) -> None:
+    # By the definition: expected joint tables from soft labels times soft decisions, rate by rate.
+    n_groups, n_classes, listed = drawn
+    z, _, _ = columns(listed)
+    rng = np.random.default_rng(seed)
+    labels = rng.dirichlet(np.ones(n_classes), len(z)) + 0.5  # so that every cell weighs a record
+    chances = rng.dirichlet(np.ones(n_classes), len(z))
+    notion = kind(margin=0.1, reference="pairwise")
+    within = Within(notion=notion, groups=z, n_groups=n_groups, labels=labels)
+    soft = chances[:, 1:] if n_classes == 2 else chances
+    found = np.abs(within.differences(n_classes).apart(soft)).max(initial=0.0)
+    rates = notion.rates(n_classes)
+    worst = 0.0
+    for among, hits in zip(rates.among, rates.hits, strict=True):
+        values = []
+        for g in range(n_groups):
+            joint = sum(
+                (np.outer(labels[i], chances[i]) for i in np.flatnonzero(z == g)),
+                np.zeros((n_classes, n_classes)),
+            )
+            held = sum(labels[i][among].sum() for i in np.flatnonzero(z == g))
+            if held >= 1:
+                values.append(joint[hits].sum() / held)
+        worst = max([worst] + [abs(a - b) for a in values for b in values])
+    assert found == pytest.approx(worst, abs=1e-10)
+
+
+def population(
+    n: int = 1500, n_groups: int = 2, n_classes: int = 2, seed: int = 0
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Rows of groups that differ in level and in how well the features tell the class."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += groups * 0.9
+    noise = rng.normal(size=(n, n_classes)) * (0.3 + 1.2 * groups[:, None])
+    y = (X[:, :1] * np.arange(n_classes) + noise).argmax(axis=1)
+    return X, y, groups
+
+
+def label_loss(y: IntArray, n_classes: int) -> LabelLoss:
+    return LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=n_classes, C=0.5)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kind", LABELLED)
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_the_slope_is_that_of_the_value(
+    apart: bool, n_classes: int, kind: type, reference: str
+) -> None:
+    X, y, groups = population(60, n_groups=3, n_classes=n_classes)
+    rng = np.random.default_rng(2)
+    other = rng.normal(size=(45, 5))
+    within = Within(
+        notion=kind(margin=0.1, reference=reference),
+        groups=groups[:45] if apart else groups,
+        n_groups=3,
+        X=other if apart else None,
+        labels=y[:45] if apart else rng.dirichlet(np.ones(n_classes), 60),
+    )
+    problem = _Problem(X, label_loss(y, n_classes), within)
+    problem.width = 0.3
+    weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
+    plain = problem._value(weights, None)[0]
+    assert problem._value(weights, 0.0)[0] > plain + 1e-6  # the penalty is on
+    numeric = approx_fprime(weights, lambda w: problem._value(w, 0.0)[0], 1e-7)
+    assert np.allclose(problem._value(weights, 0.0)[1], numeric, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.06])
+@pytest.mark.parametrize("kind", LABELLED)
+@pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (4, 2), (3, 3)])
+def test_decisions_are_within_the_margin_and_were_not_before(
+    margin: float, kind: type, n_groups: int, n_classes: int
+) -> None:
+    X, y, groups = population(n_groups=n_groups, n_classes=n_classes)
+    notion = kind(margin=margin)
+    within = Within(
+        notion=notion, groups=groups, n_groups=n_groups, labels=y, source="calibration rows"
+    )
+    objective = label_loss(y, n_classes)
+    free = fit_linear(X, objective, None, n_classes).classifier(n_classes).predict(X)
+    bound = fit_linear(X, objective, within, n_classes)
+    decided = bound.classifier(n_classes).predict(X)
+    before, after = (
+        JointTally.of(groups, y, k, n_groups, n_classes).counts for k in (free, decided)
+    )
+    assert notion.gap(before) > 0.1  # the margin has something to do
+    assert bound.met
+    assert notion.holds(after)
+    assert bound.gap == notion.gap(after)
+
+
+def test_margins_are_read_on_rows_of_their_own() -> None:
+    X, y, groups = population(3000)
+    notion = EqualizedOdds(margin=0.05)
+    small = np.arange(0, 3000, 5)
+    within = Within(
+        notion=notion,
+        groups=groups[small],
+        n_groups=2,
+        X=X[small],
+        labels=y[small],
+        source="calibration rows",
+    )
+    fit = fit_linear(X, label_loss(y, 2), within, 2)
+    decided = fit.classifier(2).predict(X)
+    assert fit.met
+    assert notion.holds(JointTally.of(groups[small], y[small], decided[small], 2, 2).counts)
+    free = fit_linear(X, label_loss(y, 2), None, 2).classifier(2).predict(X)
+    gaps = [notion.gap(JointTally.of(groups, y, k, 2, 2).counts) for k in (decided, free)]
+    assert gaps[0] < gaps[1] / 2  # and it carries over to the others
+
+
+@pytest.mark.parametrize("kind", LABELLED)
+def test_a_margin_that_is_not_met_is_said_with_where_it_was_read(
+    kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.students.constrained.STIFFNESS", 1e-9)
+    X, y, groups = population(n_classes=3)
+    notion = kind(margin=0.01)
+    for source, said in (
+        ("calibration rows", "on the labelled calibration rows is within 0.01; the best has 0"),
+        ("released answers", "with their classes as the released answers tell them is within"),
+    ):
+        within = Within(notion=notion, groups=groups, n_groups=2, labels=y, source=source)
+        with pytest.warns(MarginNotMet, match=said):
+            fit = fit_linear(X, label_loss(y, 3), within, 3)
+        assert not fit.met
+        assert fit.gap > 0.01
+
+
+def test_error_parity_that_no_linear_student_can_keep_is_not_claimed() -> None:
+    # One feature that tells the class of group 0 exactly and of group 1 not at all: whatever the
+    # threshold, group 1 is wrong about half of the time; group 0 less, unless wrong on purpose.
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1], 400)
+    x = np.tile([0.0, 1.0], 400)
+    y = np.where(groups == 0, x, rng.permutation(np.tile([0, 0, 0, 1], 200))).astype(np.int64)
+    within = Within(
+        notion=ErrorParity(margin=0.001),
+        groups=groups,
+        n_groups=2,
+        labels=y,
+        source="calibration rows",
+    )
+    with pytest.warns(MarginNotMet, match=r"within 0\.001; the best has 0\.\d+ and is kept"):
+        fit = fit_linear(x[:, None], label_loss(y, 2), within, 2)
+    decided = fit.classifier(2).predict(x[:, None])
+    joint = JointTally.of(groups, y, decided, 2, 2)
+    assert not fit.met
+    assert fit.gap == within.notion.gap(joint.counts) > 0.001
+
+
+def noisy(votes: FloatArray, sigma: float, rng: np.random.Generator) -> FloatArray:
+    """Noise as it is released: one column for two classes, else each of its own."""
+    out = votes + rng.normal(0, sigma, votes.shape)
+    if votes.shape[1] == 2:
+        out[:, 0] = 1 - out[:, 1]
+    return out
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", LABELLED)
+def test_what_shares_weigh_is_unbiased(kind: type, n_classes: int) -> None:
+    # The mean over 400 draws of every entry of the noisy joint table against the table of the clean
+    # votes; a z value past the Bonferroni quantile has chance FALSE_ALARM. Clipping shares to
+    # [0, 1] first, a bias, is seen by the same test.
+    rng = np.random.default_rng(0)
+    n, sigma, draws = 200, 0.4, 400
+    groups = rng.integers(0, 2, n)
+    votes = rng.dirichlet(np.full(n_classes, 0.3), n)
+    X = rng.normal(size=(n, 2))
+    decided = np.eye(n_classes)[rng.integers(0, n_classes, n)]
+    bare = Within(notion=kind(margin=0.1), groups=groups, n_groups=2)
+
+    def table(labels: FloatArray) -> FloatArray:
+        return np.array([labels[groups == z].T @ decided[groups == z] for z in (0, 1)]).ravel()
+
+    def told(clip: bool) -> FloatArray:
+        shares = noisy(votes, sigma, rng)
+        shares = shares.clip(0, 1) if clip else shares
+        answers = Shares(shares=shares, sigma=sigma, groups=groups)
+        loss = ShareLoss(shares=shares, noise_variance=sigma**2)
+        within = told_by(answers, X, loss, bare)
+        assert within.source == "released answers"
+        assert within.label_noise == sigma
+        assert within.labels is not None
+        if not clip:
+            assert np.allclose(within.labels.sum(axis=1), 1.0)
+        return table(within.labels)
+
+    limit = norm.isf(FALSE_ALARM / (2 * 2 * n_classes**2))
+    for clip in (False, True):
+        found = np.array([told(clip) for _ in range(draws)])
+        z = (found.mean(axis=0) - table(votes)) / (found.std(axis=0, ddof=1) / np.sqrt(draws))
+        assert (np.abs(z).max() > limit) == clip
+
+
+def test_a_student_learns_its_margin_from_shares() -> None:
+    rng = np.random.default_rng(0)
+    X, y, groups = population(4000)
+    shares = noisy(np.eye(2)[y], 0.3, rng)
+    answers = Shares(shares=shares, sigma=0.3, groups=groups)
+    notion = EqualizedOdds(margin=0.05)
+    within = Within(notion=notion, groups=groups, n_groups=2)
+    student = fit_student(None, X, answers, within)
+    assert student.bound
+    assert student.met
+    assert student.within is not None
+    assert student.within.source == "released answers"
+    gaps = [
+        notion.gap(JointTally.of(groups, y, fitted.model.predict(X), 2, 2).counts)
+        for fitted in (student, fit_student(None, X, answers))
+    ]
+    assert gaps[1] > 0.1
+    assert gaps[0] < 0.09  # votes are the truth here, so only noise stands between
+
+
+def labels_of(given: IntArray, n_classes: int = 2) -> Answers:
+    return Answers(
+        labels=given,
+        reasons=np.zeros(len(given), dtype=np.int64),
+        order=np.arange(len(given)),
+        events=np.arange(len(given)),
+        groups=None,
+        n_checks=0,
+        n_draws=len(given),
+        n_classes=n_classes,
+    )
+
+
+def test_noisy_winners_are_read_through_a_student_without_a_margin() -> None:
+    X, y, groups = population(3000)
+    rng = np.random.default_rng(0)
+    said = np.where(rng.random(3000) < 0.3, 1 - y, y)
+    notion = EqualizedOdds(margin=0.05)
+    student = fit_student(
+        None, X, labels_of(said), Within(notion=notion, groups=groups, n_groups=2)
+    )
+    free = fit_student(None, X, labels_of(said)).model
+    assert student.met
+    assert student.within is not None
+    assert np.allclose(student.within.labels, free.predict_proba(X))
+    assert student.within.gap(student.model.predict(X), 2) == student.public_gap <= 0.05
+
+
+def test_a_class_that_no_teacher_votes_for_is_left_out_and_named() -> None:
+    X, y, groups = population(1500)
+    rng = np.random.default_rng(0)
+    votes = np.eye(3)[y]  # class 2 has no vote
+    answers = Shares(shares=noisy(votes, 0.05, rng), sigma=0.05, groups=groups)
+    for kind in LABELLED:
+        within = Within(notion=kind(margin=0.1), groups=groups, n_groups=2)
+        student = fit_student(None, X, answers, within)
+        assert student.met
+        assert student.within is not None
+        unread = student.within.unread(3)
+        if kind is EqualizedOdds:
+            assert set(unread) == {(0, (2,)), (1, (2,))}
+        else:
+            assert unread == ()
+        hard = fit_student(None, X, labels_of(y, 3), within)
+        assert hard.met
+
+
+def test_a_cell_below_the_noise_of_its_size_is_not_read() -> None:
+    # 100 rows a group; the noise of a sum is 10 sigma, and three times that is asked for.
+    groups = np.repeat([0, 1], 100)
+    weights = np.zeros((200, 2))
+    for z, held in ((0, 20.0), (1, 50.0)):
+        weights[groups == z, 1] = held / 100
+    weights[:, 0] = 1 - weights[:, 1]
+    for sigma, unread in ((0.66, ()), (0.67, ((0, (1,)),))):
+        within = Within(
+            notion=EqualizedOdds(margin=0.1),
+            groups=groups,
+            n_groups=2,
+            labels=weights,
+            label_noise=sigma,
+        )
+        assert within.unread(2) == unread
+    overall = Within(
+        notion=ErrorParity(margin=0.1), groups=groups, n_groups=2, labels=weights, label_noise=9.0
+    )
+    assert overall.unread(2) == ()  # how many rows a group has is known
+
+
+def test_what_cannot_be_bound_is_refused() -> None:
+    X, y, groups = population(50)
+    within = Within(notion=EqualizedOdds(margin=0.1), groups=groups, n_groups=2)
+    with pytest.raises(ValueError, match="labels is missing"):
+        fit_linear(X, label_loss(y, 2), within, 2)
+    from sklearn.tree import DecisionTreeClassifier
+
+    with pytest.raises(ValueError, match=r"student=DecisionTreeClassifier nothing would keep"):
+        fit_student(DecisionTreeClassifier(), X, labels_of(y), within)
+    with pytest.raises(ValueError, match="labels has 3, groups has 50"):
+        Within(notion=within.notion, groups=groups, n_groups=2, labels=y[:3])
+    with pytest.raises(ValueError, match="X has 3, groups has 50"):
+        Within(notion=within.notion, groups=groups, n_groups=2, X=X[:3])
+    with pytest.raises(ValueError, match=r"'calibration rows'.*Did you mean 'public rows'"):
+        Within(notion=within.notion, groups=groups, n_groups=2, source="public row")
+
+
+def test_memory_does_not_grow_with_groups() -> None:
+    # 20 groups x 5 classes x 20,000 rows: what is kept per row is its classes, not the groups.
+    rng = np.random.default_rng(0)
+    n = 20_000
+    within = Within(
+        notion=EqualizedOdds(margin=0.1),
+        groups=rng.integers(0, 20, n),
+        n_groups=20,
+        labels=rng.dirichlet(np.ones(5), n),
+    )
+    differences: Any = within.differences(5)
+    assert differences._cells.nnz == differences._rows.nnz == 5 * n
+    assert differences._combined.size < 20 * 5 * 5 * 25 * 20 + 1
