@@ -93,9 +93,9 @@ def test_a_calibration_table_that_does_not_fit_is_refused(
         (table.assign(sex=table["sex"].where(table.index != 3)), ["sensitive attribute 'sex'"]),
         (table.assign(sex="X"), ["sensitive_features_calibration", "'X'"]),
         (table.assign(age=age.where(table.index != 7, "old")), ["labelled.csv", "'age'"]),
-        (table[(loan == "granted") | (table["sex"] == "F")], ["class 'refused' in 'M'", "cell"]),
+        (table[(loan == "granted") | (table["sex"] == "F")], ["class 'refused' in 'M'", "merge groups"]),
     ):
         changed.to_csv("labelled.csv", index=False)
         line = refuse(*asked(given))
-        assert all(words in line for words in said[:-1]), line
+        assert all(words in line for words in said), line
     assert not Path("model").exists()
