@@ -148,9 +148,7 @@ def test_a_misspelt_notion_gets_the_nearest() -> None:
     assert notion_named("equalized-odds") is EqualizedOdds
     with pytest.raises(ValueError, match=r"'error-parity'.*Did you mean 'equalized-odds'\?"):
         notion_named("equalised-odds")
-    with pytest.raises(
-        ValueError, match=r"got 'EqualisedOdds'.*'EqualizedOdds'"
-    ):
+    with pytest.raises(ValueError, match=r"got 'EqualisedOdds'.*'EqualizedOdds'"):
         require_notion("EqualisedOdds", "Way out.")
     with pytest.raises(ValueError, match=r"got <class .*Did you mean 'ErrorParity'\? Way out\."):
         require_notion(ErrorParity, "Way out.")  # the class and not a value of it
@@ -159,9 +157,7 @@ def test_a_misspelt_notion_gets_the_nearest() -> None:
 
 
 def test_tables_of_another_shape_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"must have shape \(n_groups, 2, 2\).*got \(2, 2\)"
-    ):
+    with pytest.raises(ValueError, match=r"must have shape \(n_groups, 2, 2\).*got \(2, 2\)"):
         EqualizedOdds(margin=0.1).gap([[1, 2], [3, 4]])
     with pytest.raises(TypeError, match="counts must hold whole numbers, got dtype float64"):
         ErrorParity(margin=0.1).gap(np.ones((2, 2, 2)))
