@@ -63,11 +63,19 @@ def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
         ({"--calibration": "test.csv"}, ["--notion demographic-parity", "predictions alone"]),
         (
             {"--method": "pate", "--margin": None, "--notion": "error-parity"},
-            ["--method pate keeps no margin, got --notion error-parity"],
+            ["--method pate keeps no margin, got --notion"],
         ),
         (
             {"--method": "pate", "--margin": None, "--calibration": "test.csv"},
             ["--method pate keeps no margin, got --calibration"],
+        ),
+        (
+            {"--method": "dpsgd", "--teachers": None, "--notion": "error-parity"},
+            ["--method dpsgd knows demographic parity alone, got --notion"],
+        ),
+        (
+            {**ODDS, "--group-thresholds": ""},
+            ["--group-thresholds keep demographic parity, got --notion equalized-odds"],
         ),
         ({**ODDS, "--calibration": "nowhere.csv"}, ["nowhere.csv"]),
     ],

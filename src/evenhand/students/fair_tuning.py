@@ -12,8 +12,8 @@ from scipy.special import expit, logsumexp, softmax
 
 from evenhand import _checks
 from evenhand.students.constrained import DEFAULT_C, SOFTNESS, LinearFit, MarginNotMet
-from evenhand.students.within import Within
 from evenhand.students.objective import LabelLoss
+from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 ROUNDING: Final = 0.002
