@@ -3,7 +3,7 @@
     python reproductions/notions_on_adult.py [--epsilon 3] [--seeds 5] [--save]
 
 Every seed is a split of its own (25 % test; of the rest 20 % public), teachers and noise of its own
-(floating-point, from the operating system), delta 1e-5, defaults, 250 teachers; all students of a
+(floating-point, from the operating system), delta 1e-5, defaults throughout; all students of a
 seed learn from the same released answers. The margin is read
 
 - on 500 or 2000 of the public rows with their true labels (calibration rows), or on all of them
@@ -64,7 +64,7 @@ def measure(data: Dataset, epsilon: float, answers: str, seed: int) -> list[dict
     if answers == "shares":
         said: dict[str, Any] = {
             "labels": model.answers_.shares,
-            "label_noise": model.answers_.sigma,
+            "label_variance": model.answers_.variance,
             "groups": groups.codes,
         }
     else:

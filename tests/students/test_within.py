@@ -236,6 +236,11 @@ def noisy(votes: FloatArray, sigma: float, rng: np.random.Generator) -> FloatArr
     return out
 
 
+def shares_of(shares: FloatArray, sigma: float, groups: IntArray) -> Shares:
+    n = len(shares)
+    return Shares(shares=shares, variance=np.full(n, sigma**2), n_asked=n, groups=groups)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", LABELLED)
 def test_what_shares_weigh_is_unbiased(kind: type, n_classes: int) -> None:
@@ -256,11 +261,11 @@ def test_what_shares_weigh_is_unbiased(kind: type, n_classes: int) -> None:
     def told(clip: bool) -> FloatArray:
         shares = noisy(votes, sigma, rng)
         shares = shares.clip(0, 1) if clip else shares
-        answers = Shares(shares=shares, sigma=sigma, groups=groups)
-        loss = ShareLoss(shares=shares, noise_variance=sigma**2)
+        answers = shares_of(shares, sigma, groups)
+        loss = ShareLoss(shares=shares, variance=np.full(n, sigma**2))
         within = told_by(answers, X, loss, bare)
         assert within.source == "released answers"
-        assert within.label_noise == sigma
+        assert within.label_variance is answers.variance
         assert within.labels is not None
         if not clip:
             assert np.allclose(within.labels.sum(axis=1), 1.0)
@@ -277,7 +282,7 @@ def test_a_student_learns_its_margin_from_shares() -> None:
     rng = np.random.default_rng(0)
     X, y, groups = population(4000)
     shares = noisy(np.eye(2)[y], 0.3, rng)
-    answers = Shares(shares=shares, sigma=0.3, groups=groups)
+    answers = shares_of(shares, 0.3, groups)
     notion = EqualizedOdds(margin=0.05)
     within = Within(notion=notion, groups=groups, n_groups=2)
     student = fit_student(None, X, answers, within)
@@ -325,7 +330,7 @@ def test_a_class_that_no_teacher_votes_for_is_left_out_and_named() -> None:
     X, y, groups = population(1500)
     rng = np.random.default_rng(0)
     votes = np.eye(3)[y]  # class 2 has no vote
-    answers = Shares(shares=noisy(votes, 0.05, rng), sigma=0.05, groups=groups)
+    answers = shares_of(noisy(votes, 0.05, rng), 0.05, groups)
     for kind in LABELLED:
         within = Within(notion=kind(margin=0.1), groups=groups, n_groups=2)
         student = fit_student(None, X, answers, within)
@@ -353,11 +358,15 @@ def test_a_cell_below_the_noise_of_its_size_is_not_read() -> None:
             groups=groups,
             n_groups=2,
             labels=weights,
-            label_noise=sigma,
+            label_variance=np.full(200, sigma**2),
         )
         assert within.unread(2) == unread
     overall = Within(
-        notion=ErrorParity(margin=0.1), groups=groups, n_groups=2, labels=weights, label_noise=9.0
+        notion=ErrorParity(margin=0.1),
+        groups=groups,
+        n_groups=2,
+        labels=weights,
+        label_variance=np.full(200, 81.0),
     )
     assert overall.unread(2) == ()  # how many rows a group has is known
 
@@ -373,6 +382,8 @@ def test_what_cannot_be_bound_is_refused() -> None:
         fit_student(DecisionTreeClassifier(), X, labels_of(y), within)
     with pytest.raises(ValueError, match="labels has 3, groups has 50"):
         Within(notion=within.notion, groups=groups, n_groups=2, labels=y[:3])
+    with pytest.raises(ValueError, match="label_variance has 3, groups has 50"):
+        Within(notion=within.notion, groups=groups, n_groups=2, label_variance=np.ones(3))
     with pytest.raises(ValueError, match="X has 3, groups has 50"):
         Within(notion=within.notion, groups=groups, n_groups=2, X=X[:3])
     with pytest.raises(ValueError, match=r"'calibration rows'.*Did you mean 'public rows'"):

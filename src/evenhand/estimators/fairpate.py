@@ -225,6 +225,12 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         if notion.needs_labels:
             cast(LabelledNotion, notion).rates(data.n_classes)
             refuse_unbound(self.student, notion)
+            if self._gate_is_set:
+                raise ValueError(
+                    f"rule, cold_start and keep_order are about the gate, and "
+                    f"{type(notion).__name__} has none: it binds the student alone. Leave them "
+                    f"out, or use DemographicParity."
+                )
         return notion
 
     def _within(self, data: FitInputs, notion: Notion, calibration: Calibration | None) -> Within:

@@ -167,10 +167,11 @@ def told_by(
 
     Shares are weights: unbiased for the shares of the votes, with noise of a known variance that
     averages out over a group, so nothing is clipped before the sums are taken. (Which rows were
-    asked again was chosen by a student of all shares, which the noise of one row hardly moves.) For more than two
-    classes a row's shares are moved to sum to one, which the noise-free ones do; that takes noise
-    away and adds no bias. A noisy winner, though, is wrong in both groups alike and so hides their
-    differences: with labels the weights are the probabilities of a student fitted without a margin.
+    asked again was chosen by a student of all shares, which the noise of one row hardly moves.) For
+    more than two classes a row's shares are moved to sum to one, which the noise-free ones do; that
+    takes noise away and adds no bias. A noisy winner, though, is wrong in both groups alike and so
+    hides their differences: with labels the weights are the probabilities of a student fitted
+    without a margin.
 
     What is bound is then the gap with respect to what the *teachers say*, with noise: not to the
     truth.
