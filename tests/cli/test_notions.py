@@ -73,10 +73,6 @@ def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
             {"--method": "dpsgd", "--teachers": None, "--notion": "error-parity"},
             ["--method dpsgd knows demographic parity alone, got --notion"],
         ),
-        (
-            {**ODDS, "--group-thresholds": ""},
-            ["--group-thresholds keep demographic parity, got --notion equalized-odds"],
-        ),
         ({**ODDS, "--calibration": "nowhere.csv"}, ["nowhere.csv"]),
     ],
 )
@@ -86,6 +82,13 @@ def test_settings_that_do_not_go_together_are_refused(
     line = refuse(*asked(changes))
     assert all(words in line for words in said)
     assert not Path("model").exists()
+
+
+def test_thresholds_per_group_keep_demographic_parity_alone(
+    town: Path, refuse: Run, asked: Run
+) -> None:
+    line = refuse(*asked(ODDS), "--group-thresholds")
+    assert "--group-thresholds keep demographic parity, got --notion equalized-odds" in line
 
 
 def test_a_calibration_table_that_does_not_fit_is_refused(
