@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +12,7 @@ from evenhand.datasets import Dataset
 from evenhand.report import sections
 from evenhand.report.content import ModelReport
 from evenhand.report.htmltext import text
+from evenhand.report.onefile import asset, document, write_whole
 
 SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
     ("claim", "The claim", sections.the_claim),
@@ -68,24 +64,11 @@ def write_model_report(
 
 def write(report: ModelReport, path: Path) -> Path:
     """Write the page of a report: all of it, or nothing."""
-    page = render(report).encode("utf-8")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Bytes, not text: a changed line ending would no longer match the page's own checksums.
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-    return path
+    return write_whole(render(report), path)
 
 
 def render(report: ModelReport) -> str:
     """Return the page as text."""
-    style, draw, plotly = _asset("page.css"), _asset("page.js"), get_plotlyjs()
     told = [(name, title, section(report)) for name, title, section in SECTIONS]
     told = [part for part in told if part[2]]  # what does not apply to a method is left out
     body = "".join(
@@ -94,33 +77,14 @@ def render(report: ModelReport) -> str:
         for at, (name, title, inside) in enumerate(told, start=1)
     )
     links = sections.contents((name, title) for name, title, _ in told)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(plotly, draw)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{text(report.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        '<a class="skip" href="#claim">Skip to the claim</a>\n'
-        f"<header>{sections.head(report)}{links}</header>\n<main>\n{body}</main>\n"
-        f"<footer>Written by evenhand {text(report.version)}. This page is complete in itself: it "
-        "loads nothing and sends nothing.</footer>\n"
-        f"<script>{plotly}</script>\n<script>{draw}</script>\n</body>\n</html>\n"
+    return document(
+        title=report.title,
+        style=asset("evenhand.report", "page.css"),
+        body=(
+            '<a class="skip" href="#claim">Skip to the claim</a>\n'
+            f"<header>{sections.head(report)}{links}</header>\n<main>\n{body}</main>\n"
+            f"<footer>Written by evenhand {text(report.version)}. This page is complete in "
+            "itself: it loads nothing and sends nothing.</footer>\n"
+        ),
+        scripts=(get_plotlyjs(), asset("evenhand.report", "page.js")),
     )
-
-
-def _policy(*scripts: str) -> str:
-    """Return a policy under which only these scripts run, and no request leaves the page."""
-    sources = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
-    return (
-        f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-
-
-def _asset(name: str) -> str:
-    return resources.files("evenhand.report").joinpath(name).read_text(encoding="utf-8")

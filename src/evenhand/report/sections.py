@@ -12,6 +12,7 @@ from evenhand.report.content import Cuts, ModelReport, StudentMargin
 from evenhand.report.disparity import Disparity
 from evenhand.report.htmltext import items, pairs, table, text
 from evenhand.report.measured import MEANINGS, NAMES, REFERENCES, Gap, Measured, known
+from evenhand.report.onefile import data_element
 from evenhand.report.outcomes import SHORT
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
@@ -400,8 +401,7 @@ def _glance(report: ModelReport) -> str:
 
 def _figure(name: str, title: str, about: str, figure: Any, numbers: str = "") -> str:
     """Return a chart with its caption, and its numbers as a table if not beside it already."""
-    # Inside a script element only "<" could end the data.
-    data = json.dumps(json.loads(figure.to_json()), ensure_ascii=True).replace("<", "\\u003c")
+    data = data_element(f"{name}-data", json.loads(figure.to_json()))
     height = int(figure.layout.height)
     more = f"<details><summary>The numbers as a table</summary>{numbers}</details>"
     return (
@@ -410,8 +410,7 @@ def _figure(name: str, title: str, about: str, figure: Any, numbers: str = "") -
         f'<div class="chart" id="{name}" role="img" aria-label="{text(title)}. The numbers follow '
         f'as a table." style="height:{height}px">'
         "This chart needs JavaScript; its numbers follow as a table.</div>"
-        f'<script type="application/json" id="{name}-data">{data}</script>'
-        f"{more if numbers else ''}</figure>"
+        f"{data}{more if numbers else ''}</figure>"
     )
 
 
