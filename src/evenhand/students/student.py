@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from sklearn.base import clone
@@ -16,6 +16,9 @@ from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares
+
+SMOOTHED_VARIANCE: Final = 0.1
+"""Sets the ridge of a student that follows smoothed shares (``reproductions/choices.py``)."""
 
 
 class ConstantStudentWarning(UserWarning):
@@ -90,26 +93,53 @@ def fit_student(
                 f"Noisy shares are not labels, and {type(student).__name__} learns labels. Leave "
                 f"student=None for the student that knows the noise, or use answers='labels'."
             )
-        objective: LabelLoss | ShareLoss = ShareLoss(
-            shares=answers.shares, variance=answers.variance
-        )
-    else:
-        rows = np.flatnonzero(answers.answered)
-        if (constant := _constant(X_public, answers)) is not None:
-            return Student(model=constant)
-        if student is not None and within is not None and getattr(student, "reads_margin", False):
-            return _under_margin(student, X_public, answers, rows, within)
-        if student is not None:
-            return Student(model=clone(student).fit(X_public[rows], answers.labels[rows]))
-        objective = LabelLoss(
-            labels=answers.labels, rows=rows, n_classes=answers.n_classes, C=DEFAULT_C
-        )
+        return _of_shares(X_public, answers, within)
+    rows = np.flatnonzero(answers.answered)
+    if (constant := _constant(X_public, answers)) is not None:
+        return Student(model=constant)
+    if student is not None and within is not None and getattr(student, "reads_margin", False):
+        return _under_margin(student, X_public, answers, rows, within)
+    if student is not None:
+        return Student(model=clone(student).fit(X_public[rows], answers.labels[rows]))
+    objective = LabelLoss(
+        labels=answers.labels, rows=rows, n_classes=answers.n_classes, C=DEFAULT_C
+    )
     if within is not None and within.notion.needs_labels and within.labels is None:
         within = told_by(answers, X_public, objective, within)
     fit = fit_linear(X_public, objective, within, answers.n_classes)
     return Student(
         model=fit.classifier(answers.n_classes),
         bound=within is not None,
+        public_gap=fit.gap,
+        met=fit.met,
+        within=within,
+    )
+
+
+def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> Student:
+    """Fit the student that knows the noise; where its gap is too large, one that follows it.
+
+    Rows that were asked again weigh more in what the shares say, and should: that is their
+    precision. But which errors a margin is worth is a question about all rows alike. So the shares
+    are smoothed first, by the student without a margin; the one under the margin follows what it
+    says, each row once.
+    """
+    said = ShareLoss(shares=answers.shares, variance=answers.variance)
+    free = fit_linear(X_public, said, None, answers.n_classes).classifier(answers.n_classes)
+    if within is None:
+        return Student(model=free)
+    if within.notion.needs_labels and within.labels is None:
+        within = told_by(answers, X_public, said, within)
+    measured = X_public if within.X is None else within.X
+    gap = within.gap(free.predict(measured).astype(np.int64), answers.n_classes)
+    if gap <= within.notion.margin:
+        return Student(model=free, bound=True, public_gap=gap, within=within)
+    smooth: FloatArray = free.predict_proba(X_public)
+    follow = ShareLoss(shares=smooth, variance=np.full(len(smooth), SMOOTHED_VARIANCE))
+    fit = fit_linear(X_public, follow, within, answers.n_classes)
+    return Student(
+        model=fit.classifier(answers.n_classes),
+        bound=True,
         public_gap=fit.gap,
         met=fit.met,
         within=within,
