@@ -8,6 +8,8 @@ from evenhand.fairness.bounds import (
 )
 from evenhand.fairness.calibration import CalibratedJoint, calibrated_rates
 from evenhand.fairness.gate import DemographicParityGate, Outcome
+from evenhand.fairness.gate_stack import GateStack
+from evenhand.fairness.gate_stack import fits as gate_fits
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson
 from evenhand.fairness.kinds import FairnessKind
@@ -63,6 +65,7 @@ __all__ = [
     "FairnessKind",
     "FairnessReport",
     "FalsePositiveParity",
+    "GateStack",
     "GroupCodes",
     "JointTally",
     "LabelledNotion",
@@ -92,6 +95,7 @@ __all__ = [
     "filter_in_turn",
     "gap_of",
     "gap_trace",
+    "gate_fits",
     "group_error_rates",
     "k_gamma",
     "noisy_certificate",

@@ -33,6 +33,13 @@ class GivenTable:
         self.classes[label] += times
         self.total += times
 
+    def replace(self, counts: list[list[int]]) -> None:
+        """Count anew from ``counts``; the groups under comparison stay."""
+        self.counts = counts
+        self.sizes = [sum(row) for row in counts]
+        self.classes = [sum(column) for column in zip(*counts, strict=True)]
+        self.total = sum(self.sizes)
+
 
 Admission = Callable[[GivenTable, int, int, int], tuple[int, ...]]
 """(table, group, p, q) -> classes whose addition keeps every gap at most p / q."""

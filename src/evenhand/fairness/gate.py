@@ -259,6 +259,12 @@ class DemographicParityGate:
         gate._check_consistent()
         return gate
 
+    def _catch_up(self, counts: list[list[int]], violations: int) -> None:
+        """Take over what a ``GateStack`` counted for this gate since it was last asked."""
+        self._table.replace(counts)
+        self._open = [None] * self.n_groups
+        self.violations = violations
+
     def _check_consistent(self) -> None:
         cells = set(self._first_held)
         occupied = {

@@ -5,6 +5,7 @@ from evenhand.voting.answers import Answers, Reason
 from evenhand.voting.calibration import ask_calibration
 from evenhand.voting.certificate import AttributeCertificate, release_certificate
 from evenhand.voting.disparity import ExpectedRates, expected_rates
+from evenhand.voting.lockstep import aggregate_many
 from evenhand.voting.queue import QueryQueue
 from evenhand.voting.shares import Rounds, Shares, release_shares
 from evenhand.voting.votes import Votes
@@ -20,6 +21,7 @@ __all__ = [
     "Shares",
     "Votes",
     "aggregate",
+    "aggregate_many",
     "ask_calibration",
     "expected_rates",
     "release_certificate",
