@@ -6,6 +6,7 @@ from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.fermi import DPFERMIClassifier
 from evenhand.estimators.intervention import InterventionClassifier
+from evenhand.estimators.many import fit_many
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
@@ -33,5 +34,6 @@ __all__ = [
     "RejectOptionClassifier",
     "RejectOptionResult",
     "SavedLedger",
+    "fit_many",
     "load",
 ]

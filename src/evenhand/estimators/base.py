@@ -149,8 +149,15 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def _deal(self, data: FitInputs) -> Partition:
         """Assign records to teachers without looking at any other record."""
-        assert self.budget is not None
         seed = self._rng.spawn(1)[0]
+        self._choose_teachers(data)
+        if data.units is None:
+            return by_position(data.n_private, self.n_teachers_, seed)
+        return by_unit(data.units, self.n_teachers_, seed.bytes(32), unit=self.unit)
+
+    def _choose_teachers(self, data: FitInputs) -> None:
+        """Set the number of teachers, from public numbers, and say why."""
+        assert self.budget is not None
         self.n_teachers_, why = choose_n_teachers(
             # Teachers that were trained elsewhere are as many as they are.
             getattr(self.teachers, "n_teachers", None)
@@ -160,9 +167,6 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             mu=self.budget.mu,
         )
         self.choices_ = (why,)
-        if data.units is None:
-            return by_position(data.n_private, self.n_teachers_, seed)
-        return by_unit(data.units, self.n_teachers_, seed.bytes(32), unit=self.unit)
 
     def _teach(
         self, data: FitInputs, partition: Partition, progress: Progress | None
