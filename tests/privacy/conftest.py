@@ -1,17 +1,12 @@
 """Stores of each kind, and a noise that tells when it is drawn."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 
 from evenhand.privacy import DatabaseStore, MemoryStore, Store
-
-POSTGRES = os.environ.get("EVENHAND_TEST_POSTGRES", "")
-"""A SQLAlchemy URL of an empty PostgreSQL database; without it those tests are skipped."""
 
 
 class Tripwire:
@@ -40,36 +35,19 @@ def tripwire() -> type[Tripwire]:
     return Tripwire
 
 
-def _wipe(url: str) -> None:
-    engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
-    with engine.begin() as db:
-        db.exec_driver_sql("DROP TABLE IF EXISTS evenhand_entries")
-        db.exec_driver_sql("DROP TABLE IF EXISTS evenhand_accounts")
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DatabaseStore]:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseStore:
     """A store that processes can share."""
     if request.param == "sqlite":
-        yield DatabaseStore(tmp_path / "ledger.db")
-    else:
-        if not POSTGRES:
-            pytest.skip("set EVENHAND_TEST_POSTGRES to the URL of an empty database")
-        _wipe(POSTGRES)
-        yield DatabaseStore(POSTGRES)
-        _wipe(POSTGRES)
+        return DatabaseStore(tmp_path / "ledger.db")
+    return DatabaseStore(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """Every kind of store: they keep one contract."""
     if request.param == "memory":
-        yield MemoryStore()
-    elif request.param == "sqlite":
-        yield DatabaseStore(tmp_path / "ledger.db")
-    else:
-        if not POSTGRES:
-            pytest.skip("set EVENHAND_TEST_POSTGRES to the URL of an empty database")
-        _wipe(POSTGRES)
-        yield DatabaseStore(POSTGRES)
-        _wipe(POSTGRES)
+        return MemoryStore()
+    if request.param == "sqlite":
+        return DatabaseStore(tmp_path / "ledger.db")
+    return DatabaseStore(request.getfixturevalue("postgres"))

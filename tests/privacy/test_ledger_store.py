@@ -369,7 +369,7 @@ def test_sqlite_waits_its_turn_and_writes_through(tmp_path) -> None:
 
 
 def test_postgresql_locks_the_accounts_row() -> None:
-    # Compiled only; with EVENHAND_TEST_POSTGRES the races above run on a real server.
+    # Compiled only; the races above run on a real server, where PostgreSQL is installed.
     seen = []
 
     class Connection:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.pool import NullPool
 
+from evenhand._database import Database, cause
 from evenhand.privacy.ledger_store import (
     Account,
     Charge,
@@ -22,11 +22,6 @@ from evenhand.privacy.ledger_store import (
     entry_of,
     refund_of,
 )
-
-WAIT_S: Final = 60.0
-"""How long one process waits for another's transaction before it gives up."""
-
-_CREATE_LOCK: Final = 0x6576656E68616E64  # one lock for making tables, on PostgreSQL
 
 _tables = sa.MetaData()
 
@@ -73,15 +68,16 @@ class DatabaseStore:
     """
 
     def __init__(self, url_or_path: str | Path) -> None:
-        self._url = _url(url_or_path)
-        self._connect()
+        self._database = Database(
+            url_or_path,
+            what="A ledger's database",
+            in_memory="Name a file, or use MemoryStore().",
+        )
 
     def open(self, account: Account) -> None:
         """Create the tables and the account, or check that the one on record is the same."""
         with self._transaction("opened", write=True) as db:
-            if db.dialect.name == "postgresql":  # two processes may be the first at once
-                db.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATE_LOCK)))
-            _tables.create_all(db)
+            self._database.create(db, _tables)
             row = db.execute(sa.select(_accounts).filter_by(name=account.name)).first()
             if row is None:
                 db.execute(
@@ -160,34 +156,19 @@ class DatabaseStore:
             )
 
     def __str__(self) -> str:
-        return self._url.render_as_string(hide_password=True)
+        return str(self._database)
 
     def __repr__(self) -> str:
         return f"DatabaseStore({str(self)!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_url": self._url}  # a copy opens connections of its own
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._url = state["_url"]
-        self._connect()
-
-    def _connect(self) -> None:
-        # No pool: a connection that crosses a fork or a server's restart is never used again.
-        self._engine = sa.create_engine(self._url, poolclass=NullPool)
-        if self._engine.dialect.name == "sqlite":
-            sa.event.listen(self._engine, "connect", _prepare_sqlite)
-            sa.event.listen(self._engine, "begin", _begin_sqlite)
-
     @contextmanager
     def _transaction(self, doing: str, *, write: bool = False) -> Iterator[sa.Connection]:
         try:
-            engine = self._engine.execution_options(evenhand_write=write)
-            with engine.begin() as db:
+            with self._database.transaction(write=write) as db:
                 yield db
         except sa.exc.SQLAlchemyError as error:
             raise StoreUnavailable(
-                f"The ledger in {self} could not be {doing}: {_cause(error)}. No noise was drawn. "
+                f"The ledger in {self} could not be {doing}: {cause(error)}. No noise was drawn. "
                 f"Mend the database and try again; a charge that was already written counts."
             ) from error
 
@@ -202,41 +183,6 @@ class DatabaseStore:
                 f"{total / max(1, spent):.6g} times what it says was spent. It was changed by hand "
                 f"or restored in part; start from a copy that is whole."
             )
-
-
-def _url(url_or_path: str | Path) -> sa.URL:
-    text = str(url_or_path)
-    url = sa.make_url(text) if "://" in text else sa.URL.create("sqlite", database=text)
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ValueError(
-            f"A ledger's database must be SQLite or PostgreSQL, got {url.get_backend_name()!r}."
-        )
-    if url.get_backend_name() == "sqlite":
-        if url.database in (None, "", ":memory:"):
-            raise ValueError(
-                f"DatabaseStore({text!r}) would forget everything at once. Name a file, or use "
-                f"MemoryStore()."
-            )
-        url = url.set(database=str(Path(str(url.database)).absolute()))  # whatever chdir does later
-    return url
-
-
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    connection.isolation_level = None  # we say BEGIN ourselves, below
-    # EXTRA: after a power failure FULL may undo the last commit, and so forget a charge.
-    for pragma in (
-        f"busy_timeout = {int(WAIT_S * 1000)}",
-        "synchronous = EXTRA",
-        "fullfsync = ON",
-        "foreign_keys = ON",
-    ):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin_sqlite(db: sa.Connection) -> None:
-    # IMMEDIATE: a lock taken only at the first write would let two readers see the same remainder.
-    write = db.get_execution_options().get("evenhand_write", False)
-    db.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
 def _chain(db: sa.Connection, account: str, *, lock: bool = False) -> list[sa.Row[Any]]:
@@ -276,7 +222,3 @@ def _charge_of(row: sa.Row[Any]) -> Charge:
         units_each=int(row.units_each),
         purpose=row.purpose,
     )
-
-
-def _cause(error: sa.exc.SQLAlchemyError) -> str:
-    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

@@ -1,0 +1,115 @@
+"""Reach a database: SQLite in one file, or PostgreSQL between machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+WAIT_S: Final = 60.0
+"""How long one process waits for another's transaction before it gives up."""
+
+_CREATE_LOCK: Final = 0x6576656E68616E64  # one lock for making tables, on PostgreSQL
+
+
+class Database:
+    """Where tables are kept. Each transaction opens a connection of its own.
+
+    Parameters
+    ----------
+    where : str or Path
+        A file for SQLite, or a SQLAlchemy URL of PostgreSQL.
+    what : str
+        Whose database it is, for messages: "A ledger's database".
+    in_memory : str
+        The way out for who names no file.
+
+    Notes
+    -----
+    Opening each time costs milliseconds, and a connection that crossed a fork or a server's restart
+    is never used again. SQLite keeps its rollback journal: a file that is copied between two
+    transactions is whole, which with a write-ahead log beside it is not.
+    """
+
+    def __init__(self, where: str | Path, *, what: str, in_memory: str) -> None:
+        self._url = _url(str(where), what=what, in_memory=in_memory)
+        self._connect()
+
+    @property
+    def dialect(self) -> str:
+        """``"sqlite"`` or ``"postgresql"``."""
+        return self._engine.dialect.name
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
+        """Run statements that happen whole or not at all; a writer locks SQLite from its start."""
+        with self._engine.execution_options(evenhand_write=write).begin() as db:
+            yield db
+
+    def create(self, db: sa.Connection, tables: sa.MetaData) -> None:
+        """Create the tables that are not there, also when two processes are the first at once."""
+        if self.dialect == "postgresql":
+            db.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATE_LOCK)))
+        tables.create_all(db)
+
+    def __str__(self) -> str:
+        return self._url.render_as_string(hide_password=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_url": self._url}  # a copy opens connections of its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._url = state["_url"]
+        self._connect()
+
+    def _connect(self) -> None:
+        try:
+            self._engine = sa.create_engine(self._url, poolclass=NullPool)
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"PostgreSQL needs the driver {error.name}. Install it with: "
+                f'pip install "evenhand[postgres]"'
+            ) from error
+        if self.dialect == "sqlite":
+            sa.event.listen(self._engine, "connect", _prepare_sqlite)
+            sa.event.listen(self._engine, "begin", _begin_sqlite)
+
+
+def cause(error: sa.exc.SQLAlchemyError) -> str:
+    """Return the first line of what the database itself said."""
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+
+
+def _url(text: str, *, what: str, in_memory: str) -> sa.URL:
+    url = sa.make_url(text) if "://" in text else sa.URL.create("sqlite", database=text)
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise ValueError(f"{what} must be SQLite or PostgreSQL, got {url.get_backend_name()!r}.")
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")  # SQLAlchemy 2.0 would take psycopg2
+    if url.get_backend_name() == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise ValueError(f"{text!r} would forget everything at once. {in_memory}")
+        url = url.set(database=str(Path(str(url.database)).absolute()))  # whatever chdir does later
+    return url
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves, below
+    # EXTRA: after a power failure FULL may undo the last commit, and so forget a charge.
+    for pragma in (
+        f"busy_timeout = {int(WAIT_S * 1000)}",
+        "synchronous = EXTRA",
+        "fullfsync = ON",
+        "foreign_keys = ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(db: sa.Connection) -> None:
+    # IMMEDIATE: a lock taken only at the first write would let two readers see the same remainder.
+    write = db.get_execution_options().get("evenhand_write", False)
+    db.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
