@@ -56,6 +56,10 @@ class Database:
             db.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATE_LOCK)))
         tables.create_all(db)
 
+    def close(self) -> None:
+        """Let go of what the engine holds; a later transaction opens it again."""
+        self._engine.dispose()
+
     def __str__(self) -> str:
         return self._url.render_as_string(hide_password=True)
 
