@@ -10,6 +10,7 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,26 @@ def test_several_writers_at_once_keep_every_run_once(where: str, run_of: Make) -
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
     with RunStore(where) as store:
         assert as_dicts(store.runs()) == as_dicts(sorted(runs, key=lambda run: run.key))
+
+
+def test_writers_of_the_same_runs_never_wait_for_each_other_in_a_circle(
+    postgres: str, run_of: Make
+) -> None:
+    # Another writer holds the first key; ours, given the runs backwards, must not take the second
+    # before it waits, or the other's next step would close the circle.
+    store = RunStore(postgres)
+    low, high = sorted((run_of(seed=0), run_of(seed=1)), key=lambda run: run.key)
+    with ThreadPoolExecutor(1) as pool:
+        with store._transaction("written", write=True) as db:
+            store._insert(db, [low])
+            ours = pool.submit(store.add_all, [high, low])
+            waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            while not db.scalar(waiting):
+                assert not ours.done()
+                time.sleep(0.01)
+            assert store._insert(db, [high]) == 1
+        assert ours.result() == 0
+    assert len(store) == 2
 
 
 def test_new_runs_are_counted_once_between_writers(
