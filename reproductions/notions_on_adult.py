@@ -10,7 +10,7 @@ seed learn from the same released answers. The margin is read
   with their true labels (as a yardstick);
 - or with the classes that the released answers tell: "votes" (noisy shares, or noisy winners, as
   they are) or "student" (the probabilities of a student fitted without a margin). The library takes
-  the votes for shares and the student for labels; the other one is kept here for comparison.
+  the student; the other way is kept here for comparison.
 
 Error and gap (one group against the rest) on the test part: mean over seeds, and the largest gap.
 "kept" counts the seeds whose test gap is at most the margin, or above it by less than its own 95 %
@@ -43,7 +43,8 @@ NOTIONS: tuple[Notion, ...] = (
     ErrorParity(margin=0.05),
     ErrorParity(margin=0.1),
 )
-TAKEN = {"shares": "votes", "labels": "student"}
+TAKEN = "student"
+ANSWERS = ("shares", "labels")
 
 
 def measure(data: Dataset, epsilon: float, answers: str, seed: int) -> list[dict[str, Any]]:
@@ -64,7 +65,6 @@ def measure(data: Dataset, epsilon: float, answers: str, seed: int) -> list[dict
     if answers == "shares":
         said: dict[str, Any] = {
             "labels": model.answers_.shares,
-            "label_variance": model.answers_.variance,
             "groups": groups.codes,
         }
     else:
@@ -103,7 +103,7 @@ def measure(data: Dataset, epsilon: float, answers: str, seed: int) -> list[dict
                     "answers": answers,
                     "notion": notion.name,
                     "margin": notion.margin,
-                    "source": name + (" (taken)" if name == TAKEN[answers] else ""),
+                    "source": name + (" (taken)" if name == TAKEN else ""),
                     "error": float(joint.errors.sum() / joint.totals.sum()),
                     "gap": gap.value,
                     "kept": gap.low <= notion.margin,
@@ -122,7 +122,7 @@ def main() -> None:
     warnings.simplefilter("ignore", MarginNotMet)  # a row like the others here
     data = load_adult()
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for answers in TAKEN:
+    for answers in ANSWERS:
         for seed in range(arguments.seeds):
             for row in measure(data, arguments.epsilon, answers, seed):
                 key = (row["answers"], row["notion"], row["margin"], row["source"])

@@ -102,7 +102,7 @@ def calibration_gap(student: Student) -> Estimate | None:
 
 
 def warn_of_unread(read: Within, data: FitInputs) -> None:
-    """Warn of groups and classes that the released answers say too little about."""
+    """Warn of groups of which the released answers know no record of some class."""
     classes, names = data.classes.tolist(), data.required_groups.names
     said = [
         f"{names[z]!r} among class {' or '.join(repr(classes[k]) for k in among)}"
@@ -112,9 +112,9 @@ def warn_of_unread(read: Within, data: FitInputs) -> None:
     if said:
         more = f" and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
         warnings.warn(
-            f"The released answers tell too little about {', '.join(said[:_SHOWN])}{more}: fewer "
-            f"records than the noise can hide. The margin was not read there and says nothing "
-            f"about it. Give calibration rows with labels and groups, or a larger budget.",
+            f"By the released answers there is less than one record of {', '.join(said[:_SHOWN])}"
+            f"{more}. The margin was not read there and says nothing about it. Give calibration "
+            f"rows with labels and groups, or a larger budget.",
             CellsNotRead,
             stacklevel=5,
         )

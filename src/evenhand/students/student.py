@@ -10,15 +10,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from evenhand.fairness import Notion
+from evenhand.fairness import Notion, Tally
 from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
-from evenhand.students.objective import LabelLoss, Objective, ShareLoss
+from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.within import Within
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import BoolArray, FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 
 SMOOTHED_VARIANCE: Final = 0.1
 """Sets the ridge of a student that follows smoothed shares (``reproductions/choices.py``)."""
+
+CLEAR: Final = 3.0
+"""How many standard deviations of its noise the sum of a group's shares of a class must have."""
 
 
 class ConstantStudentWarning(UserWarning):
@@ -105,7 +108,9 @@ def fit_student(
         labels=answers.labels, rows=rows, n_classes=answers.n_classes, C=DEFAULT_C
     )
     if within is not None and within.notion.needs_labels and within.labels is None:
-        within = told_by(answers, X_public, objective, within)
+        free = fit_linear(X_public, objective, None, answers.n_classes)
+        smooth = free.classifier(answers.n_classes).predict_proba(X_public)
+        within = told_by(answers, smooth, within)
     fit = fit_linear(X_public, objective, within, answers.n_classes)
     return Student(
         model=fit.classifier(answers.n_classes),
@@ -129,7 +134,7 @@ def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> 
     if within is None:
         return Student(model=free)
     if within.notion.needs_labels and within.labels is None:
-        within = told_by(answers, X_public, said, within)
+        within = told_by(answers, free.predict_proba(X_public), within)
     measured = X_public if within.X is None else within.X
     gap = within.gap(free.predict(measured).astype(np.int64), answers.n_classes)
     if gap <= within.notion.margin:
@@ -190,31 +195,44 @@ def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
     return unsure
 
 
-def told_by(
-    answers: Answers | Shares, X_public: FloatArray, objective: Objective, within: Within
-) -> Within:
+def told_by(answers: Answers | Shares, smooth: FloatArray, within: Within) -> Within:
     """Return the margin with the classes of the public rows as the released answers tell them.
 
-    Shares are weights: unbiased for the shares of the votes, with noise of a known variance that
-    averages out over a group, so nothing is clipped before the sums are taken. (Which rows were
-    asked again was chosen by a student of all shares, which the noise of one row hardly moves.) For
-    more than two classes a row's shares are moved to sum to one, which the noise-free ones do; that
-    takes noise away and adds no bias. A noisy winner, though, is wrong in both groups alike and so
-    hides their differences: with labels the weights are the probabilities of a student fitted
-    without a margin.
+    They tell them through ``smooth``, the probabilities (n, n_classes) of a student without a
+    margin, to which all answers contribute; a class that the answers do not clearly tell of in a
+    group has none there. What is bound is then the gap with respect to what the *teachers say*,
+    with noise: not to the truth.
 
-    What is bound is then the gap with respect to what the *teachers say*, with noise: not to the
-    truth.
+    Notes
+    -----
+    Noisy shares themselves are unbiased weights too, for the shares of the votes. Measured on Adult
+    (``reproductions/notions_on_adult.py``) they left larger gaps at test: the noise of one row
+    averages out over a group, but a vote of weak teachers is not a chance of the class. Noisy
+    winners are wrong in all groups alike, which hides differences.
     """
-    if isinstance(answers, Shares):
-        excess = answers.shares.sum(axis=1, keepdims=True) - 1.0
-        weights = answers.shares - excess / answers.n_classes
-        return replace(
-            within, labels=weights, label_variance=answers.variance, source="released answers"
-        )
-    free = fit_linear(X_public, objective, None, answers.n_classes)
-    weights = free.classifier(answers.n_classes).predict_proba(X_public)
+    told_of = _told_of(answers, within)[within.groups]
+    weights = np.where(told_of, np.maximum(smooth, 1e-12), 0.0)  # a sure student may leave only 0
+    weights /= weights.sum(axis=1, keepdims=True)
     return replace(within, labels=weights, source="released answers")
+
+
+def _told_of(answers: Answers | Shares, within: Within) -> BoolArray:
+    """Whether the answers tell of each class in each group, (n_groups, n_classes).
+
+    The sum of noisy shares must be clear of its own noise: it is unbiased, and nothing is clipped.
+    A smooth student gives every class some probability, also one that no teacher votes for.
+    """
+    shape = (within.n_groups, answers.n_classes)
+    if isinstance(answers, Answers):
+        rows = answers.answered
+        clear = Tally.of(within.groups[rows], answers.labels[rows], *shape).counts > 0
+    else:
+        held = np.zeros(shape)
+        np.add.at(held, within.groups, answers.shares)
+        noise = np.sqrt(np.bincount(within.groups, answers.variance, minlength=shape[0]))
+        clear = held > CLEAR * noise[:, None]
+    clear[~clear.any(axis=1)] = True  # of such a group nothing is known but the student's word
+    return clear
 
 
 def refuse_unbound(student: Any, notion: Notion) -> None:

@@ -14,12 +14,6 @@ from evenhand import _checks
 from evenhand.fairness import DemographicParity, JointTally, LabelledNotion, Notion, Rates, Tally
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
-CLEAR: Final = 3.0
-"""A rate is read where the records it is taken among outweigh the noise of their number so often.
-
-Below that, or below one record, a ratio says more about the noise than about the group.
-"""
-
 SOURCES: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
     "calibration rows": "on the labelled calibration rows",
@@ -52,9 +46,7 @@ class Within:
         Those rows. Default: all public rows.
     labels : ndarray, optional
         Their true classes, for a notion that needs them: codes (n,) of int64, or weights
-        (n, n_classes) of float64 whose rows sum to one and may leave [0, 1], such as noisy shares.
-    label_variance : ndarray of float64, shape (n,), optional
-        Variance of the noise of one weight of each row. Default: none.
+        (n, n_classes) of float64 whose rows sum to one.
     source : {"public rows", "calibration rows", "released answers"}
         What the gap is a gap on: decisions alone, true classes, or what was released about them.
     """
@@ -64,7 +56,6 @@ class Within:
     n_groups: int
     X: FloatArray | None = None
     labels: IntArray | FloatArray | None = None
-    label_variance: FloatArray | None = None
     source: str = "public rows"
 
     def __post_init__(self) -> None:
@@ -73,8 +64,6 @@ class Within:
             _checks.same_length(X=self.X, groups=self.groups)
         if self.labels is not None:
             _checks.same_length(labels=self.labels, groups=self.groups)
-        if self.label_variance is not None:
-            _checks.same_length(label_variance=self.label_variance, groups=self.groups)
 
     def differences(self, n_classes: int) -> Differences:
         """Return the differences of rates that the notion bounds."""
@@ -120,7 +109,7 @@ class Within:
     def unread(self, n_classes: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Return the rates that are left out: the group, and the true classes it is taken among.
 
-        Nothing is known of them, or less than the noise hides; the margin says nothing about them.
+        They are taken among less than one record; the margin says nothing about them.
         """
         if isinstance(self.notion, DemographicParity):
             return ()
@@ -171,10 +160,7 @@ class _JointDifferences:
         self._rows = csr_array(self._cells.T)
         held = np.asarray(self._cells.sum(axis=1)).reshape(within.n_groups, n_classes)
         trials = held @ rates.among.T
-        part = rates.among.sum(axis=1) < n_classes  # over all classes weights sum to one, exactly
-        noisy = np.bincount(within.groups, within.label_variance, minlength=within.n_groups)
-        noise = np.sqrt(noisy * (within.label_variance is not None))[:, None] * part
-        read = (trials >= 1.0) & (trials > CLEAR * noise)
+        read = trials >= 1.0  # below one record there is no rate
         self.unread = tuple(
             (int(z), tuple(np.flatnonzero(rates.among[r]).tolist()))
             for z, r in zip(*np.nonzero(~read), strict=True)
