@@ -13,7 +13,7 @@ error (the mean over classes) and pairwise gap are measured on the others: mean 
 of test rows that got a decision. "margin kept" counts the seeds whose test gap is at most the
 margin, or is not above it by more than its own 95 % interval. Below the table stand the claims of
 FairPATE (Section 3, Section 5 with Figure 4) about the points, on Adult, and whether our means
-agree; "no" stays.
+agree; "no" stays. A run saves the data sets it was asked for and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def main() -> None:
                 rows.append(row_of(name, epsilon, label, needs_group, found))
                 print(as_line(rows[-1]), flush=True)
         if arguments.save:  # after each data set: a run that is stopped keeps what it has
-            save(rows, arguments.seeds)
-    print("\n".join(claims(rows)))
+            save([row for row in rows if row["data"] == name], name)
+    print("\n".join(map(claim_line, claims(rows))))
 
 
 def row_of(name: str, epsilon: float, label: str, needs_group: bool, found: Any) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def row_of(name: str, epsilon: float, label: str, needs_group: bool, found: Any)
     return row
 
 
-def claims(rows: list[dict[str, Any]]) -> list[str]:
+def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what FairPATE says about its points, beside our means."""
     out = []
     rows = [row for row in rows if row["data"] == "Adult"]
@@ -225,10 +225,20 @@ def claims(rows: list[dict[str, Any]]) -> list[str]:
             ),
         ]
         out += [
-            f"| {epsilon:g} | {claim} | {ours} | {'yes' if agrees else 'no'} |"
+            {
+                "epsilon": epsilon,
+                "claim": claim,
+                "ours": ours,
+                "agrees": "yes" if agrees else "no",
+            }
             for claim, agrees, ours in said
         ]
     return out
+
+
+def claim_line(claim: dict[str, Any]) -> str:
+    """One claim of the paper."""
+    return f"| {claim['epsilon']:g} | {claim['claim']} | {claim['ours']} | {claim['agrees']} |"
 
 
 def as_line(row: dict[str, Any]) -> str:
@@ -242,8 +252,8 @@ def as_line(row: dict[str, Any]) -> str:
     )
 
 
-def save(rows: list[dict[str, Any]], seeds: int) -> None:
-    """Write the rows as JSON and as tables."""
+def save(fresh: list[dict[str, Any]], name: str) -> None:
+    """Write the rows of one data set beside those that are saved, as JSON and as tables."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=RESULTS.parent,
@@ -251,14 +261,23 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         text=True,
         check=False,
     ).stdout.strip()
-    data = list(dict.fromkeys(row["data"] for row in rows))
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "intervention_points.json").write_text(
-        json.dumps({"commit": commit, "seeds": seeds, "rows": rows}, indent=1) + "\n"
+    path = RESULTS / "intervention_points.json"
+    saved = json.loads(path.read_text()) if path.exists() else {"commits": {}, "rows": []}
+    commits = {**saved["commits"], name: commit}
+    rows = [row for row in saved["rows"] if row["data"] != name] + fresh
+    rows.sort(key=lambda row: list(LOADERS).index(row["data"]))  # stable: else as measured
+    about = {"commits": commits, "rows": rows, "claims": claims(rows)}
+    path.write_text(json.dumps(about, indent=1) + "\n")
+    measured = "; ".join(
+        f"{data}: {next(row['seeds'] for row in rows if row['data'] == data)} seeds, "
+        f"commit {commits[data]}"
+        for data in LOADERS
+        if data in commits
     )
     head = (
-        f"# Intervention points, {seeds} seeds, commit {commit}\n\n"
-        f"`python reproductions/intervention_points.py --data {' '.join(data)} --save`; "
+        f"# Intervention points\n\n{measured}.\n\n"
+        f"`python reproductions/intervention_points.py --data {' '.join(LOADERS)} --save`; "
         "margin .05, delta 1e-5; what the columns are, and when a claim agrees, stands in the "
         "script.\n\n"
         "| data | epsilon | point | error | balanced error | pairwise gap | margin kept | answered "
@@ -266,7 +285,7 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
     )
     text = head + "\n".join(map(as_line, rows)) + "\n"
     text += "\n## What FairPATE says (Adult)\n\n| epsilon | claim | ours | agrees? |\n"
-    text += "| --- " * 4 + "|\n" + "\n".join(claims(rows)) + "\n"
+    text += "| --- " * 4 + "|\n" + "\n".join(map(claim_line, claims(rows))) + "\n"
     (RESULTS / "intervention_points.md").write_text(text)
 
 
