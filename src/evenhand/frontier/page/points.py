@@ -1,0 +1,129 @@
+"""The points that are drawn: single runs, or settings with mean and interval over their seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from evenhand.frontier.pareto import by_setting, front
+from evenhand.frontier.run import Run
+from evenhand.typing import BoolArray, FloatArray, IntArray
+
+LEVEL = 0.95
+MEASURED = ("gap", "error", "coverage")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points:
+    """One row per point; each measurement with the ends of its 95 % interval.
+
+    Parameters
+    ----------
+    epsilon : ndarray, shape (n,)
+        Of the claim, infinite where there is none; of a setting the largest over its seeds.
+    value, low, high : dict of str to ndarray, shape (n,)
+        Keyed by "gap", "error", "coverage". NaN where a seed of the point has none.
+    n_seeds : ndarray, shape (n,)
+    """
+
+    epsilon: FloatArray
+    value: dict[str, FloatArray]
+    low: dict[str, FloatArray]
+    high: dict[str, FloatArray]
+    n_seeds: IntArray
+
+    @property
+    def n(self) -> int:
+        """How many points there are."""
+        return len(self.epsilon)
+
+
+def of_runs(runs: Sequence[Run]) -> Points:
+    """Return a point per run: its interval is that of its test rows, and coverage has none."""
+    column = {name: np.array([getattr(run, name) for run in runs], float) for name in MEASURED}
+    ends = {
+        "gap": np.array([run.gap_interval for run in runs], float).reshape(-1, 2),
+        "error": np.array([run.error_interval for run in runs], float).reshape(-1, 2),
+        "coverage": np.column_stack([column["coverage"]] * 2),
+    }
+    return Points(
+        epsilon=np.array([run.epsilon for run in runs], float),
+        value=column,
+        low={name: ends[name][:, 0] for name in MEASURED},
+        high={name: ends[name][:, 1] for name in MEASURED},
+        n_seeds=np.ones(len(runs), dtype=np.int64),
+    )
+
+
+def of_settings(single: Points, owner: IntArray) -> Points:
+    """Return a point per setting: mean over its seeds, and the interval of that mean.
+
+    Parameters
+    ----------
+    single : Points
+        One per run.
+    owner : ndarray of int, shape (n_runs,)
+        Number of the setting that each run repeats.
+
+    Notes
+    -----
+    With two seeds or more the interval is Student's, for the mean over seeds, cut to [0, 1]. It
+    tells how far the luck of a split and of training carries. With one seed there is nothing to
+    compare, and the interval is that of the run's test rows.
+    """
+    n = np.bincount(owner)
+    epsilon = np.zeros(len(n))
+    np.maximum.at(epsilon, owner, single.epsilon)
+    alone = n == 1
+    half = np.full(len(n), np.nan)
+    half[~alone] = student_t.ppf(0.5 + LEVEL / 2, n[~alone] - 1) / np.sqrt(n[~alone])
+    value, low, high = {}, {}, {}
+    for name in MEASURED:
+        mean = np.bincount(owner, single.value[name]) / n
+        squares = np.bincount(owner, (single.value[name] - mean[owner]) ** 2)
+        reach = half * np.sqrt(squares / np.maximum(n - 1, 1))
+        value[name] = mean
+        low[name] = np.where(alone, _only(single.low[name], owner, n), np.maximum(mean - reach, 0))
+        high[name] = np.where(
+            alone, _only(single.high[name], owner, n), np.minimum(mean + reach, 1)
+        )
+    return Points(epsilon=epsilon, value=value, low=low, high=high, n_seeds=n)
+
+
+def owners(runs: Sequence[Run]) -> IntArray:
+    """Return for each run the number of its setting, in the order of first appearance."""
+    out = np.empty(len(runs), dtype=np.int64)
+    for number, rows in enumerate(by_setting(runs).values()):
+        out[rows] = number
+    return out
+
+
+def on_front(points: Points, kinds: IntArray) -> BoolArray:
+    """Return which points no other of their kind beats, in all four objectives at once.
+
+    Points of two kinds (another data set, a gap of another notion) are not compared. What is not
+    defined counts as the worst, so it can be beaten and beats nothing: whoever meets limits that
+    do not ask about it is matched by somebody on the front.
+    """
+    table = np.column_stack(
+        [
+            points.epsilon,
+            np.nan_to_num(points.value["gap"], nan=2.0),
+            np.nan_to_num(points.value["error"], nan=2.0),
+            np.nan_to_num(points.value["coverage"], nan=-1.0),
+        ]
+    )
+    found = np.zeros(points.n, dtype=np.bool_)
+    for kind in np.unique(kinds):
+        found[kinds == kind] = front(table[kinds == kind])
+    return found
+
+
+def _only(values: FloatArray, owner: IntArray, n: IntArray) -> FloatArray:
+    """Return the value of each setting's last run: of its only one, where it has one."""
+    out = np.full(len(n), np.nan)
+    out[owner] = values
+    return out
