@@ -176,6 +176,19 @@ def test_settings_that_surely_win_or_lose_have_the_odds_one_and_nought(run_of: M
     assert math.isnan(odds[2])
 
 
+def test_an_infinite_epsilon_does_not_scatter(run_of: Make) -> None:
+    errors = {math.inf: (0.10, 0.11), 3.0: (0.10, 0.11), 1.0: (0.20, 0.21)}
+    runs = [
+        run_of(seed=seed, epsilon=epsilon, error=error, arguments={"i": i})
+        for i, (epsilon, own) in enumerate(errors.items())
+        for seed, error in enumerate(own)
+    ]
+    odds = front_probability(runs, rng=np.random.default_rng(0))
+    # The one without a bound leads only when its error is drawn below its twin's: 5 of 16 by hand.
+    assert odds[0] == pytest.approx(5 / 16, abs=0.08)
+    assert odds[1:].tolist() == [1.0, 1.0]
+
+
 def test_one_seed_takes_its_scatter_from_its_intervals(run_of: Make) -> None:
     # Two settings, errors .17 and .18, intervals of half width .0196: the difference of the draws
     # has mean .01 and standard deviation .01 * sqrt(2), so the odds are Phi(1 / sqrt(2)) = .760.

@@ -146,8 +146,8 @@ def front_probability(
             if n == 1:
                 drawn[:, i] = spread[own[0]] * rng.standard_normal(drawn[:, i].shape)
             else:
-                again = values[own][rng.integers(0, n, (len(drawn), n))].mean(axis=1)
-                drawn[:, i] = (again - means[i]) * np.sqrt(n / (n - 1))
+                again = _deviations(values[own], means[i])[rng.integers(0, n, (len(drawn), n))]
+                drawn[:, i] = again.mean(axis=1) * np.sqrt(n / (n - 1))
         for points in _in_range(means + drawn, columns):
             counts += front_of(_signed(points, columns))
     out: FloatArray = np.where(np.isnan(means).any(axis=1), np.nan, counts / n_draws)
@@ -246,6 +246,14 @@ def _interval_scales(runs: Sequence[Run], columns: Sequence[str]) -> FloatArray:
             ends = np.array([getattr(run, f"{name}_interval") for run in runs]).reshape(-1, 2)
             scales[:, j] = np.nan_to_num((ends[:, 1] - ends[:, 0]) / (2 * Z_95))
     return scales
+
+
+def _deviations(values: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return how far each row is from the mean; what is infinite does not scatter."""
+    out = np.zeros_like(values)
+    known = np.isfinite(mean)
+    out[:, known] = values[:, known] - mean[known]
+    return out
 
 
 def _in_range(values: FloatArray, columns: Sequence[str]) -> FloatArray:
