@@ -1,4 +1,4 @@
-"""One thread per process, no test against the clock, the data sets, and a PostgreSQL server."""
+"""One thread per process, no clock, the data sets, a PostgreSQL server, and a Chromium."""
 
 import functools
 import os
@@ -10,7 +10,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy is loaded: small matrices, many tests
@@ -166,3 +168,57 @@ def postgres(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.run(f"CREATE DATABASE {name}")
     yield postgres_server.url(name)
     postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass
+class Visit:
+    """An open page and what happened on it."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM}: install the package chromium to run these")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Any) -> Iterator[Callable[[Path], Visit]]:
+    opened = []
+
+    def open_page(path: Path) -> Visit:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        opened.append(page)
+        seen = Visit(page)
+        page.on("console", lambda message: seen.complaints.append(message.text))
+        page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: seen.complaints.append(dialog.message))
+        page.on("request", lambda request: seen.requests.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_load_state("load")
+        return seen
+
+    yield open_page
+    for page in opened:
+        page.close()

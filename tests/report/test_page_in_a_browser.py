@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +11,6 @@ import pytest
 from evenhand.report import write_model_report
 
 pytestmark = pytest.mark.browser
-
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@dataclass
-class Visit:
-    """An open page and what happened on it."""
-
-    page: Any
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM}: install the package chromium to run these")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -59,35 +26,14 @@ def files(
 
 
 @pytest.fixture(scope="module")
-def visit(browser: Any) -> Iterator[Callable[[Path], Visit]]:
-    opened = []
-
-    def open_page(path: Path) -> Visit:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        opened.append(page)
-        seen = Visit(page)
-        page.on("console", lambda message: seen.complaints.append(message.text))
-        page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: seen.complaints.append(dialog.message))
-        page.on("request", lambda request: seen.requests.append(request.url))
-        page.goto(path.as_uri())
-        page.wait_for_load_state("load")
-        return seen
-
-    yield open_page
-    for page in opened:
-        page.close()
-
-
-@pytest.fixture(scope="module")
-def opened(files: dict[str, Path], visit: Callable[[Path], Visit]) -> dict[str, Visit]:
+def opened(files: dict[str, Path], visit: Callable[[Path], Any]) -> dict[str, Any]:
     """Each page once; tests that change one put it back, or open their own."""
     return {name: visit(path) for name, path in files.items()}
 
 
 @pytest.mark.parametrize("name", ["hostile", "protected", "plain"])
 def test_it_opens_from_disk_without_complaint_or_request(
-    name: str, files: dict[str, Path], opened: dict[str, Visit]
+    name: str, files: dict[str, Path], opened: dict[str, Any]
 ) -> None:
     seen = opened[name]
     assert seen.complaints == []
@@ -96,7 +42,7 @@ def test_it_opens_from_disk_without_complaint_or_request(
 
 @pytest.mark.parametrize(("name", "n_charts"), [("hostile", 5), ("protected", 5), ("plain", 2)])
 def test_every_chart_is_drawn_inside_its_frame(
-    name: str, n_charts: int, opened: dict[str, Visit]
+    name: str, n_charts: int, opened: dict[str, Any]
 ) -> None:
     page = opened[name].page
     charts = page.locator(".chart")
@@ -116,7 +62,7 @@ def test_every_chart_is_drawn_inside_its_frame(
 
 
 def test_the_claim_is_on_the_page_for_everybody_to_read(
-    opened: dict[str, Visit], protected: Any
+    opened: dict[str, Any], protected: Any
 ) -> None:
     page = opened["protected"].page
     quote = page.locator("blockquote")
@@ -126,7 +72,7 @@ def test_the_claim_is_on_the_page_for_everybody_to_read(
 
 
 def test_test_mode_shows_a_red_banner_in_the_first_screen(
-    opened: dict[str, Visit],
+    opened: dict[str, Any],
 ) -> None:
     page = opened["hostile"].page
     banner = page.locator(".banner")
@@ -140,7 +86,7 @@ def test_test_mode_shows_a_red_banner_in_the_first_screen(
 
 
 def test_names_that_are_code_are_only_text(
-    opened: dict[str, Visit],
+    opened: dict[str, Any],
 ) -> None:
     page = opened["hostile"].page
     assert page.evaluate("window.hit") is None
@@ -151,7 +97,7 @@ def test_names_that_are_code_are_only_text(
 
 
 def test_a_script_that_slipped_in_would_not_run(
-    files: dict[str, Path], visit: Callable[[Path], Visit], tmp_path: Path
+    files: dict[str, Path], visit: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     html = files["protected"].read_text(encoding="utf-8")
     bad = '<script>window.hit = 1</script><img src="x" onerror="window.hit = 1">'
@@ -169,7 +115,7 @@ FITS = """width => document.documentElement.scrollWidth <= width
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 400])
-def test_nothing_is_wider_than_the_window(width: int, opened: dict[str, Visit]) -> None:
+def test_nothing_is_wider_than_the_window(width: int, opened: dict[str, Any]) -> None:
     page = opened["hostile"].page
     page.set_viewport_size({"width": width, "height": 900})
     try:
@@ -179,7 +125,7 @@ def test_nothing_is_wider_than_the_window(width: int, opened: dict[str, Visit]) 
 
 
 def test_the_page_can_be_used_with_the_keyboard_alone(
-    files: dict[str, Path], visit: Callable[[Path], Visit]
+    files: dict[str, Path], visit: Callable[[Path], Any]
 ) -> None:
     page = visit(files["protected"]).page
     page.keyboard.press("Tab")
@@ -201,7 +147,7 @@ def test_the_page_can_be_used_with_the_keyboard_alone(
 
 
 def test_on_paper_every_table_is_open_and_everything_fits(
-    files: dict[str, Path], visit: Callable[[Path], Visit]
+    files: dict[str, Path], visit: Callable[[Path], Any]
 ) -> None:
     page = visit(files["hostile"]).page
     page.set_viewport_size({"width": 673, "height": 900})  # A4 less its margins

@@ -284,10 +284,12 @@ function sorted() {
   });
 }
 function put(element, words) { if (element.textContent !== words) element.textContent = words; }
+// Ends that differ by rounding only, or are not known, are no interval to show.
+function wide(low, high) { return high - low >= 0.0005; }
 function withInterval(cell, name, i) {
   var C = state.view.columns, low = C[name + "_low"], high = C[name + "_high"];
   put(cell.firstChild, short(name, C[name][i]));
-  put(cell.lastChild, high[i] > low[i] ? " " + low[i].toFixed(3) + "–" + high[i].toFixed(3) : "");
+  put(cell.lastChild, wide(low[i], high[i]) ? " " + low[i].toFixed(3) + "–" + high[i].toFixed(3) : "");
 }
 function rowAt(k) {
   if (pool[k]) return pool[k];
@@ -404,7 +406,7 @@ function fillFigures(i) {
     part.appendChild(make("dt", TITLES[name]));
     var value = make("dd");
     value.appendChild(make("span", said(name, C[name][i]), "figure"));
-    var interval = low && C[name + "_high"][i] > low[i];
+    var interval = low && wide(low[i], C[name + "_high"][i]);
     value.appendChild(make("span", interval ? "95 % interval " + low[i].toFixed(4) + " to "
       + C[name + "_high"][i].toFixed(4) : name === "epsilon"
       ? (C.epsilon[i] === Infinity ? "no bound" : "at delta = " + deltaOf(state.run)) : "", "note"));
