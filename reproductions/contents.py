@@ -1,0 +1,95 @@
+"""Write the table of README.md here: every script, and how many of its rows agree.
+
+    python reproductions/contents.py
+
+The first line of a script says what it does, the second its command; its verdicts are counted in
+the JSON that it saved: rows whose ``agrees`` is "yes" or "no". A test compares the page with them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PAGE = HERE / "README.md"
+START, END = "<!-- the table: python reproductions/contents.py -->", "<!-- end -->"
+OWN = "none: a question of our own"
+NONE = "-"
+
+PAPERS = {
+    "dp_fermi_adult": "Lowy et al. 2023, DP-FERMI: demographic parity, published points",
+    "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
+    "fairpate_figure2": "FairPATE, Section 5, Figures 2 and 3",
+    "group_thresholds": OWN,
+    "intervention_points": "FairPATE, Section 3 with Figure 1, Figure 4, Appendices D and E.2",
+    "jagielski_adult": "Jagielski et al. 2019; Hardt et al. 2016",
+    "labels_or_shares": "goals of this project; Lowy et al. 2023 for margins",
+    "notions_on_adult": "FairPATE, Section 4.2 (calibration rows)",
+    "theory": "FairPATE, SF-PATE, PATE: theorems and claims of privacy",
+}
+# Measured on a busy core: the sum of the recorded times of fits, or the time of the process.
+MINUTES = {
+    "dp_fermi_adult": "19",
+    "dpsgd_adult": "11",
+    "intervention_points": "24",
+    "jagielski_adult": "1",
+    "labels_or_shares": "3",
+    "theory": "1",
+}
+
+
+def verdicts(saved: dict[str, Any]) -> tuple[int, int]:
+    """Count the rows that agree and those that do not, in all tables of a saved result."""
+    said = [
+        row.get("agrees")
+        for table in saved.values()
+        if isinstance(table, list)
+        for row in table
+        if isinstance(row, dict)
+    ]
+    return said.count("yes"), said.count("no")
+
+
+def row(script: Path) -> str:
+    """Return the line of one script."""
+    what, command = (ast.get_docstring(ast.parse(script.read_text())) or "").split("\n\n")[:2]
+    name = script.stem
+    saved = HERE / "results" / f"{name}.json"
+    if not saved.exists():
+        result, yes, no = "not saved yet", NONE, NONE
+    else:
+        result = f"[{name}](results/{name}.md)"
+        counts = verdicts(json.loads(saved.read_text()))
+        yes, no = map(str, counts) if any(counts) else (NONE, NONE)
+    cells = (
+        f"[{script.name}]({script.name})",
+        " ".join(what.split()),
+        PAPERS.get(name, OWN),
+        f"`{' '.join(command.split())}`",
+        MINUTES.get(name, NONE),
+        result,
+        yes,
+        no,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def table() -> str:
+    """Return the whole table."""
+    scripts = sorted(path for path in HERE.glob("*.py") if path != Path(__file__))
+    head = "| script | what | paper | command | minutes | result | agree | do not |\n"
+    return head + "| --- " * 8 + "|\n" + "\n".join(map(row, scripts))
+
+
+def page(text: str) -> str:
+    """Return the page with the present table between its two marks."""
+    before, rest = text.split(START)
+    after = rest.split(END)[1]
+    return f"{before}{START}\n\n{table()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,106 @@
+"""The page of the reproductions says what their saved results say, "no" rows included."""
+
+import importlib.util
+import json
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+HERE = Path(__file__).parents[1] / "reproductions"
+SCRIPTS = sorted(path.stem for path in HERE.glob("*.py") if path.stem != "contents")
+SAVED = sorted(path.stem for path in (HERE / "results").glob("*.json"))
+
+
+@cache
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"reproductions_{name}", HERE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def saved(name: str) -> Any:
+    return json.loads((HERE / "results" / f"{name}.json").read_text())
+
+
+def lines() -> dict[str, list[str]]:
+    """Cells of the page's table, by the name of the script."""
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[(\w+)\.py\].*$", text, re.MULTILINE)
+    found = re.findall(r"^\| \[\w+\.py\].*$", text, re.MULTILINE)
+    return {
+        name: [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for name, line in zip(rows, found, strict=True)
+    }
+
+
+def test_the_page_is_what_its_script_writes() -> None:
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    assert script("contents").page(text) == text, "run: python reproductions/contents.py"
+
+
+def test_every_script_has_a_line_with_its_command() -> None:
+    table = lines()
+    assert sorted(table) == SCRIPTS
+    for name, cells in table.items():
+        assert cells[3].startswith(f"`python reproductions/{name}.py")
+
+
+def test_every_result_has_its_script_and_its_page() -> None:
+    for name in SAVED:
+        assert name in SCRIPTS
+        assert (HERE / "results" / f"{name}.md").exists()
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_page_counts_every_verdict_of_the_saved_result(name: str) -> None:
+    # A second way to count: the text of the file, whatever its tables are called.
+    text = (HERE / "results" / f"{name}.json").read_text()
+    counts = [len(re.findall(rf'"agrees": "{said}"', text)) for said in ("yes", "no")]
+    shown = lines()[name][-2:]
+    assert shown == ([str(n) for n in counts] if any(counts) else ["-", "-"])
+
+
+def test_verdicts_are_counted_in_every_table_of_a_result_and_a_dash_is_none() -> None:
+    tables = {
+        "rows": [{"agrees": "yes"}, {"agrees": "-"}, {"error": 0.1}],
+        "points": [{"agrees": "no"}, {"agrees": "yes"}],
+        "repeats": [1.0, 2.0],
+        "commit": "no",
+    }
+    assert script("contents").verdicts(tables) == (2, 1)
+
+
+def test_the_verdicts_on_points_of_intervention_follow_from_their_saved_rows() -> None:
+    result = saved("intervention_points")
+    assert {row["data"] for row in result["rows"]} == set(result["commits"]) == {"Adult", "Credit"}
+    assert script("intervention_points").claims(result["rows"]) == result["claims"]
+
+
+rates = st.integers(0, 500).map(lambda n: n / 1000)
+
+
+@given(rows=st.lists(st.tuples(rates, rates), min_size=1, max_size=4), gap=rates)
+def test_the_error_at_a_gap_is_the_least_of_all_coins(
+    rows: list[tuple[float, float]], gap: float
+) -> None:
+    table = [{"gap": at, "error": error, "constant": 0.5} for at, error in rows]
+    found = script("fairpate_figure2").error_at(table, gap)
+    # Brute force: every pair and a fine grid of coins, those within the gap.
+    points = np.array([*rows, (0.0, 0.5)])
+    coins = np.linspace(0.0, 1.0, 201)[:, None, None, None]
+    mixed = coins * points[:, None] + (1 - coins) * points[None]
+    within = mixed[..., 0] <= gap + 1e-12
+    best = mixed[..., 1][within].min()
+    assert found <= best + 1e-9
+    # A coin between two of the grid changes the error by at most a step of it.
+    assert found >= best - 0.5 / 200 - 1e-9
