@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
@@ -25,6 +26,9 @@ STIFFNESS: Final = 100.0
 """Weight of the squared excess over the target; losses are of order one."""
 
 TRIALS: Final = 8
+
+SPARSE: Final = 0.2
+"""Share of entries that are not 0 up to which rows are kept sparse: one-hot columns mostly are."""
 
 DEFAULT_C: Final = 0.3
 """Inverse ridge of a student of labels. A firm ridge: released labels are noisy, and few."""
@@ -159,16 +163,16 @@ class _Problem:
     """The smooth problem in flat weights, for the optimiser."""
 
     def __init__(self, X: FloatArray, objective: Objective, within: Within | None) -> None:
-        self.X = _with_intercept(X)
+        self.X = _Rows(X)
         self.objective = objective
         self.within = within
-        self.shape = (self.X.shape[1], objective.n_columns)
+        self.shape = (X.shape[1] + 1, objective.n_columns)
         self.n_weights = self.shape[0] * self.shape[1]
         self.n_classes = max(2, objective.n_columns)
         self.width = 1.0  # of the smoothed decision, in units of the score
         # The rows on which the margin is read: the public rows themselves, or others.
         apart = None if within is None else within.X
-        self.bound_X = self.X if apart is None else _with_intercept(apart)
+        self.bound_X = self.X if apart is None else _Rows(apart)
         self.differences = None if within is None else within.differences(self.n_classes)
 
     def solve(self, target: float | None, start: FloatArray) -> FloatArray:
@@ -185,8 +189,7 @@ class _Problem:
 
     def bound_scores(self, weights: FloatArray) -> FloatArray:
         """Return the scores of the rows on which the margin is read."""
-        scores: FloatArray = self.bound_X @ weights.reshape(self.shape)
-        return scores
+        return self.bound_X.scores(weights.reshape(self.shape))
 
     def gap(self, weights: FloatArray) -> float:
         """Return the gap of the hard decisions on these rows."""
@@ -201,7 +204,7 @@ class _Problem:
 
     def spread(self, weights: FloatArray) -> float:
         """Return the standard deviation of the scores over the public rows."""
-        return max(float((self.X @ weights.reshape(self.shape)).std(axis=0).mean()), 1e-9)
+        return max(float(self.X.scores(weights.reshape(self.shape)).std(axis=0).mean()), 1e-9)
 
     def fit(self, weights: FloatArray, gap: float, *, met: bool) -> LinearFit:
         W = weights.reshape(self.shape).T
@@ -209,18 +212,18 @@ class _Problem:
 
     def _value(self, weights: FloatArray, target: float | None) -> tuple[float, FloatArray]:
         W = weights.reshape(self.shape)
-        scores = self.X @ W
+        scores = self.X.scores(W)
         value, slope = self.objective.loss(scores)
         pushed: FloatArray | None = None
         if target is not None:
             shared = self.bound_X is self.X
-            excess, push = self._excess(scores if shared else self.bound_X @ W, target)
+            excess, push = self._excess(scores if shared else self.bound_X.scores(W), target)
             value += excess
             if shared:
                 slope = slope + push
             else:
-                pushed = self.bound_X.T @ push
-        gradient = self.X.T @ slope
+                pushed = self.bound_X.back(push)
+        gradient = self.X.back(slope)
         if pushed is not None:
             gradient += pushed
         ridge = self.objective.ridge
@@ -245,6 +248,33 @@ class _Problem:
         return STIFFNESS * float((over**2).sum()), push
 
 
-def _with_intercept(X: FloatArray) -> FloatArray:
-    out: FloatArray = np.hstack([X, np.ones((len(X), 1))])
-    return out
+class _Rows:
+    """Rows with an intercept, times weights and back."""
+
+    def __init__(self, X: FloatArray) -> None:
+        self._rows: Any = X
+        self._columns: Any = X.T
+        if np.count_nonzero(X) <= SPARSE * X.size:
+            # Made by hand: SciPy's own way goes through coordinates, and takes as long as a fit.
+            flat = np.flatnonzero(X)
+            ends = np.concatenate([[0], np.cumsum(np.count_nonzero(X, axis=1))])
+            self._rows = csr_array((X.ravel()[flat], flat % X.shape[1], ends), shape=X.shape)
+            self._columns = self._rows.T.tocsr()
+
+    def scores(self, W: FloatArray) -> FloatArray:
+        """Return the scores (n, n_columns) for weights (n_features + 1, n_columns)."""
+        if W.shape[1] == 1:  # a product with a vector is faster
+            one: FloatArray = (self._rows @ W[:-1, 0] + W[-1, 0])[:, None]
+            return one
+        many: FloatArray = self._rows @ W[:-1] + W[-1]
+        return many
+
+    def back(self, slope: FloatArray) -> FloatArray:
+        """Return the slope of the weights for a slope (n, n_columns) of the scores."""
+        out = np.empty((self._columns.shape[0] + 1, slope.shape[1]))
+        if slope.shape[1] == 1:
+            out[:-1, 0] = self._columns @ slope[:, 0]
+        else:
+            out[:-1] = self._columns @ slope
+        out[-1] = slope.sum(axis=0)
+        return out

@@ -61,8 +61,11 @@ class LabelLoss:
         slope = np.zeros_like(scores)
         z, y, n = scores[self.rows], self.labels[self.rows], len(self.rows)
         if self.n_columns == 1:
-            value = float(np.logaddexp(0.0, z[:, 0]).sum() - z[y == 1, 0].sum()) / n
-            slope[self.rows, 0] = (expit(z[:, 0]) - y) / n
+            # log(1 + e^s) and the sigmoid from one exponential that cannot overflow.
+            s = z[:, 0]
+            small = np.exp(-np.abs(s))
+            value = float((np.log1p(small) + np.maximum(s, 0.0) - y * s).sum()) / n
+            slope[self.rows, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) / n
             return value, slope
         value = -float(log_softmax(z, axis=1)[np.arange(n), y].sum()) / n
         slope[self.rows] = softmax(z, axis=1) / n

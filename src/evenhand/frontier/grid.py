@@ -1,0 +1,204 @@
+"""A grid: what a sweep varies, from a TOML file or from Python, and the settings it stands for."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.frontier.material import DataSource
+from evenhand.frontier.methods import ARGUMENTS, arguments_of, check_value
+from evenhand.frontier.run import Plain, Setting
+
+MOST_SETTINGS: Final = 1_000_000
+"""A grid above it is a slip of the pen more likely than a plan."""
+
+_TOP: Final = ("title", "seeds", "data", "runs")
+_DATA: Final = ("set", *(field.name for field in fields(DataSource)))
+_RANGE: Final = ("from", "to", "n", "spacing")
+_SPACINGS: Final = ("linear", "log")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A data set, and products of arguments to train on it.
+
+    Parameters
+    ----------
+    data : DataSource
+    runs : tuple of mapping of str to sequence
+        Each is a product: for every argument (``methods.ARGUMENTS``) the values it takes;
+        ``method`` is needed. A method leaves out what it does not read, so that several methods can
+        stand in one product; a setting that comes up twice is one setting.
+    seeds : tuple of int
+        Every setting is trained once for each: a seed decides split and models, not noise.
+    title : str
+
+    Examples
+    --------
+    >>> grid = Grid(
+    ...     data=DataSource(name="adult"),
+    ...     runs=({"method": ["fairpate", "nonprivate"], "epsilon": [1, 3], "margin": [0.05]},),
+    ... )
+    >>> [(s.method, dict(s.arguments)) for s in grid.settings()]
+    [('fairpate', {'epsilon': 1.0, 'margin': 0.05}),
+     ('fairpate', {'epsilon': 3.0, 'margin': 0.05}), ('nonprivate', {})]
+    """
+
+    data: DataSource
+    runs: tuple[Mapping[str, Sequence[Plain]], ...]
+    seeds: tuple[int, ...] = (0,)
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("The grid has nothing to run: add a table [[runs]] with a method.")
+        object.__setattr__(self, "runs", tuple(map(_checked, self.runs)))
+        seeds = tuple(_checks.at_least("seeds", seed, 0) for seed in self.seeds)
+        if not seeds:
+            raise ValueError("The grid has nothing to run: seeds is empty. Leave it out for one.")
+        object.__setattr__(self, "seeds", tuple(dict.fromkeys(seeds)))
+        size = sum(np.prod([len(v) for v in run.values()], dtype=float) for run in self.runs)
+        if size * len(seeds) > MOST_SETTINGS:
+            raise ValueError(
+                f"The grid stands for {size * len(seeds):,.0f} settings, above {MOST_SETTINGS:,}. "
+                f"Take fewer values for some of its arguments."
+            )
+        self.settings()  # every one of them can be made
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Grid:
+        """Read a grid; files that it names are relative to its own folder.
+
+        Raises
+        ------
+        ValueError
+            For what is no TOML, an unknown key, method or word (with the nearest name), a range
+            that holds nothing, and a value out of range.
+        """
+        path = Path(path)
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not TOML: {error}") from None
+        try:
+            return cls.from_dict(table, folder=path.parent)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], *, folder: Path | None = None) -> Grid:
+        """Make a grid of what stood in the file."""
+        _refuse_unknown("grid", table, _TOP)
+        data = table.get("data")
+        if not isinstance(data, Mapping):
+            raise ValueError('The table [data] is missing. For example: [data] set = "adult".')
+        runs = table.get("runs", [])
+        if not isinstance(runs, list) or not all(isinstance(run, Mapping) for run in runs):
+            raise ValueError("Runs are tables of their own: head each of them with [[runs]].")
+        seeds = table.get("seeds", [0])
+        return cls(
+            data=_source(data, folder or Path()),
+            runs=tuple({name: _values(name, value) for name, value in run.items()} for run in runs),
+            seeds=tuple(seeds) if isinstance(seeds, list) else (seeds,),
+            title=str(table.get("title", "")),
+        )
+
+    def settings(self) -> list[Setting]:
+        """Return all settings in one order: seeds last, so that a front is whole early."""
+        name, fingerprint = self.data.name, self.data.fingerprint
+        found: dict[str, Setting] = {}
+        for seed in self.seeds:
+            for run in self.runs:
+                names = [name for name in ARGUMENTS if name in run]
+                for values in itertools.product(*(run[name] for name in names)):
+                    given = dict(zip(names, values, strict=True))
+                    method = str(given.pop("method"))
+                    setting = Setting(
+                        data=name,
+                        fingerprint=fingerprint,
+                        method=method,
+                        arguments=arguments_of(method, given),
+                        seed=seed,
+                    )
+                    found.setdefault(setting.key, setting)
+        return list(found.values())
+
+
+def _checked(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...]]:
+    _refuse_unknown("runs", run, ARGUMENTS)
+    if "method" not in run:
+        raise ValueError(
+            "The grid has nothing to run: [[runs]] names no method. For example: "
+            'method = "fairpate".'
+        )
+    checked = {}
+    for name, values in run.items():
+        values = (values,) if isinstance(values, str | int | float) else tuple(values)
+        if not values:
+            raise ValueError(f"The grid has nothing to run: {name} is an empty list.")
+        checked[name] = tuple(check_value(name, value) for value in values)
+    return checked
+
+
+def _values(name: str, value: Any) -> list[Any]:
+    """Return the values that stand for one argument: one, a list, or a range."""
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, Mapping):
+        return [value]
+    _refuse_unknown(name, value, _RANGE)
+    absent = [key for key in _RANGE[:3] if key not in value]
+    if absent:
+        raise ValueError(
+            f"The range {name} misses {', '.join(absent)}: {{ from = 1, to = 8, n = 4 }}."
+        )
+    low, high = float(value["from"]), float(value["to"])
+    n = _checks.at_least(f"n of the range {name}", value["n"], 1)
+    spacing = _checks.one_of("spacing", value.get("spacing", "linear"), _SPACINGS)
+    if low > high or (n == 1 and low < high):
+        raise ValueError(
+            f"The range {name} = {{ from = {low:g}, to = {high:g}, n = {n} }} is impossible: from "
+            f"must not be above to, and n = 1 needs both to be one number."
+        )
+    if spacing == "log" and low <= 0:
+        raise ValueError(
+            f"The range {name} starts at {low:g}, and a spacing of 'log' needs from > 0. Use "
+            f"spacing = 'linear', or a list."
+        )
+    points = np.geomspace(low, high, n) if spacing == "log" else np.linspace(low, high, n)
+    if name == "n_teachers":
+        return [round(point) for point in points.tolist()]
+    # Six digits: a margin of 0.05 is meant, not of 0.05000000000000001.
+    return [float(f"{point:.6g}") for point in points.tolist()]
+
+
+def _source(table: Mapping[str, Any], folder: Path) -> DataSource:
+    _refuse_unknown("data", table, _DATA)
+    given = dict(table)
+    if "set" in given:
+        given["name"] = given.pop("set")
+    for part in ("private", "public", "test"):
+        if part in given:
+            given[part] = str(folder / str(given[part]))
+    given.setdefault("name", Path(given["private"]).name if "private" in given else "")
+    for many in ("sensitive", "drop"):
+        if many in given:
+            value = given[many]
+            given[many] = (value,) if isinstance(value, str) else tuple(value)
+    return DataSource(**given)
+
+
+def _refuse_unknown(where: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise ValueError(
+                f"[{where}] does not know the key {key!r}.{_checks.did_you_mean(key, known)} It "
+                f"takes: {', '.join(known)}."
+            )

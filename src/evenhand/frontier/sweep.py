@@ -1,0 +1,210 @@
+"""A sweep: every setting of a grid trained once, wherever it was stopped, on as many processes."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import joblib
+from threadpoolctl import threadpool_limits
+
+from evenhand.frontier.grid import Grid
+from evenhand.frontier.run import Run, Setting
+from evenhand.frontier.train import TOGETHER, Task, Trained, kin, teach, train
+from evenhand.frontier.votes_cache import VotesCache
+
+LARGEST_TASK: Final = 100
+"""Settings that are trained together at most; what a process that is killed loses."""
+
+TASKS_PER_JOB: Final = 4
+"""At least so many tasks for each process, so that none waits long for the last."""
+
+ATTEMPTS: Final = 3
+"""How often workers may be lost, with the machine they ran on, before a sweep gives up."""
+
+Progress = Callable[[str, int, int], None]
+"""Called as ``progress(stage, done, total)``."""
+
+
+class Store(Protocol):
+    """What a sweep needs of the place where runs are kept: ``RunStore``."""
+
+    def keys(self) -> set[str]:
+        """Return the keys of the settings that are finished."""
+
+    def add_all(self, runs: Iterable[Run]) -> int:
+        """Keep runs, each key once; return how many were new."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSummary:
+    """What a sweep did.
+
+    Parameters
+    ----------
+    n_settings : int
+        Of the grid.
+    n_before : int
+        Finished by an earlier sweep into the same store.
+    n_new : int
+        Finished now.
+    skipped : tuple of (Setting, str)
+        Settings that cannot be trained, and why.
+    seconds : float
+        Wall clock of this sweep.
+    """
+
+    n_settings: int
+    n_before: int
+    n_new: int
+    skipped: tuple[tuple[Setting, str], ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        said = f"{self.n_new} of {self.n_settings} settings trained in {self.seconds:.1f} s"
+        if self.n_before:
+            said += f"; {self.n_before} were there already"
+        if self.skipped:
+            said += f"; {len(self.skipped)} cannot be trained"
+        return said
+
+
+def sweep(
+    grid: Grid,
+    store: Store,
+    *,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+    cache: str | Path | None = None,
+    spec: str = "SPEC.toml",
+) -> SweepSummary:
+    """Train the settings of ``grid`` that ``store`` does not hold yet.
+
+    Parameters
+    ----------
+    grid : Grid
+    store : RunStore
+        Every run is added as soon as its task is done. A sweep that was stopped, in whatever way,
+        goes on where it was when it is started again.
+    n_jobs : int
+        Processes, each on one thread; -1 for one per core. Inside
+        ``joblib.parallel_config("ray")`` they run on a cluster.
+    progress : callable, optional
+        ``progress(stage, done, total)``.
+    cache : path, optional
+        Private folder where teachers' votes are kept for later sweeps. Default: a temporary one,
+        removed at the end.
+    spec : str
+        Name of the grid's file, for the command that trains a run again.
+
+    Returns
+    -------
+    SweepSummary
+
+    Privacy
+    -------
+    On private data every setting is a release of its own and draws its own noise: m runs cost the
+    sum of their ``mu_squared``. Votes are private; they stay in ``cache``.
+    """
+    started = time.perf_counter()
+    settings = grid.settings()
+    here = {setting.key for setting in settings}
+    n_before = len(here & store.keys())
+    skipped: dict[str, tuple[Setting, str]] = {}
+    new = 0
+    with _folder(cache) as folder:
+        for attempt in itertools.count(1):
+            done = store.keys()
+            left = [s for s in settings if s.key not in done and s.key not in skipped]
+            if not left:
+                break
+            try:
+                for trained in _trained(grid, left, folder, n_jobs, spec, progress):
+                    new += store.add_all(trained.runs)
+                    skipped |= {setting.key: (setting, why) for setting, why in trained.skipped}
+                    if progress is not None:
+                        finished = n_before + new + len(skipped)
+                        progress("settings", finished, len(settings))
+            except Exception as error:
+                # A machine of the cluster is gone. What was added stays; the rest is dealt anew.
+                if attempt >= ATTEMPTS or not _is_lost_worker(error):
+                    raise
+    return SweepSummary(
+        n_settings=len(settings),
+        n_before=n_before,
+        n_new=new,
+        skipped=tuple(skipped.values()),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _trained(
+    grid: Grid,
+    settings: Sequence[Setting],
+    folder: Path,
+    n_jobs: int,
+    spec: str,
+    progress: Progress | None,
+) -> Iterator[Trained]:
+    """Train teachers first, one process for each ensemble, and then the settings."""
+    parallel: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    # The size of a task follows from public numbers alone, and never from how long one took.
+    workers = max(1, joblib.effective_n_jobs(n_jobs))
+    largest = max(1, min(LARGEST_TASK, -(-len(settings) // (TASKS_PER_JOB * workers))))
+    tasks = list(_tasks(grid, settings, folder, spec, largest))
+    ensembles = {kin(task.settings[0]): task for task in tasks if _shares_teachers(task)}
+    if len(ensembles) < len(tasks):
+        jobs = (joblib.delayed(_on_one_thread)(teach, task) for task in ensembles.values())
+        for n, _ in enumerate(parallel(jobs), start=1):
+            if progress is not None:
+                progress("ensembles of teachers", n, len(ensembles))
+    yield from parallel(joblib.delayed(_on_one_thread)(train, task) for task in tasks)
+
+
+def _tasks(
+    grid: Grid, settings: Sequence[Setting], folder: Path, spec: str, largest: int
+) -> Iterator[Task]:
+    """Deal settings into tasks: those that share their teachers together, none too large."""
+    families: dict[tuple[object, ...], list[Setting]] = {}
+    for setting in settings:
+        families.setdefault(kin(setting), []).append(setting)
+    for family in families.values():
+        for start in range(0, len(family), largest):
+            yield Task(
+                source=grid.data,
+                settings=tuple(family[start : start + largest]),
+                cache=folder,
+                spec=spec,
+            )
+
+
+def _shares_teachers(task: Task) -> bool:
+    return task.settings[0].method in TOGETHER
+
+
+def _on_one_thread(job: Callable[[Task], Any], task: Task) -> Any:
+    """Run a job without threads of its own: processes times threads would crowd the cores."""
+    with threadpool_limits(limits=1):
+        return job(task)
+
+
+def _is_lost_worker(error: Exception) -> bool:
+    """Whether a process or a machine went away, rather than the work going wrong."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return bool(kinds & {"TerminatedWorkerError", "BrokenProcessPool", "RayError"})
+
+
+@contextmanager
+def _folder(cache: str | Path | None) -> Iterator[Path]:
+    """Give the cache folder: the user's, or a temporary one that is removed."""
+    if cache is not None:
+        yield VotesCache(folder=Path(cache)).folder
+        return
+    with tempfile.TemporaryDirectory(prefix="evenhand-votes-") as own:  # mode 0700
+        yield Path(own)

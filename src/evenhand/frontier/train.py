@@ -1,0 +1,282 @@
+"""From settings to runs: trained together where they share their teachers, and measured."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand.estimators import fit_many
+from evenhand.estimators.fairpate import patience
+from evenhand.fairness import (
+    DemographicParityGate,
+    FairnessKind,
+    JointTally,
+    admitted,
+    encode_groups,
+    error_rate,
+    gap_of,
+    group_error_rates,
+    selection_rates,
+)
+from evenhand.frontier.material import DataSource, Material
+from evenhand.frontier.methods import DEFAULTS, METHODS, estimator_of, notion_of
+from evenhand.frontier.run import Plain, Run, Setting
+from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
+from evenhand.privacy import BudgetExceeded
+from evenhand.teachers import LogisticTeachers
+from evenhand.typing import REJECTED, FloatArray, IntArray
+
+TOGETHER: Final = ("fairpate", "pate")
+"""Methods whose settings are trained from one set of votes."""
+
+VOTES_ONLY: Final = ("aggregator", "S_pre", "S_in", "S_post")
+"""Points of intervention that need of their teachers no more than votes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Settings that one process trains: all of one data set and seed, and of the same teachers.
+
+    Parameters
+    ----------
+    source : DataSource
+    settings : tuple of Setting
+    cache : Path or None
+        Folder of the votes.
+    spec : str
+        Name of the file with the grid, for the command of a run.
+    """
+
+    source: DataSource
+    settings: tuple[Setting, ...]
+    cache: Path | None
+    spec: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What became of a task.
+
+    Parameters
+    ----------
+    runs : tuple of Run
+    skipped : tuple of (Setting, str)
+        Settings that cannot be trained, and why.
+    """
+
+    runs: tuple[Run, ...]
+    skipped: tuple[tuple[Setting, str], ...]
+
+
+def kin(setting: Setting) -> tuple[object, ...]:
+    """Return what settings that are trained together have in common."""
+    if setting.method in TOGETHER and "n_teachers" in setting.arguments:
+        return (setting.method, setting.seed, setting.arguments["n_teachers"])
+    if setting.method in TOGETHER:  # the number of teachers follows from the budget
+        budget = tuple(setting.arguments.get(name) for name in ("epsilon", "delta"))
+        return (setting.method, setting.seed, budget)
+    return (setting.key,)
+
+
+def train(task: Task) -> Trained:
+    """Train and measure the settings of a task."""
+    started = time.perf_counter()
+    material = task.source.load(task.settings[0].seed)
+    models = [_model(setting, task) for setting in task.settings]
+    with warnings.catch_warnings():
+        # What they warn of is in the run: the gap, the coverage, and the warnings of its claim.
+        warnings.simplefilter("ignore")
+        refused = _fit(task, models, material)
+        trial = _Trial.of(task.source, material)
+        fitted = [
+            (setting, model)
+            for setting, model, why in zip(task.settings, models, refused, strict=True)
+            if why is None
+        ]
+        measured = [trial.run(setting, model, task.spec) for setting, model in fitted]
+    seconds = (time.perf_counter() - started) / max(1, len(measured))
+    return Trained(
+        runs=tuple(Run(**run, seconds=seconds) for run in measured),
+        skipped=tuple(
+            (setting, str(why))
+            for setting, why in zip(task.settings, refused, strict=True)
+            if why is not None
+        ),
+    )
+
+
+def teach(task: Task) -> None:
+    """Train the teachers of a task and keep their votes, so that no process does it twice."""
+    if task.cache is None:
+        return
+    first = task.settings[0]
+    material = task.source.load(first.seed)
+    model = _model(first, task)
+    data = model._read(
+        material.X,
+        material.y,
+        sensitive_features=None,
+        X_public=material.X_public,
+        sensitive_features_public=material.groups_public,
+        unit_ids=None,
+        needs_groups=False,
+    )
+    model._teach(data, model._deal(data), None)
+
+
+def _model(setting: Setting, task: Task) -> Any:
+    """Return the unfitted estimator of a setting, with teachers that are remembered."""
+    votes_only = setting.method in TOGETHER or setting.arguments.get("at") in VOTES_ONLY
+    if task.cache is None or not votes_only:
+        return estimator_of(setting)
+    kept = KeptTeachers(
+        teachers=LogisticTeachers(),
+        cache=VotesCache(folder=task.cache),
+        name=f"{setting.data} {setting.fingerprint} seed {setting.seed}",
+    )
+    return estimator_of(setting, teachers=kept)
+
+
+def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exception | None]:
+    method = task.settings[0].method
+    tables: dict[str, Any] = {"X_public": material.X_public}
+    if method in TOGETHER:
+        return fit_many(
+            models,
+            material.X,
+            material.y,
+            sensitive_features_public=material.groups_public,
+            **tables,
+        )
+    if "margin" in METHODS[method].reads:
+        tables["sensitive_features"] = material.groups
+    if method == "intervention":
+        tables["sensitive_features_public"] = material.groups_public
+    refused: list[Exception | None] = []
+    for model in models:
+        try:
+            model.fit(material.X, material.y, **tables)
+        except (BudgetExceeded, ValueError) as error:
+            refused.append(error)
+        else:
+            refused.append(None)
+    return refused
+
+
+class _Trial:
+    """Test rows, encoded once for all models whose encoder saw the same public rows."""
+
+    def __init__(self, source: DataSource, material: Material) -> None:
+        self._source = source
+        self._material = material
+        self._groups = encode_groups(material.groups_test)
+        self._encoded: FloatArray | None = None
+        self._truth: IntArray = np.empty(0, dtype=np.int64)
+        self._classes: list[Any] = []
+
+    @classmethod
+    def of(cls, source: DataSource, material: Material) -> _Trial:
+        return cls(source, material)
+
+    def run(self, setting: Setting, model: Any, spec: str) -> dict[str, Any]:
+        """Measure a fitted model; returns the fields of its run."""
+        predicted = self._predict(model)
+        classes, groups = self._classes, self._groups
+        reject = setting.arguments.get("reject_margin")
+        if reject is not None:
+            predicted = self._within(float(reject), predicted, len(classes))
+        joint = JointTally.of(groups.codes, self._truth, predicted, groups.n_groups, len(classes))
+        notion = notion_of(setting)
+        error, gap = error_rate(joint), gap_of(notion, joint)
+        guarantee = getattr(model, "guarantee_", None)
+        private = bool(METHODS[setting.method].reads) and "epsilon" in METHODS[setting.method].reads
+        return {
+            "setting": setting,
+            "epsilon": guarantee.epsilon if guarantee is not None and private else np.inf,
+            "delta": guarantee.delta if guarantee is not None and private else np.nan,
+            "error": error.value,
+            "gap": gap.value,
+            "coverage": float((predicted != REJECTED).mean()),
+            "error_interval": (error.low, error.high),
+            "gap_interval": (gap.low, gap.high),
+            "mu_squared": guarantee.mu_squared if guarantee is not None and private else None,
+            "fairness_kind": str(getattr(model, "fairness_kind_", FairnessKind.NONE)),
+            "groups": self._rows(joint, predicted),
+            "guarantee": {} if guarantee is None else guarantee.to_dict(),
+            "command": f"evenhand frontier {spec} --train {setting.key} --out model",
+            "measured_on": (
+                "private holdout, not covered" if self._source.kind == "private" else "public rows"
+            ),
+            "gap_name": gap.name,
+            "data_kind": self._source.kind,
+        }
+
+    def _predict(self, model: Any) -> IntArray:
+        if not self._classes:
+            self._classes = model.classes_.tolist()
+            place = {value: code for code, value in enumerate(self._classes)}
+            self._truth = np.array(
+                [place[value] for value in self._material.y_test.tolist()], dtype=np.int64
+            )
+        if getattr(model, "group_thresholds_", None) is None and hasattr(model, "encoder_"):
+            # Every model of a task encodes with the same public rows.
+            if self._encoded is None:
+                self._encoded = model.encoder_.transform(self._material.X_test)
+            codes: IntArray = model.student_.predict(self._encoded).astype(np.int64)
+            return codes
+        labels = model.predict(
+            self._material.X_test, sensitive_features=self._material.groups_test, random_state=0
+        )
+        found: IntArray = np.searchsorted(model.classes_, labels).astype(np.int64)
+        return found
+
+    def _within(self, margin: float, predicted: IntArray, n_classes: int) -> IntArray:
+        """Refuse labels as a reject option with this margin does, in the order of the rows."""
+        groups = self._groups
+        gate = DemographicParityGate(
+            margin, groups.n_groups, n_classes, cold_start=patience(margin)
+        )
+        given = admitted(gate, groups.codes, predicted)
+        kept = np.full(len(predicted), REJECTED, dtype=np.int64)
+        kept[given] = predicted[given]
+        return kept
+
+    def _rows(self, joint: JointTally, predicted: IntArray) -> tuple[dict[str, Plain], ...]:
+        groups = self._groups
+        sizes = np.bincount(groups.codes, minlength=groups.n_groups)
+        given = np.bincount(groups.codes[predicted != REJECTED], minlength=groups.n_groups)
+        positive = self._material.positive
+        selected = (
+            selection_rates(joint.predicted, self._classes.index(positive))
+            if positive in self._classes
+            else None
+        )
+        return tuple(
+            {
+                "name": name,
+                "rows": int(sizes[z]),
+                "error": _plain(error.value),
+                "selection_rate": None if selected is None else _plain(selected[z].value),
+                "coverage": _plain(given[z] / sizes[z] if sizes[z] else np.nan),
+            }
+            for z, (name, error) in enumerate(
+                zip(groups.names, group_error_rates(joint), strict=True)
+            )
+        )
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def promises(setting: Setting) -> str:
+    """Return a setting in words, for a line of progress or a reason."""
+    given = {name: value for name, value in setting.arguments.items() if name not in DEFAULTS}
+    words = ", ".join(f"{name} {value}" for name, value in given.items())
+    return f"{setting.method} ({words})" if words else setting.method
