@@ -11,6 +11,7 @@ from evenhand.cli.datasets import datasets
 from evenhand.cli.demo import demo
 from evenhand.cli.evaluate import evaluate
 from evenhand.cli.failures import CommandGroup
+from evenhand.cli.frontier import frontier
 from evenhand.cli.predict import predict
 from evenhand.cli.train import train
 
@@ -28,6 +29,7 @@ app.command()(demo)
 app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(frontier)
 app.add_typer(datasets, name="datasets")
 
 

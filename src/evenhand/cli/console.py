@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
+from rich.progress import TimeRemainingColumn as Left
 from rich.table import Table
 from rich.text import Text
 
@@ -106,8 +107,8 @@ class Bars:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Bars]:
-    """Open progress bars on stderr; they are gone afterwards."""
+def progress_bars(*, time_left: bool = False) -> Iterator[Bars]:
+    """Open progress bars on stderr, with the time left if asked; they are gone afterwards."""
     console = Console(stderr=True)
     with Progress(
         SpinnerColumn(),
@@ -115,6 +116,7 @@ def progress_bars() -> Iterator[Bars]:
         BarColumn(),
         MofNCompleteColumn(),
         Elapsed(),
+        *([TextColumn("left"), Left()] if time_left else []),
         console=console,
         transient=True,
         disable=not console.is_terminal,

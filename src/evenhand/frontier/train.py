@@ -25,7 +25,7 @@ from evenhand.fairness import (
     selection_rates,
 )
 from evenhand.frontier.material import DataSource, Material
-from evenhand.frontier.methods import DEFAULTS, METHODS, estimator_of, notion_of
+from evenhand.frontier.methods import METHODS, estimator_of, notion_of
 from evenhand.frontier.run import Plain, Run, Setting
 from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
 from evenhand.privacy import BudgetExceeded
@@ -93,7 +93,7 @@ def train(task: Task) -> Trained:
         # What they warn of is in the run: the gap, the coverage, and the warnings of its claim.
         warnings.simplefilter("ignore")
         refused = _fit(task, models, material)
-        trial = _Trial.of(task.source, material)
+        trial = _Trial(task.source, material)
         fitted = [
             (setting, model)
             for setting, model, why in zip(task.settings, models, refused, strict=True)
@@ -128,6 +128,22 @@ def teach(task: Task) -> None:
         needs_groups=False,
     )
     model._teach(data, model._deal(data), None)
+
+
+def train_one(source: DataSource, setting: Setting) -> Any:
+    """Train one setting anew, with noise of its own, and return the fitted model.
+
+    Raises
+    ------
+    BudgetExceeded
+        If the budget does not cover one answer.
+    """
+    task = Task(source=source, settings=(setting,), cache=None, spec="")
+    model = estimator_of(setting)
+    (refused,) = _fit(task, [model], source.load(setting.seed))
+    if refused is not None:
+        raise refused
+    return model
 
 
 def _model(setting: Setting, task: Task) -> Any:
@@ -180,10 +196,6 @@ class _Trial:
         self._truth: IntArray = np.empty(0, dtype=np.int64)
         self._classes: list[Any] = []
 
-    @classmethod
-    def of(cls, source: DataSource, material: Material) -> _Trial:
-        return cls(source, material)
-
     def run(self, setting: Setting, model: Any, spec: str) -> dict[str, Any]:
         """Measure a fitted model; returns the fields of its run."""
         predicted = self._predict(model)
@@ -195,7 +207,7 @@ class _Trial:
         notion = notion_of(setting)
         error, gap = error_rate(joint), gap_of(notion, joint)
         guarantee = getattr(model, "guarantee_", None)
-        private = bool(METHODS[setting.method].reads) and "epsilon" in METHODS[setting.method].reads
+        private = "epsilon" in METHODS[setting.method].reads
         return {
             "setting": setting,
             "epsilon": guarantee.epsilon if guarantee is not None and private else np.inf,
@@ -273,10 +285,3 @@ class _Trial:
 
 def _plain(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def promises(setting: Setting) -> str:
-    """Return a setting in words, for a line of progress or a reason."""
-    given = {name: value for name, value in setting.arguments.items() if name not in DEFAULTS}
-    words = ", ".join(f"{name} {value}" for name, value in given.items())
-    return f"{setting.method} ({words})" if words else setting.method

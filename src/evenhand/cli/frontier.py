@@ -1,0 +1,180 @@
+"""``evenhand frontier``: train a whole grid of settings, and keep what came of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.cli import options
+from evenhand.cli.console import emit, note, progress_bars, show, table
+from evenhand.cli.folder import require_free
+
+if TYPE_CHECKING:
+    from evenhand.frontier import Grid, Run, SweepSummary
+
+
+def frontier(
+    spec: Annotated[
+        Path,
+        typer.Argument(metavar="SPEC", help="Grid of settings in TOML; see docs/frontier.md."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder of the frontier. One that is there already is gone on with. With --train: "
+            "new folder for the model.",
+        ),
+    ],
+    jobs: Annotated[
+        int, typer.Option(help="Processes, each on one thread; -1 for one on every core.")
+    ] = 1,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Where the runs are kept, such as a PostgreSQL URL when several machines write.",
+            show_default="runs.db in the folder",
+        ),
+    ] = None,
+    votes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Private folder in which the votes of teachers are kept for later sweeps. Never "
+            "publish it.",
+            show_default="a temporary one, removed at the end",
+        ),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Train one setting of the grid, named by its key, and save the model.",
+            show_default=False,
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Train every setting of a grid once and keep error, gap, coverage and claim of each.
+
+    Stopped at any moment and started again, it goes on where it was. On private data every
+    setting is a release of its own; the sum of them is printed.
+    """
+    with progress_bars(time_left=True) as bars:
+        bars.begin(f"reading {spec}")
+        from evenhand.frontier import RUNS_FILE, Grid, RunStore, sweep
+
+        grid = Grid.from_toml(spec)
+        if train is not None:
+            _train(grid, train, out, json=json)
+            return
+        if jobs == 0 or jobs < -1:
+            raise ValueError(f"--jobs must be at least 1, or -1 for one per core, got {jobs}.")
+        out.mkdir(parents=True, exist_ok=True)
+        with RunStore(out / RUNS_FILE if store is None else store) as runs:
+            done = sweep(grid, runs, n_jobs=jobs, progress=bars, cache=votes, spec=str(spec))
+            keys = {setting.key for setting in grid.settings()}
+            found = [run for run in runs.runs(data=grid.data.name) if run.key in keys]
+    summary = _summary(done, found, out)
+    for reason, n in summary["skipped"].items():
+        note(f"{n} settings cannot be trained: {reason}")
+    if json:
+        emit(summary)
+        return
+    _show(summary, found)
+
+
+def _summary(done: SweepSummary, runs: list[Run], out: Path) -> dict[str, Any]:
+    from collections import Counter
+
+    from evenhand.privacy import epsilon_from_mu
+
+    private = [run for run in runs if run.data_kind == "private" and run.mu_squared is not None]
+    total = sum(run.mu_squared or 0.0 for run in private)
+    delta = max((run.delta for run in private), default=None)
+    unprotected = sum(run.data_kind == "private" and run.mu_squared is None for run in runs)
+    return {
+        "folder": str(out),
+        "n_settings": done.n_settings,
+        "n_before": done.n_before,
+        "n_new": done.n_new,
+        "skipped": dict(Counter(why for _, why in done.skipped)),
+        "seconds": done.seconds,
+        "mu_squared_of_all": total,
+        "epsilon_of_all": (
+            epsilon_from_mu(total**0.5, delta) if delta is not None and not unprotected else None
+        ),
+        "delta": delta,
+        "n_without_privacy": unprotected,
+    }
+
+
+def _show(summary: dict[str, Any], runs: list[Run]) -> None:
+    from evenhand.frontier import front
+
+    show(
+        f"{summary['n_new']} settings trained in {summary['seconds']:.1f} s, "
+        f"{summary['n_before']} were there already; {len(runs)} of {summary['n_settings']} are in "
+        f"{summary['folder']}."
+    )
+    if runs:
+        best = [run for run, on in zip(runs, front(runs), strict=True) if on]
+        rows = [
+            (
+                run.setting.method,
+                f"{run.epsilon:g}",
+                f"{run.gap:.4f}",
+                f"{run.error:.4f}",
+                f"{run.coverage:.1%}",
+            )
+            for run in sorted(best, key=lambda run: (run.epsilon, run.gap))[:_SHOWN]
+        ]
+        show(
+            f"Not dominated in epsilon, gap, error and coverage: {len(best)} runs"
+            + (f", the first {_SHOWN}:" if len(best) > _SHOWN else ":"),
+            table(("method", "epsilon", "gap", "error", "coverage"), rows),
+        )
+    show(_cost(summary))
+
+
+_SHOWN = 12
+
+
+def _cost(summary: dict[str, Any]) -> str:
+    """Say what publishing all the runs costs together."""
+    without = summary["n_without_privacy"]
+    if without:
+        return (
+            f"Publishing all of them promises no privacy: {without} of the models were trained "
+            f"without any. Errors and gaps were measured on test rows and are not covered."
+        )
+    if summary["epsilon_of_all"] is None:
+        return "No model was trained on private rows."
+    return (
+        f"Publishing all of these models together costs epsilon={summary['epsilon_of_all']:.3f} at "
+        f"delta={summary['delta']:g}, not the epsilon of one. Errors and gaps were measured on "
+        f"test rows and are not covered; neither is a choice made by them."
+    )
+
+
+def _train(grid: Grid, key: str, out: Path, *, json: bool) -> None:
+    """Train one setting anew and save the model."""
+    from evenhand.frontier.train import train_one
+
+    require_free(out)
+    chosen = [setting for setting in grid.settings() if setting.key == key]
+    if not chosen:
+        raise ValueError(
+            f"--train names the key {key!r}, which no setting of the grid has. The grid or the "
+            f"data changed since, or the key is of another file."
+        )
+    model = train_one(grid.data, chosen[0])
+    model.save(out)
+    claim = getattr(model, "guarantee_", None)
+    if json:
+        emit({"model": str(out), "guarantee": None if claim is None else str(claim)})
+        return
+    show(*([] if claim is None else [str(claim)]), f"The model is in {out}.")

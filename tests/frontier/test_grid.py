@@ -1,0 +1,143 @@
+"""Grids: what they expand to, and what bad ones are told."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evenhand.frontier import DataSource, Grid, Setting
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str) -> Path:
+        path = tmp_path / "grid.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+ADULT = '[data]\nset = "adult"\n'
+RUN = '[[runs]]\nmethod = "fairpate"\nepsilon = 1\nmargin = 0.05\n'
+
+
+def arguments(settings: list[Setting]) -> list[tuple[str, dict[str, object], int]]:
+    return [(s.method, dict(s.arguments), s.seed) for s in settings]
+
+
+def test_a_grid_is_the_product_of_its_lists_in_one_order(write: Write) -> None:
+    path = write(
+        "seeds = [0, 7]\n" + ADULT + '[[runs]]\nmethod = "fairpate"\nmargin = [0.05, 0.1]\n'
+        "epsilon = [1, 2]\nsigma = 40\n"
+    )
+    expected = [
+        ("fairpate", {"epsilon": e, "margin": m, "sigma": 40.0}, seed)
+        for seed in (0, 7)
+        for e in (1.0, 2.0)
+        for m in (0.05, 0.1)
+    ]
+    assert arguments(Grid.from_toml(path).settings()) == expected
+    assert [s.key for s in Grid.from_toml(path).settings()] == [
+        s.key for s in Grid.from_toml(path).settings()
+    ]
+
+
+def test_a_method_leaves_out_what_it_does_not_read_and_stands_once(write: Write) -> None:
+    path = write(
+        ADULT + '[[runs]]\nmethod = ["pate", "nonprivate"]\nepsilon = 2\nmargin = [0.05, 0.1]\n'
+        'reference = "pairwise"\n' + RUN + RUN
+    )
+    assert arguments(Grid.from_toml(path).settings()) == [
+        ("pate", {"epsilon": 2.0}, 0),
+        ("nonprivate", {}, 0),
+        ("fairpate", {"epsilon": 1.0, "margin": 0.05}, 0),
+    ]
+
+
+def test_what_is_the_default_is_not_part_of_a_setting(write: Write) -> None:
+    plain = Grid.from_toml(write(ADULT + RUN)).settings()
+    said = Grid.from_toml(
+        write(ADULT + RUN + 'delta = 1e-5\nrule = "sound"\nnotion = "demographic-parity"\n')
+    ).settings()
+    assert [s.key for s in plain] == [s.key for s in said]
+
+
+def test_a_range_is_written_by_its_ends(write: Write) -> None:
+    path = write(
+        ADULT + '[[runs]]\nmethod = "fairpate"\nmargin = { from = 0.05, to = 0.15, n = 3 }\n'
+        'epsilon = { from = 1, to = 8, n = 4, spacing = "log" }\n'
+        "n_teachers = { from = 100, to = 201, n = 3 }\n"
+    )
+    settings = Grid.from_toml(path).settings()
+    assert sorted({s.arguments["margin"] for s in settings}) == [0.05, 0.1, 0.15]  # type: ignore[type-var]
+    assert sorted({s.arguments["epsilon"] for s in settings}) == [1.0, 2.0, 4.0, 8.0]  # type: ignore[type-var]
+    assert {s.arguments["n_teachers"] for s in settings} == {100, 150, 201}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("seedz = [1]\n" + ADULT + RUN, r"does not know the key 'seedz'. Did you mean 'seeds'\?"),
+        (ADULT + RUN + "margn = 0.1\n", r"does not know the key 'margn'. Did you mean 'margin'\?"),
+        (ADULT + RUN.replace("fairpate", "fairpat"), r"got 'fairpat'. Did you mean 'fairpate'\?"),
+        (ADULT.replace("adult", "adlt") + RUN, r"got 'adlt'. Did you mean 'adult'\?"),
+        (ADULT + "colour = 1\n" + RUN, r"\[data\] does not know the key 'colour'"),
+        (ADULT + RUN + 'rule = "soud"\n', r"got 'soud'. Did you mean 'sound'\?"),
+        (ADULT, r"nothing to run: add a table \[\[runs\]\]"),
+        (ADULT + "[[runs]]\nepsilon = 1\n", r"nothing to run: \[\[runs\]\] names no method"),
+        (ADULT + RUN + "sigma = []\n", "nothing to run: sigma is an empty list"),
+        ("seeds = []\n" + ADULT + RUN, "nothing to run: seeds is empty"),
+        (ADULT + RUN + "sigma = { from = 9, to = 3, n = 4 }\n", "from = 9, to = 3, n = 4 } is imp"),
+        (ADULT + RUN + "sigma = { from = 1, to = 3, n = 0 }\n", "n of the range sigma must be at"),
+        (ADULT + RUN + "sigma = { from = 1, to = 3 }\n", "The range sigma misses n"),
+        (
+            ADULT + RUN + 'sigma = { from = 0, to = 3, n = 2, spacing = "log" }\n',
+            "starts at 0, and a spacing of 'log' needs from > 0",
+        ),
+        (ADULT + RUN.replace("0.05", "1.5"), r"margin must lie in \[0, 1\], got margin=1.5"),
+        (ADULT + RUN.replace("epsilon = 1", "epsilon = -1"), "epsilon must be finite and > 0"),
+        (ADULT + RUN.replace("epsilon = 1\n", ""), "'fairpate' needs epsilon, and the grid gives"),
+        (ADULT + RUN + "threshold = 90\n", "needs threshold, sigma_check and sigma together"),
+        (ADULT + RUN + 'sigma = 3\nanswers = "shares"\n', "sigma is the noise of labels"),
+        (ADULT + RUN + 'sigma = "much"\n', "sigma must be a number, got 'much'"),
+        ("[data\n", "is not TOML"),
+        (RUN, r"The table \[data\] is missing"),
+        (ADULT + "[runs]\n", r"head each of them with \[\[runs\]\]"),
+        (ADULT.replace('set = "adult"', 'private = "a.csv"') + RUN, "public and test is missing"),
+        (ADULT + 'kind = "secret"\n' + RUN, "kind must be one of 'private', 'public stand-in'"),
+    ],
+)
+def test_a_bad_grid_is_told_what_is_wrong(write: Write, text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words) as error:
+        Grid.from_toml(write(text))
+    assert "grid.toml" in str(error.value)
+
+
+def test_a_grid_beyond_reason_is_refused() -> None:
+    many = [i / 2000 for i in range(1, 1500)]
+    with pytest.raises(ValueError, match="stands for 2,247,001 settings, above 1,000,000"):
+        Grid(
+            data=DataSource(name="adult"),
+            runs=({"method": ["fairpate"], "epsilon": many, "margin": many[:1499]},),
+        )
+
+
+def test_a_fingerprint_changes_with_the_roles_and_not_with_the_rows(tmp_path: Path) -> None:
+    def source(rows: str, sensitive: str) -> str:
+        for part in ("private", "public", "test"):
+            (tmp_path / f"{part}.csv").write_text("age,sex,race,y\n" + rows)
+        return DataSource(
+            name="town",
+            private=str(tmp_path / "private.csv"),
+            public=str(tmp_path / "public.csv"),
+            test=str(tmp_path / "test.csv"),
+            label="y",
+            sensitive=(sensitive,),
+        ).fingerprint
+
+    first = source("1,F,A,0\n2,M,B,1\n", "sex")
+    assert source("5,F,A,1\n2,M,B,0\n", "sex") == first
+    assert source("1,F,A,0\n2,M,B,1\n", "race") != first
