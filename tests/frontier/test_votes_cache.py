@@ -58,9 +58,7 @@ def test_another_seed_deal_or_number_of_rows_is_another_entry(
 
 
 @pytest.mark.parametrize("what", ["X", "y", "partition"])
-def test_votes_of_other_rows_are_refused(
-    tmp_path: Path, rows: dict[str, Any], what: str
-) -> None:
+def test_votes_of_other_rows_are_refused(tmp_path: Path, rows: dict[str, Any], what: str) -> None:
     cache = VotesCache(folder=tmp_path / "votes")
     votes(cache, rows)
     other = dict(rows)

@@ -1,0 +1,284 @@
+"""Sweeps: every setting once, however they are stopped, and measured as anybody would."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.fairness import fairness_report
+from evenhand.frontier import Grid, Run, RunStore, VotesOfOtherData, material, sweep
+from evenhand.frontier import sweep as sweep_function
+from evenhand.frontier import train as training
+from evenhand.frontier.train import Task, Trained, train, train_one
+
+N_SETTINGS = 26  # of the grid in conftest.py: 16 of fairpate, 8 of pate, 2 without privacy
+
+
+@pytest.fixture(scope="module")
+def swept(town: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    with RunStore(tmp_path_factory.mktemp("runs") / "runs.db") as store:
+        summary = sweep(Grid.from_toml(town), store)
+        assert (summary.n_new, summary.n_before, summary.skipped) == (N_SETTINGS, 0, ())
+        assert str(summary).startswith(f"{N_SETTINGS} of {N_SETTINGS} settings trained in ")
+        return store.runs()
+
+
+def test_every_setting_of_the_grid_has_its_run(town: Path, swept: list[Run]) -> None:
+    assert {run.key for run in swept} == {s.key for s in Grid.from_toml(town).settings()}
+
+
+def test_a_run_says_what_it_costs_and_on_what_it_was_measured(swept: list[Run]) -> None:
+    for run in swept:
+        private = run.setting.method in ("fairpate", "pate")
+        assert np.isfinite(run.epsilon) == private
+        assert (run.mu_squared is not None) == private
+        assert run.measured_on == "private holdout, not covered"
+        assert run.command.endswith(f"--train {run.key} --out model")
+        assert run.coverage == 1.0
+        assert run.error_interval[0] <= run.error <= run.error_interval[1]
+        assert run.gap_interval[0] <= run.gap <= run.gap_interval[1]
+        assert sum(group["rows"] for group in run.groups) == 200  # type: ignore[misc]
+        if private:
+            assert run.epsilon == run.setting.arguments["epsilon"] == run.guarantee["epsilon"]
+
+
+def test_measurements_are_those_of_a_fairness_report(town: Path) -> None:
+    grid = Grid.from_toml(town)
+    rows = grid.data.load(0)
+    setting = next(s for s in grid.settings() if s.method == "nonprivate")  # draws no noise
+    trained = train(Task(source=grid.data, settings=(setting,), cache=None, spec="grid.toml"))
+    model = train_one(grid.data, setting)
+    names = list(model.classes_)
+    report = fairness_report(
+        np.searchsorted(names, rows.y_test),
+        np.searchsorted(names, model.predict(rows.X_test)),
+        rows.groups_test,
+        classes=names,
+        positive=names.index("granted"),
+    )
+    (run,) = trained.runs
+    assert run.error == report["error_rate"].value
+    assert run.gap == report["demographic_parity_rest"].value
+    assert run.gap_interval[1] == report["demographic_parity_rest"].high
+    assert [g["selection_rate"] for g in run.groups] == [e.value for e in report.selection]
+    assert [g["error"] for g in run.groups] == [e.value for e in report.errors]
+
+
+def test_a_reject_margin_costs_coverage_and_bounds_the_gap_of_what_is_given(town: Path) -> None:
+    grid = Grid.from_toml(town)
+    runs = ({"method": ["nonprivate"], "reject_margin": [0.1]},)
+    (setting,) = Grid(data=grid.data, runs=runs).settings()
+    (run,) = train(Task(source=grid.data, settings=(setting,), cache=None, spec="")).runs
+    assert run.coverage < 1
+    assert run.gap <= 0.1
+
+
+@pytest.mark.parametrize("at", ["aggregator", "S_post", "T_pre"])
+def test_points_of_intervention_are_swept_too(town: Path, tmp_path: Path, at: str) -> None:
+    grid = Grid.from_toml(town)
+    run = {"method": ["intervention"], "at": [at], "epsilon": [9], "margin": [0.1]}
+    with RunStore(tmp_path / "runs.db") as store:
+        summary = sweep(Grid(data=grid.data, runs=({**run, "n_teachers": [30]},)), store)
+        assert summary.n_new == 1, summary.skipped
+
+
+def test_a_stand_in_makes_no_release(town: Path) -> None:
+    path = town.with_name("stand_in.toml")
+    path.write_text(town.read_text().replace('name = "town"', 'kind = "synthetic stand-in"'))
+    grid = Grid.from_toml(path)
+    setting = next(s for s in grid.settings() if s.method == "nonprivate")
+    (run,) = train(Task(source=grid.data, settings=(setting,), cache=None, spec="")).runs
+    assert (run.data_kind, run.measured_on) == ("synthetic stand-in", "public rows")
+
+
+def test_a_second_sweep_trains_nothing(town: Path, tmp_path: Path, swept: list[Run]) -> None:
+    with RunStore(tmp_path / "runs.db") as store:
+        store.add_all(swept)
+        summary = sweep(Grid.from_toml(town), store)
+        assert (summary.n_before, summary.n_new) == (N_SETTINGS, 0)
+        assert "26 were there already" in str(summary)
+
+
+def test_a_setting_that_cannot_be_trained_is_told_and_the_others_are_trained(
+    town: Path, tmp_path: Path
+) -> None:
+    source = Grid.from_toml(town).data
+    run = {"method": ["pate"], "epsilon": [0.01, 5], "sigma": [1], "n_teachers": [30]}
+    with RunStore(tmp_path / "runs.db") as store:
+        summary = sweep(Grid(data=source, runs=(run,)), store)
+        ((setting, why),) = summary.skipped
+        assert setting.arguments["epsilon"] == 0.01
+        assert "costs more for one answer than the budget has left" in why
+        assert summary.n_new == len(store) == 1
+
+
+def test_progress_counts_up_to_all_settings(town: Path, tmp_path: Path) -> None:
+    said: list[tuple[str, int, int]] = []
+    with RunStore(tmp_path / "runs.db") as store:
+        sweep(Grid.from_toml(town), store, progress=lambda *at: said.append(at))
+    done = [n for stage, n, _ in said if stage == "settings"]
+    assert done == sorted(done)
+    assert done[-1] == N_SETTINGS
+    assert {total for stage, _, total in said if stage == "settings"} == {N_SETTINGS}
+
+
+def test_votes_that_were_kept_for_other_rows_stop_the_sweep(town: Path, tmp_path: Path) -> None:
+    for file in town.parent.glob("*.csv"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "grid.toml").write_text(town.read_text())
+    grid = Grid.from_toml(tmp_path / "grid.toml")
+    with RunStore(tmp_path / "runs.db") as store:
+        sweep(grid, store, cache=tmp_path / "votes")
+    frame = pd.read_csv(tmp_path / "private.csv")
+    frame.loc[0, "age"] += 1
+    frame.to_csv(tmp_path / "private.csv", index=False)
+    material._loaded.cache_clear()  # another process would read the rows anew
+    with (
+        RunStore(tmp_path / "more.db") as store,
+        pytest.raises(VotesOfOtherData, match="a file of the data changed under the same name"),
+    ):
+        sweep(grid, store, cache=tmp_path / "votes")
+
+
+STOPPED = """
+import sys
+from evenhand.frontier import Grid, RunStore, sweep
+if __name__ == "__main__":
+    with RunStore(sys.argv[2]) as store:
+        sweep(Grid.from_toml(sys.argv[1]), store,
+              progress=lambda *at: print(*at, flush=True), cache=sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_sweep_that_is_stopped_goes_on_where_it_was(
+    town: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    script = tmp_path / "stopped.py"
+    script.write_text(STOPPED)
+    runs, votes = tmp_path / "runs.db", tmp_path / "votes"
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(town), str(runs), str(votes)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("settings"):  # at least one task was done, and others are left
+            os.kill(process.pid, how)
+            break
+    process.stdout.close()
+    assert process.wait(timeout=60) != 0
+    with RunStore(runs) as store:
+        before = {run.key: run for run in store.runs()}
+        assert 0 < len(before) < N_SETTINGS
+        summary = sweep(Grid.from_toml(town), store, cache=votes)
+        assert summary.n_before == len(before)
+        assert summary.n_before + summary.n_new == len(store) == N_SETTINGS
+        # What was finished was not trained again: its noise would be another.
+        assert all(run == before[run.key] for run in store.runs() if run.key in before)
+
+
+def test_two_processes_train_what_one_does(town: Path, tmp_path: Path) -> None:
+    with RunStore(tmp_path / "runs.db") as store:
+        summary = sweep(Grid.from_toml(town), store, n_jobs=2)
+        assert summary.n_new == len(store) == N_SETTINGS
+
+
+def test_workers_that_are_lost_are_replaced_and_nothing_is_counted_twice(
+    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The worker of one task ends as a machine does that is switched off: once.
+    flag = tmp_path / "died"
+
+    def dies_once(task: Task) -> Trained:
+        if task.settings[0].method == "fair-only" and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train(task)
+
+    monkeypatch.setattr(sys.modules[sweep_function.__module__], "train", dies_once)
+    with RunStore(tmp_path / "runs.db") as store, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the pool says that a worker went away
+        summary = sweep(Grid.from_toml(town), store, n_jobs=2)
+        assert flag.exists()
+        assert summary.n_new == len(store) == N_SETTINGS
+
+
+def test_an_error_in_the_work_is_no_lost_worker(
+    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+
+    def wrong(task: Task) -> Trained:
+        calls.append(task)
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(sys.modules[sweep_function.__module__], "train", wrong)
+    with RunStore(tmp_path / "runs.db") as store, pytest.raises(ZeroDivisionError):
+        sweep(Grid.from_toml(town), store)
+    assert len(calls) == 1
+
+
+@pytest.mark.slow
+def test_a_cluster_trains_the_grid_although_a_node_is_lost(town: Path, tmp_path: Path) -> None:
+    """About a minute: two Ray nodes on this machine, one of them killed after the first task."""
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    from ray.cluster_utils import Cluster
+    from ray.util.joblib import register_ray
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Ray, about sockets and about itself
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        second = cluster.add_node(num_cpus=1)
+        lost: list[bool] = []
+
+        def lose_a_node(stage: str, done: int, total: int) -> None:
+            if stage == "settings" and not lost:
+                lost.append(True)
+                cluster.remove_node(second, allow_graceful=False)
+
+        try:
+            ray.init(address=cluster.address, log_to_driver=False)
+            register_ray()
+            with joblib.parallel_config("ray", n_jobs=2), RunStore(tmp_path / "runs.db") as store:
+                summary = sweep(
+                    Grid.from_toml(town),
+                    store,
+                    n_jobs=2,
+                    progress=lose_a_node,
+                    cache=tmp_path / "votes",
+                )
+                assert lost
+                assert summary.n_new == len(store) == N_SETTINGS
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+
+
+def test_tasks_hold_settings_of_one_deal_of_the_records(town: Path) -> None:
+    grid = Grid.from_toml(town)
+    module = sys.modules[sweep_function.__module__]
+    tasks = list(module._tasks(grid, grid.settings(), Path("votes"), "", 3))
+    assert sum(len(task.settings) for task in tasks) == N_SETTINGS
+    for task in tasks:
+        assert len(task.settings) <= 3
+        assert len({training.kin(setting) for setting in task.settings}) == 1
+
+
+def test_time_is_divided_over_the_runs_of_a_task(town: Path) -> None:
+    grid = Grid.from_toml(town)
+    settings = tuple(s for s in grid.settings() if s.method == "nonprivate")
+    started = time.perf_counter()
+    trained = train(Task(source=grid.data, settings=settings, cache=None, spec=""))
+    assert sum(run.seconds for run in trained.runs) <= time.perf_counter() - started
