@@ -125,7 +125,9 @@ def sweep(
             if not left:
                 break
             try:
-                for trained in _trained(grid, left, folder, n_jobs, spec, progress):
+                # After a loss there are as many workers as there is room for.
+                room = n_jobs if attempt == 1 else min(n_jobs, joblib.effective_n_jobs(-1))
+                for trained in _trained(grid, left, folder, room, spec, progress):
                     new += store.add_all(trained.runs)
                     skipped |= {setting.key: (setting, why) for setting, why in trained.skipped}
                     if progress is not None:
@@ -153,7 +155,6 @@ def _trained(
     progress: Progress | None,
 ) -> Iterator[Trained]:
     """Train teachers first, one process for each ensemble, and then the settings."""
-    parallel: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     # The size of a task follows from public numbers alone, and never from how long one took.
     workers = max(1, joblib.effective_n_jobs(n_jobs))
     largest = max(1, min(LARGEST_TASK, -(-len(settings) // (TASKS_PER_JOB * workers))))
@@ -161,10 +162,23 @@ def _trained(
     ensembles = {kin(task.settings[0]): task for task in tasks if _shares_teachers(task)}
     if len(ensembles) < len(tasks):
         jobs = (joblib.delayed(_on_one_thread)(teach, task) for task in ensembles.values())
-        for n, _ in enumerate(parallel(jobs), start=1):
+        for n, _ in enumerate(_as_done(jobs, n_jobs), start=1):
             if progress is not None:
                 progress("ensembles of teachers", n, len(ensembles))
-    yield from parallel(joblib.delayed(_on_one_thread)(train, task) for task in tasks)
+    yield from _as_done((joblib.delayed(_on_one_thread)(train, task) for task in tasks), n_jobs)
+
+
+def _as_done(jobs: Iterable[Any], n_jobs: int) -> Iterator[Any]:
+    """Run jobs in joblib and give their results as they are done."""
+    backend, _ = joblib.parallel.get_active_backend()
+    if n_jobs == 1 or backend.supports_return_generator:
+        yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+        return
+    # Ray's backend gives all results at the end: so in rounds of one job for each worker.
+    waiting = iter(jobs)
+    with joblib.Parallel(n_jobs=n_jobs) as parallel:
+        while some := list(itertools.islice(waiting, joblib.effective_n_jobs(n_jobs))):
+            yield from parallel(some)
 
 
 def _tasks(
@@ -196,8 +210,11 @@ def _on_one_thread(job: Callable[[Task], Any], task: Task) -> Any:
 
 def _is_lost_worker(error: Exception) -> bool:
     """Whether a process or a machine went away, rather than the work going wrong."""
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & {"TerminatedWorkerError", "BrokenProcessPool", "RayError"})
+    causes = [error, *(cause for cause in (error.__cause__, error.__context__) if cause)]
+    # An error of a task itself is a RayTaskError, which is a RayError too.
+    kinds = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    lost = {"TerminatedWorkerError", "BrokenProcessPool", "ActorDiedError", "RayActorError"}
+    return bool(kinds & {*lost, "WorkerCrashedError", "NodeDiedError"})
 
 
 @contextmanager
