@@ -57,7 +57,13 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     assert said["mu_squared_of_all"] == pytest.approx(total)
     assert said["epsilon_of_all"] == pytest.approx(epsilon_from_mu(total**0.5, 1e-5))
     assert said["epsilon_of_all"] > 8  # four releases cost more than the dearest of them
-    assert sorted(p.name for p in Path("front").iterdir()) == ["runs.db"]  # and no votes
+    assert sorted(p.name for p in Path("front").iterdir()) == [
+        "page.html",
+        "runs.db",
+    ]  # and no votes
+
+    page = Path(said["page"]).read_text(encoding="utf-8")
+    assert runs[0].key in page
 
     again = run("grid.toml", "--out", "front")
     assert again.exit_code == 0, again.output

@@ -9,7 +9,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -228,42 +227,6 @@ def test_an_error_in_the_work_is_no_lost_worker(
     with RunStore(tmp_path / "runs.db") as store, pytest.raises(ZeroDivisionError):
         sweep(Grid.from_toml(town), store)
     assert len(calls) == 1
-
-
-@pytest.mark.slow
-def test_a_cluster_trains_the_grid_although_a_node_is_lost(town: Path, tmp_path: Path) -> None:
-    """About a minute: two Ray nodes on this machine, one of them killed after the first task."""
-    ray = pytest.importorskip("ray", reason="needs the extra ray")
-    from ray.cluster_utils import Cluster
-    from ray.util.joblib import register_ray
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Ray, about sockets and about itself
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        second = cluster.add_node(num_cpus=1)
-        lost: list[bool] = []
-
-        def lose_a_node(stage: str, done: int, total: int) -> None:
-            if stage == "settings" and not lost:
-                lost.append(True)
-                cluster.remove_node(second, allow_graceful=False)
-
-        try:
-            ray.init(address=cluster.address, log_to_driver=False)
-            register_ray()
-            with joblib.parallel_config("ray", n_jobs=2), RunStore(tmp_path / "runs.db") as store:
-                summary = sweep(
-                    Grid.from_toml(town),
-                    store,
-                    n_jobs=2,
-                    progress=lose_a_node,
-                    cache=tmp_path / "votes",
-                )
-                assert lost
-                assert summary.n_new == len(store) == N_SETTINGS
-        finally:
-            ray.shutdown()
-            cluster.shutdown()
 
 
 def test_tasks_hold_settings_of_one_deal_of_the_records(town: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,6 +13,9 @@ from evenhand.cli.folder import require_free
 
 if TYPE_CHECKING:
     from evenhand.frontier import Grid, Run, SweepSummary
+
+
+PAGE: Final = "page.html"
 
 
 def frontier(
@@ -78,7 +81,16 @@ def frontier(
             done = sweep(grid, runs, n_jobs=jobs, progress=bars, cache=votes, spec=str(spec))
             keys = {setting.key for setting in grid.settings()}
             found = [run for run in runs.runs(data=grid.data.name) if run.key in keys]
-    summary = _summary(done, found, out)
+        summary = _summary(done, found, out)
+        if found:
+            bars.begin("writing the page")
+            from evenhand.frontier.page import write_page
+
+            summary["page"] = str(
+                write_page(
+                    found, out / PAGE, title=grid.title or grid.data.name, cost=_cost(summary)
+                )
+            )
     for reason, n in summary["skipped"].items():
         note(f"{n} settings cannot be trained: {reason}")
     if json:
@@ -138,6 +150,8 @@ def _show(summary: dict[str, Any], runs: list[Run]) -> None:
             table(("method", "epsilon", "gap", "error", "coverage"), rows),
         )
     show(_cost(summary))
+    if "page" in summary:
+        show(f"The page to choose on is {summary['page']}.")
 
 
 _SHOWN = 12
