@@ -14,16 +14,24 @@ from typer.testing import CliRunner
 
 import evenhand
 from evenhand import estimators
-from evenhand.cli import app
-from evenhand.cli.methods import METHODS, OF_PRIVACY, OF_TEACHERS, OWN
+from evenhand.cli import app, results, settings
+from evenhand.cli.methods import METHODS, OF_NOTIONS, OF_PRIVACY, OF_TEACHERS, OWN
 from evenhand.fairness import FairnessKind
 
-from .conftest import N_PRIVATE, N_PUBLIC, command, people
+from .conftest import N_PRIVATE, N_PUBLIC, N_TEST, command, people
 
 Run = Callable[..., Any]
 
 NO_TEACHERS: dict[str, str | None] = {"--teachers": None}
 REFERENCE: dict[str, str | None] = {**NO_TEACHERS, "--epsilon": None}
+WEIGHT: dict[str, str | None] = {**NO_TEACHERS, "--margin": None, "--method": "dp-fermi"}
+POST: dict[str, str | None] = {**NO_TEACHERS, "--method": "dp-post-processing"}
+MADE: dict[str, dict[str, str | None]] = {
+    "fermi": {**WEIGHT, "--fairness-weight": "7"},
+    "odds": {**WEIGHT, "--notion": "equalized-odds"},
+    "post": {**POST, "--notion": "equalized-odds", "--margin": "0.03"},
+    **{at: {"--method": "intervention", "--at": at} for at in ("T_pre", "aggregator", "S_post")},
+}
 
 
 def both_tables(folder: Path) -> tuple[str, str]:
@@ -60,15 +68,21 @@ def test_every_word_names_an_estimator_that_can_be_loaded() -> None:
         arguments = set(made.get_params(deep=False))
         assert ("budget" in arguments) is method.private
         assert ("teachers" in arguments) is method.teachers
-        assert ("fairness" in arguments) is (method.margin != "none")
+        told_in_words = {"margin", "fairness_weight"} & set(method.takes)
+        assert ("fairness" in arguments) is (method.margin != "none" and not told_in_words)
+        assert ("notion" in arguments) is ("notion" in method.takes)
         assert set(method.takes) <= arguments
+
+
+def test_the_command_line_knows_every_point() -> None:
+    assert tuple(estimators.POINTS) == settings.POINTS
 
 
 def test_the_options_that_a_method_may_have_no_use_for_exist() -> None:
     (train,) = [c for c in app.registered_commands if c.callback and c.callback.__name__ == "train"]
     assert train.callback is not None
     known = set(train.callback.__annotations__)
-    assert set(OF_TEACHERS) | set(OF_PRIVACY) | set(OWN) <= known
+    assert set(OF_TEACHERS) | set(OF_PRIVACY) | set(OF_NOTIONS) | set(OWN) <= known
 
 
 def test_dp_sgd_trains_without_teachers(town: Path, train: Run, run: Run, asked: Run) -> None:
@@ -97,6 +111,115 @@ def test_dp_sgd_aims_for_a_margin_with_the_groups_of_the_private_rows(
     assert said["fairness_kind"] == FairnessKind.WEIGHTS
     assert "the names of the groups" in said["guarantee"]
     assert evenhand.load("model").groups_ == ("F", "M")
+
+
+@pytest.fixture(scope="module")
+def made_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model of each kind that other settings are spelled for."""
+    folder = tmp_path_factory.mktemp("made")
+    private, public = both_tables(folder)
+    people(N_TEST, 2).to_csv(folder / "test.csv", index=False)
+    for name, changes in MADE.items():
+        told = {**changes, "--public": public, "--out": str(folder / name)}
+        words = [*command(told, private), "--test", str(folder / "test.csv"), "--json"]
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        (folder / f"{name}.json").write_text(result.stdout)
+    return folder
+
+
+@pytest.fixture
+def made(made_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(made_folder)
+    monkeypatch.setenv("COLUMNS", "200")
+    return made_folder
+
+
+def said_of(name: str) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(Path(f"{name}.json").read_text())
+    return said
+
+
+def test_dp_fermi_is_drawn_towards_a_notion_by_a_weight(made: Path) -> None:
+    said, model = said_of("fermi"), evenhand.load("fermi")
+    assert (said["method"], said["epsilon"]) == ("DPFERMIClassifier", 4.0)
+    assert (model.fairness_weight, model.notion) == (7.0, "demographic_parity")
+    assert (said["fairness_weight"], said["notion"]) == (7.0, "demographic-parity")
+    assert said["margin"] is said["n_teachers"] is said["n_answered"] is None
+    assert said["fairness_kind"] == FairnessKind.WEIGHTS
+    assert model.group_shares is None
+    assert f"the groups of {N_PUBLIC} public rows, and so their shares" in said["guarantee"]
+    assert "by a weight on the dependence" in Path("fermi/report.html").read_text()
+
+
+def test_dp_fermi_pays_for_the_shares_that_public_rows_cannot_tell(made: Path) -> None:
+    said, model = said_of("odds"), evenhand.load("odds")
+    assert (model.notion, said["notion"]) == ("equalized_odds", "equalized-odds")
+    assert model.group_shares == "released"
+    assert model.ledger_.to_dict()["entries"][0]["purpose"] == "shares of the groups"
+    assert "the Laplace mechanism (delta 0)" in said["guarantee"]
+    assert said["epsilon_spent"] == pytest.approx(4.0, rel=1e-3)
+
+
+def test_derived_decisions_keep_the_margin_by_the_table(made: Path, run: Run, refuse: Run) -> None:
+    said, model = said_of("post"), evenhand.load("post")
+    assert said["method"] == "DPPostProcessingClassifier"
+    assert (model.margin, model.notion) == (0.03, "equalized_odds")
+    assert (said["margin"], said["notion"]) == (0.03, "equalized-odds")
+    assert said["table_gap"] == model.table_gap_ <= 0.03 + 1e-9
+    assert said["fairness_kind"] == FairnessKind.DERIVED
+    assert said["needs_group_at_prediction"] is True
+
+    table = pd.read_csv("test.csv")
+    X, sex = table[list(model.feature_names_in_)], table["sex"]
+    lines = run("predict", "post", "test.csv", "--proba").stdout.splitlines()[1:]
+    expected = model.predict(X, sensitive_features=sex, random_state=0)
+    assert [line.split(",")[0] for line in lines] == expected.tolist()
+    chances = [[float(cell) for cell in line.split(",")[1:]] for line in lines]
+    assert chances == model.predict_proba(X, sensitive_features=sex).tolist()
+    error = json.loads(run("evaluate", "post", "test.csv", "--json").stdout)["error"]
+    assert error == said["measured"]["error"] == pytest.approx((expected != table["loan"]).mean())
+    line = refuse("predict", "post", "test.csv", "--reject-margin", "0.1")
+    assert line.endswith("this one keeps a margin by the group. Leave it out.")
+    page = Path("post/report.html").read_text()
+    assert "Chance of each final decision" in page
+    assert "epsilon = 3 and 1, because their prices do not add up" in page
+
+
+def test_people_read_what_derived_decisions_keep(made: Path) -> None:
+    parts = results.run_parts(said_of("post"))
+    assert any("by the noisy table: 0.0" in part for part in parts if isinstance(part, str))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("T_pre", FairnessKind.NONE),
+        ("aggregator", FairnessKind.ANSWERS),
+        ("S_post", FairnessKind.THRESHOLDS),
+    ],
+)
+def test_fairness_is_put_in_at_the_point_that_is_named(
+    made: Path, run: Run, name: str, kind: FairnessKind
+) -> None:
+    said, model = said_of(name), evenhand.load(name)
+    assert (said["method"], model.at) == ("InterventionClassifier", name)
+    assert said["fairness_kind"] == kind
+    assert said["margin"] == 0.1
+    assert f"a margin of 0.1 at {name}" in said["guarantee"]
+    assert "Answers and refusals" in Path(name, "report.html").read_text()
+    error = json.loads(run("evaluate", name, "test.csv", "--json").stdout)["error"]
+    assert error == said["measured"]["error"]
+
+
+def test_the_groups_of_the_private_rows_are_read_only_where_teachers_need_them(
+    town: Path, train: Run, refuse: Run, asked: Run
+) -> None:
+    table = pd.read_csv("private.csv").drop(columns=["sex"])
+    table.to_csv("private.csv", index=False)
+    train({"--method": "intervention", "--at": "S_in"})
+    line = refuse(*asked({"--method": "intervention", "--at": "T_in", "--out": "other"}))
+    assert "private.csv has no column 'sex', which --sensitive names" in line
 
 
 def test_hidden_layers_make_a_network(town: Path, train: Run) -> None:
@@ -237,6 +360,15 @@ def test_groups_that_nobody_needs_are_refused(model: Path, refuse: Run) -> None:
         ({**REFERENCE, "--method": "fair-only", "--margin": None}, [], "--margin is missing"),
         ({**REFERENCE, "--method": "fair-only", "--sensitive": None}, [], "--sensitive is missing"),
         ({**REFERENCE, "--method": "nonprivate"}, [], "--method nonprivate keeps no margin"),
+        ({**WEIGHT, "--margin": "0.1"}, [], "--method dp-fermi keeps no margin, got --margin 0.1"),
+        ({**WEIGHT, "--sensitive": None}, [], "--sensitive is missing: rates are compared"),
+        ({**WEIGHT, "--fairness-weight": "-1"}, [], "--fairness-weight must be finite and >= 0"),
+        (WEIGHT, ["--at", "T_in"], "--method dp-fermi does not read it, got --at"),
+        ({**POST, "--margin": None}, [], "--margin is missing"),
+        (POST, ["--fairness-weight", "2"], "does not read it, got --fairness-weight"),
+        (POST, ["--group-thresholds"], "has a place of its own for fairness, got --group-th"),
+        ({"--method": "intervention", "--at": "S_poste"}, [], "Did you mean 'S_post'?"),
+        ({"--method": "intervention", "--answers": "shares"}, [], "gates labels"),
         ({"--margin": None, "--method": "pate"}, ["--group-thresholds"], "--margin is missing"),
         (
             {"--public": None},

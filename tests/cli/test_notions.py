@@ -71,7 +71,25 @@ def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
         ),
         (
             {"--method": "dpsgd", "--teachers": None, "--notion": "error-parity"},
-            ["--method dpsgd knows demographic parity alone, got --notion"],
+            ["--method dpsgd knows demographic parity alone, got --notion error-parity. Choose"],
+        ),
+        (
+            {"--method": "dp-fermi", "--teachers": None, "--margin": None}
+            | {"--notion": "error-parity"},
+            ["--method dp-fermi knows demographic parity and equalized odds alone, got --notion"],
+        ),
+        (
+            {"--method": "dp-post-processing", "--teachers": None}
+            | {"--notion": "false-positive-parity"},
+            ["--method dp-post-processing knows", "got --notion false-positive-parity"],
+        ),
+        (
+            {"--method": "dp-post-processing", "--teachers": None, "--calibration": "test.csv"},
+            ["--method dp-post-processing reads no calibration rows, got --calibration"],
+        ),
+        (
+            {"--method": "intervention", "--notion": "equalized-odds"},
+            ["--method intervention knows demographic parity alone"],
         ),
         ({**ODDS, "--calibration": "nowhere.csv"}, ["nowhere.csv"]),
     ],

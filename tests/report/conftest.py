@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.estimators import (
+    DPPostProcessingClassifier,
     DPSGDClassifier,
     FairOnlyClassifier,
     FairPATEClassifier,
@@ -145,6 +146,19 @@ def cut(steps: Case) -> Case:
     model = steps.model.with_group_thresholds(
         X[2000:2800], groups[2000:2800], fairness=DemographicParity(margin=0.05)
     )
+    predicted = model.predict(X[2800:], sensitive_features=groups[2800:], random_state=0)
+    return _measured(model, y[2800:], groups[2800:], predicted)
+
+
+@pytest.fixture(scope="session")
+def derived() -> Case:
+    """Chances per group, from a noisy table: two ledgers, and the group is needed."""
+    X, y, z = _table(seed=6)
+    groups = np.array(["north", "south"])[(z > 0).astype(int)]
+    model = DPPostProcessingClassifier(
+        Budget(epsilon=4.0, delta=1e-5), margin=0.05, n_steps=20, batch_size=200, random_state=0
+    )
+    model.fit(X[:2000], y[:2000] > 0, sensitive_features=groups[:2000], X_public=X[2000:2800])
     predicted = model.predict(X[2800:], sensitive_features=groups[2800:], random_state=0)
     return _measured(model, y[2800:], groups[2800:], predicted)
 

@@ -323,6 +323,7 @@ READ = {
     "n_features_in_",
     "public_gap_",
     "rule",
+    "rule_",
     "thresholds_",
     "within_margin_",
 }

@@ -190,11 +190,35 @@ def test_thresholds_are_listed_and_the_group_is_said_to_be_needed(cut: Any) -> N
     assert "2. What was spent on what" in reader.headings
 
 
+def test_the_chances_of_each_group_are_listed_with_what_they_keep(derived: Any) -> None:
+    model = derived.model
+    report = ModelReport.of(model, measured=derived.measured)
+    shown = read(page.render(report)).text
+    assert "Where the margin sits: group-aware chances. At prediction: group needed." in shown
+    bare = shown.replace(" ", "")
+    for group, table in zip(model.groups_, model.rule_.chances, strict=True):
+        for own, chances in zip(model.classes_, table, strict=True):
+            assert f"{group}{own}{chances[0]:.4f}{chances[1]:.4f}" in bare
+    assert f"Gap by the noisy table {model.table_gap_:.4f}".replace(" ", "") in bare
+    assert f"by at most {model.noise_bound_:.4f}, with a chance of 95%" in shown
+    assert "Covered by the guarantee" in shown
+    assert "The budget has parts with a ledger each, epsilon = 3 and 1" in shown
+    assert "Training aimed for the margin" not in shown
+    (line,) = [line for line in summary_lines(report) if "noisy table" in line]
+    assert line.endswith(f"{model.table_gap_:.4f}; margin 0.05 of equalized odds.")
+
+
 def test_which_kind_of_fairness_stands_on_every_page(
-    hostile: Any, protected: Any, plain: Any, steps: Any, cut: Any, unprotected: Any
+    hostile: Any,
+    protected: Any,
+    plain: Any,
+    steps: Any,
+    cut: Any,
+    derived: Any,
+    unprotected: Any,
 ) -> None:
     kinds = []
-    for case in (hostile, protected, plain, steps, cut, unprotected):
+    for case in (hostile, protected, plain, steps, cut, derived, unprotected):
         report = ModelReport.of(case.model)
         assert report.kind is case.model.fairness_kind_
         where, _, who = str(report.kind).partition(", ")
@@ -203,7 +227,7 @@ def test_which_kind_of_fairness_stands_on_every_page(
         assert f"{who} at prediction" in text
         assert f"Where the margin sits: {report.kind}." in summary_lines(report)
         kinds.append(report.kind.name)
-    assert kinds == ["ANSWERS", "WEIGHTS", "NONE", "NONE", "THRESHOLDS", "WEIGHTS"]
+    assert kinds == ["ANSWERS", "WEIGHTS", "NONE", "NONE", "THRESHOLDS", "DERIVED", "WEIGHTS"]
 
 
 def test_warnings_of_the_claim_stand_at_the_top(protected: Any) -> None:

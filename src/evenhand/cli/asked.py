@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evenhand._checks import one_of
+from evenhand._checks import non_negative, one_of
 from evenhand.cli import settings
 from evenhand.cli.methods import METHODS, Method
 
@@ -39,6 +39,8 @@ class Asked:
     unit_name: str
     seed: int | None
     hidden: tuple[int, ...]
+    fairness_weight: float
+    at: str
     group_thresholds: bool
 
     @property
@@ -53,11 +55,37 @@ class Asked:
         return self.chosen.margin == "needed" or (self.chosen.margin == "optional" and asked)
 
     @property
+    def trains_by_groups(self) -> bool:
+        """Whether the training itself tells groups apart."""
+        return self.trains_within_margin or self.chosen.margin == "weight"
+
+    @property
+    def shares_are_public(self) -> bool:
+        """Whether the shares of the groups, where a method needs them, can be read for free."""
+        return "group_shares" in self.chosen.takes and self.notion == settings.NOTIONS[0]
+
+    @property
     def reads_groups_of(self) -> tuple[str, ...]:
         """Whose groups are read: of the public rows, of the private rows."""
-        public = self.group_thresholds or self.chosen.teachers
-        private = self.trains_within_margin and self.chosen.groups == "private"
+        from evenhand.estimators import POINTS
+
+        public = self.group_thresholds or self.chosen.teachers or self.shares_are_public
+        private = self.trains_by_groups and self.chosen.groups == "private"
+        private |= "at" in self.chosen.takes and POINTS[self.at].reads_private_groups
         return ("public",) * public + ("private",) * private
+
+    def words(self, *, any_public: bool) -> dict[str, Any]:
+        """Return what only some estimators are told, by the names of their arguments."""
+        free = self.shares_are_public and any_public
+        return {
+            "rule": self.rule,
+            "hidden": self.hidden,
+            "at": self.at,
+            "fairness_weight": self.fairness_weight,
+            "margin": self.margin,
+            "notion": self.notion.replace("-", "_"),
+            "group_shares": None if free else "released",
+        }
 
     def check(
         self, roles: Roles, *, has_public: bool, has_schema: bool, given: Iterable[str]
@@ -69,6 +97,9 @@ class Asked:
         one_of("--method", self.method, METHODS)
         self.chosen.refuse_useless(self.method, given)
         one_of("--notion", self.notion, settings.NOTIONS)
+        self.chosen.refuse_unknown(self.method, self.notion)
+        one_of("--at", self.at, settings.POINTS)
+        non_negative("--fairness-weight", self.fairness_weight)
         one_of("--rule", self.rule, settings.RULES)
         one_of("--reference", self.reference, settings.REFERENCES)
         one_of("--noise", self.noise or "exact", settings.NOISES)
@@ -77,12 +108,12 @@ class Asked:
             one_of("--answers", self.answers, settings.ANSWERS)
         if self.chosen.private:
             self._budget()
+        if (self.trains_by_groups or self.group_thresholds) and not roles.sensitive:
+            raise ValueError(
+                "--sensitive is missing: rates are compared between groups. Name the column of "
+                "the groups, or train without a margin: --method pate."
+            )
         if self.trains_within_margin or self.group_thresholds:
-            if not roles.sensitive:
-                raise ValueError(
-                    "--sensitive is missing: a margin is kept between groups. Name the column of "
-                    "the groups, or train without a margin: --method pate."
-                )
             if self.margin is None:
                 raise ValueError(
                     "--margin is missing. Say how far apart the groups' rates may be, for example "
@@ -144,7 +175,9 @@ class Asked:
             "public_fraction": self.public_fraction,
             "random_state": self.seed,
         }
-        arguments |= {name: getattr(self, name) for name in self.chosen.takes}
+        any_public = tables.X_public is not None or self.public_fraction is not None
+        words = self.words(any_public=any_public)
+        arguments |= {name: words[name] for name in self.chosen.takes}
         if self.chosen.private:
             own = not has_account and self.noise is not None
             arguments["budget"] = self._budget()
@@ -152,14 +185,15 @@ class Asked:
         if self.chosen.teachers:
             arguments |= {
                 "n_teachers": self.n_teachers,
-                "answers": self.answers,
                 "teachers": settings.teachers(self.teacher),
                 "mechanism": settings.mechanism(
                     sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check
                 ),
                 "unit": self.unit_name,
             }
-        if self.trains_within_margin:
+            if self.answers is not None:
+                arguments["answers"] = self.answers
+        if self.trains_within_margin and "margin" not in self.chosen.takes:
             arguments["fairness"] = self._fairness(tables)
         return getattr(estimators, self.chosen.estimator)(**arguments)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from evenhand.cli.settings import NOTIONS
+
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
@@ -19,22 +21,30 @@ class Method:
         Whether it has a guarantee, and so a budget and noise.
     teachers : bool
         Whether it asks teachers about public rows.
-    margin : {"none", "optional", "needed"}
-        Whether its training keeps a margin (``fairness=``).
+    margin : {"none", "weight", "optional", "needed"}
+        Whether its training keeps a margin; by ``"weight"`` it is drawn towards equal rates, and
+        names no margin.
     groups : {"public", "private"}
-        Whose groups the training reads, where it keeps a margin.
-    notions : bool
-        Whether its margin may be of any notion, read on calibration rows.
+        Whose groups the training reads, where it does either.
+    notions : tuple of str
+        What it can hold equal.
+    calibration : bool
+        Whether it reads true classes on calibration rows.
+    thresholds : bool
+        Whether thresholds per group may stand around it.
     takes : tuple of str
-        Arguments of its own, of the same name as the option.
+        Arguments that not every estimator has, as ``Asked.words`` spells them. One that takes
+        ``margin`` is told the margin and the notion in words, the others by ``fairness=``.
     """
 
     estimator: str
     private: bool = True
     teachers: bool = False
-    margin: Literal["none", "optional", "needed"] = "none"
+    margin: Literal["none", "weight", "optional", "needed"] = "none"
     groups: Literal["public", "private"] = "private"
-    notions: bool = False
+    notions: tuple[str, ...] = NOTIONS[:1]
+    calibration: bool = False
+    thresholds: bool = True
     takes: tuple[str, ...] = ()
 
     def refuse_useless(self, name: str, given: Iterable[str]) -> None:
@@ -44,14 +54,27 @@ class Method:
                 why = "asks no teachers and keeps no account"
             elif option in OF_PRIVACY and not self.private:
                 why = "promises no privacy"
-            elif option in OF_NOTIONS and not self.notions:
-                why = "knows demographic parity alone" if self.margin != "none" else NO_MARGIN
+            elif option in OF_NOTIONS and self.margin == "none":
+                why = "keeps no margin"
+            elif option == "calibration" and not self.calibration:
+                why = "reads no calibration rows"
+            elif option == "group_thresholds" and not self.thresholds:
+                why = "has a place of its own for fairness"
             elif option in OWN and option not in self.takes:
                 why = "does not read it"
             else:
                 continue
             word = "--teachers" if option == "n_teachers" else f"--{option.replace('_', '-')}"
             raise ValueError(f"--method {name} {why}, got {word}. Leave one of them out.")
+
+    def refuse_unknown(self, name: str, notion: str) -> None:
+        """Raise ValueError for a notion that the method cannot hold equal."""
+        if notion not in self.notions:
+            known = " and ".join(self.notions).replace("-", " ")
+            raise ValueError(
+                f"--method {name} knows {known} alone, got --notion {notion}. Choose another "
+                f"notion, or --method fairpate, which knows all."
+            )
 
 
 METHODS: Final[Mapping[str, Method]] = {
@@ -60,11 +83,33 @@ METHODS: Final[Mapping[str, Method]] = {
         teachers=True,
         margin="needed",
         groups="public",
-        notions=True,
+        notions=NOTIONS,
+        calibration=True,
         takes=("rule",),
     ),
     "pate": Method(estimator="PATEClassifier", teachers=True),
     "dpsgd": Method(estimator="DPSGDClassifier", margin="optional", takes=("hidden",)),
+    "dp-fermi": Method(
+        estimator="DPFERMIClassifier",
+        margin="weight",
+        notions=NOTIONS[:2],
+        takes=("fairness_weight", "notion", "group_shares"),
+    ),
+    "dp-post-processing": Method(
+        estimator="DPPostProcessingClassifier",
+        margin="needed",
+        notions=NOTIONS[:2],
+        thresholds=False,
+        takes=("margin", "notion"),
+    ),
+    "intervention": Method(
+        estimator="InterventionClassifier",
+        teachers=True,
+        margin="needed",
+        groups="public",
+        thresholds=False,
+        takes=("at",),
+    ),
     "nonprivate": Method(estimator="NonPrivateClassifier", private=False),
     "fair-only": Method(estimator="FairOnlyClassifier", private=False, margin="needed"),
 }
@@ -84,6 +129,5 @@ OF_TEACHERS: Final = (
     "account_epsilon",
 )
 OF_NOTIONS: Final = ("notion", "calibration")
-NO_MARGIN: Final = "keeps no margin"
 OF_PRIVACY: Final = ("epsilon", "delta", "noise")
-OWN: Final = ("hidden", "rule")
+OWN: Final = ("hidden", "rule", "fairness_weight", "at")

@@ -75,8 +75,8 @@ def predict(
 ) -> None:
     """Predict the label of every row, in the order of the file.
 
-    No group is needed, except by a model with group thresholds: then the table needs the sensitive
-    columns of training.
+    No group is needed, except by a model that decides by the group as well: then the table needs
+    the sensitive columns of training.
 
     Predictions cost no privacy: the model was made of answers that are released already.
 
@@ -88,7 +88,7 @@ def predict(
         rejecting.refuse_one_place_for_two(NEW=new, out=out, state=state, delivered=delivered)
     with progress_bars() as bars:
         bars.begin(f"predicting {new}")
-        from evenhand.cli.results import predictions
+        from evenhand.cli.results import predictions, probabilities
         from evenhand.cli.tables import features_of
         from evenhand.datasets import read_table
         from evenhand.estimators import load
@@ -104,7 +104,7 @@ def predict(
             return
         groups = rejecting.groups_of(fitted, model, table, new, sensitive or ())
         labels = predictions(fitted, X, groups)
-        shares = fitted.predict_proba(X) if proba else None
+        shares = probabilities(fitted, X, groups) if proba else None
     classes = [str(name) for name in fitted.classes_]
     if out is not None:
         if out.exists() and out.samefile(new):

@@ -153,6 +153,13 @@ class Decided:
             )
 
 
+def _around_what(model: Path) -> str:
+    """Return the way out, where a model of its own stands inside the thresholds."""
+    inside = model / "model"
+    words = f", or put the reject option around the model inside: {inside}"
+    return words if inside.is_dir() else ""
+
+
 def decide(
     fitted: Any, model: Path, X: Any, table: pd.DataFrame, new: Path, asked: Asked
 ) -> Decided:
@@ -161,8 +168,8 @@ def decide(
 
     if fitted.needs_group_at_prediction_:
         raise ValueError(
-            "--reject-margin does not go with group thresholds, which keep a margin already. Leave "
-            f"it out, or put the reject option around the model inside: {model / 'model'}."
+            "--reject-margin goes with a model that decides without the group, and this one keeps "
+            f"a margin by the group. Leave it out{_around_what(model)}."
         )
     known = Training.read(model)
     columns = _columns(known, asked.sensitive)
@@ -205,8 +212,8 @@ def groups_of(
     if not fitted.needs_group_at_prediction_:
         if named:
             raise ValueError(
-                "--sensitive is of use only with --reject-margin, or for a model with group "
-                "thresholds: this one needs no group. Add --reject-margin 0.02, or leave "
+                "--sensitive is of use only with --reject-margin, or for a model that decides by "
+                "the group: this one needs no group. Add --reject-margin 0.02, or leave "
                 "--sensitive out."
             )
         return None

@@ -99,11 +99,21 @@ def predictions(model: Any, X: Any, groups: Any) -> Any:
         return model.predict(X)
     if groups is None:
         raise ValueError(
-            "This model decides at one threshold per group, and needs the sensitive columns of its "
+            "This model decides by the group as well, and needs the sensitive columns of its "
             "training. Name them with --sensitive, and have them in the table."
         )
-    # A score that equals its threshold is decided by a draw; from a fixed seed, it is repeatable.
+    # Chance decides a score that equals its threshold, and decisions that are derived from the
+    # group; from a fixed seed, it is repeatable.
     return model.predict(X, sensitive_features=groups, random_state=0)
+
+
+def probabilities(model: Any, X: Any, groups: Any) -> Any:
+    """Return the probability of each class: of a decision, where that is derived from the group."""
+    from evenhand.fairness import FairnessKind
+
+    if model.fairness_kind_ is FairnessKind.DERIVED:
+        return model.predict_proba(X, sensitive_features=groups)
+    return model.predict_proba(X)
 
 
 def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntArray:
@@ -138,6 +148,7 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
     inner = getattr(model, "model_", model)  # thresholds stand around the model that they cut
     guarantee, answers = model.guarantee_, getattr(inner, "answers_", None)
     fairness = getattr(model, "fairness", None)
+    told = getattr(model, "notion", None)  # in words, where a method was told in words
     return {
         "method": type(model).__name__,
         "epsilon": guarantee.epsilon,
@@ -153,8 +164,10 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         ),
         "fairness_kind": str(model.fairness_kind_),
         "needs_group_at_prediction": model.needs_group_at_prediction_,
-        "notion": None if fairness is None else fairness.name,
-        "margin": None if fairness is None else fairness.margin,
+        "notion": told.replace("_", "-") if told else getattr(fairness, "name", None),
+        "margin": getattr(model if fairness is None else fairness, "margin", None),
+        "fairness_weight": getattr(inner, "fairness_weight", None),
+        "table_gap": getattr(inner, "table_gap_", None),
         "margin_source": getattr(inner, "margin_source_", None),
         "answered_gap": None if (gate := getattr(inner, "gate_", None)) is None else gate.gap,
         "bound": getattr(inner, "bound_", False),
@@ -201,6 +214,9 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     )
 
     kind = f"Where the margin sits: {summary['fairness_kind']}."
+    if summary["table_gap"] is not None:
+        kept = _against_margin(summary, "table_gap")
+        return [summary["guarantee"], kind, f"Gap of the decisions by the noisy table: {kept}."]
     if summary["n_queries"] is None:
         return [summary["guarantee"], kind]
     source = summary["margin_source"] or "public rows"
@@ -216,13 +232,7 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
         (f"model {WHERE[source].replace('the ', '', 1)}", "public_gap"),
     ):
         if summary[gap] is not None:
-            rows.append(
-                (
-                    f"gap of the {whose}",
-                    f"{summary[gap]:.4f}, margin {summary['margin']:g} of "
-                    f"{summary['notion'].replace('-', ' ')}",
-                )
-            )
+            rows.append((f"gap of the {whose}", _against_margin(summary, gap)))
     shown: list[str | Table] = [
         summary["guarantee"],
         table(("what the model learned from", ""), rows),
@@ -231,6 +241,11 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     if summary["answered_gap"] is not None:
         shown.append(MARGIN_BINDS_ANSWERS if summary["bound"] else MARGIN_BINDS)
     return [*shown, STUDENT_BOUND_ON[source]] if summary["bound"] else shown
+
+
+def _against_margin(summary: Mapping[str, Any], gap: str) -> str:
+    notion = summary["notion"].replace("-", " ")
+    return f"{summary[gap]:.4f}, margin {summary['margin']:g} of {notion}"
 
 
 def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table]:

@@ -18,6 +18,7 @@ REFERENCES: Final = ("rest", "pairwise", "overall")
 NOTIONS: Final = ("demographic-parity", "equalized-odds", "error-parity", "false-positive-parity")
 NOISES: Final = ("exact", "float")
 ANSWERS: Final = ("labels", "shares")
+POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
 
 
 def _logistic() -> Teachers:

@@ -14,7 +14,7 @@ from evenhand.cli.account import Account
 from evenhand.cli.asked import Asked
 from evenhand.cli.console import Bars, emit, note, progress_bars, show
 from evenhand.cli.folder import Training, require_free, write_model_folder
-from evenhand.cli.methods import METHODS, Method
+from evenhand.cli.methods import METHODS
 from evenhand.cli.options import choices, metavar
 from evenhand.cli.tables import Roles
 
@@ -133,7 +133,8 @@ def train(
         typer.Option(
             help="How far apart the groups' rates may be, among the answers that the model learns "
             "from, and among its own decisions on the public rows. A difference of two rates, in "
-            "[0, 1]. Needed by fairpate, fair-only and thresholds per group.",
+            "[0, 1]. Needed by fairpate, dp-post-processing, intervention, fair-only, and "
+            "for thresholds per group.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = None,
@@ -165,10 +166,30 @@ def train(
             metavar=metavar(METHODS),
             autocompletion=choices(METHODS),
             help="Teachers with a fairness margin or without; DP-SGD (no teachers; a margin is "
-            "aimed for if --margin is given); or a reference that is not private.",
+            "aimed for if --margin is given); a baseline of the literature; or a reference that "
+            "is not private.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = "fairpate",
+    fairness_weight: Annotated[
+        float,
+        typer.Option(
+            metavar="WEIGHT",
+            help="Of dp-fermi: how much dependence of decision and group costs, beside the loss. "
+            "At least 0.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = 1.0,
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(settings.POINTS),
+            autocompletion=choices(settings.POINTS),
+            help="Of intervention: before, in or after the teachers; at the aggregator; before, in "
+            "or after the student.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = "aggregator",
     group_thresholds: Annotated[
         bool,
         typer.Option(
@@ -288,6 +309,8 @@ def train(
         unit_name=unit_name,
         seed=seed,
         hidden=tuple(hidden or ()),
+        fairness_weight=fairness_weight,
+        at=at,
         group_thresholds=group_thresholds,
     )
     asked.check(roles, has_public=public is not None, has_schema=schema is not None, given=given)
@@ -308,7 +331,7 @@ def train(
         model = asked.estimator(tables, has_account=ledger is not None)
         opened = shared.open(asked, roles, tables)
         left = None if opened is None else accounts.epsilon_left(opened)
-        _fit(model, asked.chosen, tables, labelled, opened, bars)
+        _fit(model, asked, tables, labelled, opened, bars)
         model = asked.with_thresholds(model, tables)
         bars.begin("measuring and writing")
         measured = None if trial is None else results.measure(model, trial, positive=positive)
@@ -353,7 +376,7 @@ def _facts(private: Path, roles: Roles) -> dict[str, str]:
 
 def _fit(
     model: Any,
-    method: Method,
+    asked: Asked,
     tables: TrainingTables,
     labelled: dict[str, Any],
     ledger: Ledger | None,
@@ -364,15 +387,17 @@ def _fit(
     from evenhand.privacy import BudgetExceeded
 
     more: dict[str, Any] = dict(labelled)
-    if method.private:
+    if asked.chosen.private:
         more["progress"] = bars
-    if method.teachers:
+    if asked.chosen.teachers:
         more |= {"unit_ids": tables.units, "ledger": ledger}
-        if method.margin != "none" and tables.groups is not None:
-            of = "sensitive_features" if tables.X_public is None else "sensitive_features_public"
-            more[of] = sensitive_features(tables.groups)
-    elif tables.private_groups is not None:
+    if tables.private_groups is not None:
         more["sensitive_features"] = sensitive_features(tables.private_groups)
+    by_public_groups = asked.chosen.teachers and asked.trains_by_groups
+    if tables.groups is not None and (by_public_groups or asked.shares_are_public):
+        # Public rows that are set aside from the private table have their groups in that table.
+        of = "sensitive_features" if tables.X_public is None else "sensitive_features_public"
+        more[of] = sensitive_features(tables.groups)
     try:
         model.fit(tables.X, tables.y, X_public=tables.X_public, **more)
     except BudgetExceeded as refused:

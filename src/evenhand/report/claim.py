@@ -31,6 +31,16 @@ THRESHOLDS_BIND: Final = (
     "the draws for scores that equal a threshold. On new rows the gap is near it if they come from "
     "the same population; there it is measured, not promised."
 )
+DRAWN_TOWARDS: Final = (
+    "Training was drawn towards equal rates by a weight on the dependence of decision and group "
+    "among the private rows. No margin was named and none is promised: the gaps of the model can "
+    "only be measured."
+)
+CHANCES_BIND: Final = (
+    "The chances keep the margin by the noisy table of group, true label and decision, in "
+    "expectation over the draws. Among the private records the rates may be further apart, for the "
+    "table is noisy; on new rows the gap is measured, not promised."
+)
 STUDENT_BOUND_ON: Final = {
     "public rows": STUDENT_BOUND,
     "calibration rows": (

@@ -13,6 +13,7 @@ from evenhand.datasets import Dataset
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion
 from evenhand.privacy import Guarantee
 from evenhand.report import claim, settings
+from evenhand.report.derived import Derived
 from evenhand.report.disparity import Disparity
 from evenhand.report.measured import Measured
 from evenhand.report.outcomes import Outcomes
@@ -126,6 +127,8 @@ class ModelReport:
         The margin of a training that nothing above tells how it was met; None without one.
     cuts : Cuts or None
         The thresholds of the groups; None for a model that needs no group.
+    derived : Derived or None
+        The chances of the groups; None for a model whose own decisions stand.
     measured : Measured or None
         What was measured on test rows, *not covered* by the guarantee.
     facts : tuple of (str, str)
@@ -158,6 +161,7 @@ class ModelReport:
     student: StudentMargin | None
     aimed: DemographicParity | None
     cuts: Cuts | None
+    derived: Derived | None
     measured: Measured | None
     facts: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
@@ -198,7 +202,9 @@ class ModelReport:
             groups = None if answers.groups is None else tuple(inner.groups_)
             outcomes = Outcomes.of(answers, classes, groups)
             if groups is not None:
-                disparity = Disparity.of(answers, groups, inner.fairness, inner.rule)
+                disparity = Disparity.of(
+                    answers, groups, inner.fairness, getattr(inner, "rule", "sound")
+                )
         name, facts = _facts(dataset)
         method = type(inner).__name__
         named = method if inner is model else f"{method} with group thresholds"
@@ -214,6 +220,7 @@ class ModelReport:
             student=StudentMargin.of(inner),
             aimed=getattr(inner, "fairness", None),
             cuts=Cuts.of(model),
+            derived=Derived.of(model),
             measured=None if measured is None else Measured.of(measured, classes=classes),
             facts=facts,
             settings=settings.of_model(inner),

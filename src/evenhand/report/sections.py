@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind
+from evenhand.privacy import Guarantee
 from evenhand.report import claim, figures
 from evenhand.report.content import Cuts, ModelReport, StudentMargin
+from evenhand.report.derived import Derived
 from evenhand.report.disparity import Disparity
 from evenhand.report.htmltext import items, pairs, table, text
 from evenhand.report.measured import MEANINGS, NAMES, REFERENCES, Gap, Measured, known
@@ -87,8 +89,7 @@ def what_was_spent(report: ModelReport) -> str:
     return (
         "<p>Privacy loss is counted in mu², the square of the Gaussian differential privacy "
         "parameter, because in this unit the costs of single uses simply add up. "
-        f"The budget, epsilon = {report.guarantee.epsilon:g} at delta = "
-        f"{report.guarantee.delta:g}, affords mu² = {books.mu_squared_budget:.6f}. The price of a "
+        f"{_affords(books, report.guarantee)} mu² = {books.mu_squared_budget:.6f}. The price of a "
         "use is fixed in advance and the same whatever the data are, and a use that would have "
         f"passed the budget was not made.{text(_apart(books))}</p>"
         + _figure(
@@ -192,14 +193,19 @@ def margin(report: ModelReport) -> str:
     ]
     if report.kind == FairnessKind.NONE:
         return parts[0] + "<p>The gaps of this model can only be measured.</p>"
-    if trace is not None or student is not None or report.cuts is not None:
+    held = (trace, student, report.cuts, report.derived)
+    if any(found is not None for found in held):
         parts.append(_covered(report))
+    elif "fairness_weight" in dict(report.settings):
+        parts.append(f"<p>{text(claim.DRAWN_TOWARDS)}</p>")
     else:
         parts.append(f"<p>{text(claim.AIMED_FOR)}</p>")
         if report.aimed is not None:
             parts.append(pairs(_margin_rows(report.aimed)))
     if report.cuts is not None:
         parts.append(_thresholds(report.cuts))
+    if report.derived is not None:
+        parts.append(_chances(report.derived))
     if trace is not None:
         parts.append(_trace(trace, alone=student is None))
     if student is not None:
@@ -243,6 +249,34 @@ def _thresholds(cuts: Cuts) -> str:
             2,
         )
         + pairs(_margin_rows(cuts.notion))
+    )
+
+
+def _chances(derived: Derived) -> str:
+    rows = [
+        (group, own, *(f"{chance:.4f}" for chance in chances))
+        for group, own, chances in derived.rows
+    ]
+    return (
+        "<h3>The chances</h3>"
+        f"<p>{text(claim.CHANCES_BIND)}</p>"
+        + table(
+            "Chance of each final decision",
+            ("Group", "The model’s own", *derived.classes),
+            rows,
+            len(derived.classes),
+        )
+        + pairs(
+            [
+                ("Notion", derived.notion.replace("_", " ")),
+                ("Margin, between every two groups", f"{derived.margin:g}"),
+                ("Gap by the noisy table", f"{derived.gap:.4f}"),
+                (
+                    "Further apart among the private records",
+                    f"by at most {derived.beyond:.4f}, with a chance of 95%",
+                ),
+            ]
+        )
     )
 
 
@@ -467,6 +501,17 @@ def _gap_words(report: ModelReport) -> str:
     if report.notion is None:
         return words
     return f"{words} The dashed line is the margin, for comparison: on new rows it binds nothing."
+
+
+def _affords(books: Spending, claimed: Guarantee) -> str:
+    at = f"at delta = {claimed.delta:g}"
+    if len(books.parts) == 1:
+        return f"The budget, epsilon = {claimed.epsilon:g} {at}, affords"
+    each = " and ".join(f"{part:g}" for part in books.parts)
+    return (
+        f"The budget has parts with a ledger each, epsilon = {each}, because their prices do not "
+        f"add up; each part alone is read {at}, and side by side they afford"
+    )
 
 
 def _apart(books: Spending) -> str:

@@ -58,6 +58,8 @@ class Spending:
         In the order in which they first occur in the ledger.
     mu_squared_budget, mu_squared_spent : float
         What the budget affords, and what was charged to it.
+    parts : tuple of float
+        The epsilons of the parts of the budget that have a ledger each; one for a single ledger.
     first, last : str
         UTC times of the first and the last charge, ISO 8601 to the second; empty without one.
     """
@@ -65,6 +67,7 @@ class Spending:
     charges: tuple[Charge, ...]
     mu_squared_budget: float
     mu_squared_spent: float
+    parts: tuple[float, ...]
     first: str
     last: str
 
@@ -93,6 +96,7 @@ class Spending:
             charges=tuple(charges),
             mu_squared_budget=budget,
             mu_squared_spent=float(record["mu_squared_spent"]),
+            parts=tuple(float(part["epsilon"]) for part in record.get("parts", [record])),
             first=times[0] if times else "",
             last=times[-1] if times else "",
         )
