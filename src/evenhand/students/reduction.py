@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
+from evenhand.learners import Mixture
 from evenhand.students.constrained import DEFAULT_C
 from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
@@ -41,15 +41,15 @@ class ReductionStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     Attributes
     ----------
-    predictors_ : list of classifiers
-    weights_ : ndarray, shape (n_predictors,)
-        The chance of each. They sum to 1.
+    mixture_ : Mixture
+        The classifiers that the reduction found, each with its share of all rows.
     classes_ : ndarray, shape (2,)
 
     Notes
     -----
-    The margin holds for the *mixture*, so a decision is a draw. Here it is a hash of the row: the
-    same row always gets the same decision, whichever rows are asked about with it. The bound is the
+    The margin holds for the *mixture*, so a decision is a draw, which ``Mixture`` makes a function
+    of the row: the same row always gets the same decision, whichever rows are asked about with it,
+    and the draw is public. The bound is the
     reduction's own, met up to its tolerance on the answered rows, and given in its terms: it
     compares a group with everybody, so the margin is translated (halved for ``"pairwise"``).
 
@@ -103,24 +103,24 @@ class ReductionStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             # fairlearn writes to pandas objects in a way that pandas is about to drop.
             warnings.filterwarnings("ignore", module=r"fairlearn\.")
             reduction.fit(X, y, sensitive_features=within.groups)
-        chosen = reduction.weights_[reduction.weights_ > 0]
-        self.predictors_ = [reduction.predictors_[i] for i in chosen.index]
-        self.weights_ = chosen.to_numpy() / chosen.sum()
+        weights = reduction.weights_.sort_index().to_numpy()
+        self.mixture_ = Mixture.of(reduction.predictors_, weights, seed=0)
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = X.shape[1]
         return self
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the chance of each class for each row, shape (n, 2)."""
-        check_is_fitted(self, "predictors_")
-        said = np.stack([np.asarray(one.predict(X), dtype=float) for one in self.predictors_])
-        chance = np.clip(self.weights_ @ said, 0.0, 1.0)
+        """Return the chance with which each class is decided for each row, shape (n, 2)."""
+        check_is_fitted(self, "mixture_")
+        drawn = self.mixture_
+        said = np.stack([np.asarray(one.predict(X), dtype=float) for one in drawn.members_])
+        chance = np.clip(drawn.weights_ @ said, 0.0, 1.0)
         return np.stack([1.0 - chance, chance], axis=1)
 
     def predict(self, X: FloatArray) -> IntArray:
-        """Return class 0 or 1 for each row, drawn by a hash of the row."""
-        decided: IntArray = (_lottery(X) < self.predict_proba(X)[:, 1]).astype(np.int64)
-        return decided
+        """Return class 0 or 1 for each row, as the classifier says that is drawn for the row."""
+        check_is_fitted(self, "mixture_")
+        return self.mixture_.predict(X)
 
 
 def bound_to_everybody(within: Within) -> float:
@@ -133,16 +133,3 @@ def bound_to_everybody(within: Within) -> float:
     # P(k|z) - P(k|not z) = (P(k|z) - P(k)) n / n_(not z): the largest group binds.
     sizes = np.bincount(within.groups, minlength=within.n_groups)
     return margin * float(sizes.sum() - sizes.max()) / float(sizes.sum())
-
-
-def _lottery(X: FloatArray) -> FloatArray:
-    """Return one number in [0, 1) for each row, a function of the row alone."""
-    rows = np.ascontiguousarray(np.asarray(X, dtype=np.float64)) + 0.0  # -0.0 is 0.0
-    digests = b"".join(
-        hashlib.blake2b(row.tobytes(), digest_size=8, person=b"evenhand.lotto").digest()
-        for row in rows
-    )
-    # 53 bits: every number is exact, and below 1.
-    whole = np.frombuffer(digests, dtype="<u8") >> np.uint64(11)
-    out: FloatArray = whole.astype(np.float64) * 2.0**-53
-    return out
