@@ -1,6 +1,6 @@
 """Labels or shares, with and without a margin: error and gap of the student on four data sets.
 
-    python reproductions/labels_or_shares.py [--seeds 10] [--save]
+    python reproductions/labels_or_shares.py [--data Adult Credit ...] [--seeds 10] [--save]
 
 Every seed is a split of its own (25 % test; of the rest 20 % public) with noise of its own from the
 operating system (floating-point), delta 1e-5, defaults throughout. Error and pairwise gap on the
@@ -94,11 +94,12 @@ def main() -> None:
     """Measure every setting and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
     parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     arguments = parser.parse_args()
     rows = []
-    for name, loader in LOADERS.items():
-        data = loader()
+    for name in arguments.data:
+        data = LOADERS[name]()
         for epsilon in (1.0, 3.0):
             for margin in MARGINS + TIGHTER.get(name, ()):
                 for answers in ("labels", "shares"):
@@ -157,7 +158,7 @@ def as_line(row: dict[str, Any]) -> str:
 
 
 def save(rows: list[dict[str, Any]], seeds: int) -> None:
-    """Write the rows as JSON and as a table."""
+    """Write the rows as JSON and as a table; rows of other data sets stay."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=RESULTS.parent,
@@ -166,13 +167,20 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         check=False,
     ).stdout.strip()
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "labels_or_shares.json").write_text(
-        json.dumps({"commit": commit, "seeds": seeds, "rows": rows}, indent=1) + "\n"
+    file = RESULTS / "labels_or_shares.json"
+    earlier = json.loads(file.read_text())["rows"] if file.exists() else []
+    measured = {row["data"] for row in rows}
+    rows = [row | {"commit": commit} for row in rows]
+    rows += [row for row in earlier if row["data"] not in measured]
+    rows.sort(key=lambda row: list(LOADERS).index(row["data"]))
+    file.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    commits = ", ".join(
+        f"{data} {found}" for data, found in dict.fromkeys((r["data"], r["commit"]) for r in rows)
     )
     head = (
-        f"# Labels or shares, {seeds} seeds, commit {commit}\n\n"
+        f"# Labels or shares, {seeds} seeds\n\n"
         "`python reproductions/labels_or_shares.py --save`; what a row compares with, and when it "
-        "agrees, stands in the script.\n\n"
+        f"agrees, stands in the script. Commits: {commits}.\n\n"
         "| data | epsilon | margin | answers | reference: error / gap | ours: error / gap "
         "| agrees? | margin kept | seconds a fit |\n" + "| --- " * 9 + "|\n"
     )
