@@ -223,7 +223,7 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     rows = [
         ("teachers", f"{summary['n_teachers']:,}"),
         ("public rows", f"{summary['n_queries']:,}"),
-        ("asked", f"{summary['n_asked']:,}"),
+        ("asked", f"{summary['n_asked']:,}{_again(summary)}"),
         ("answered", f"{summary['n_answered']:,}"),
         ("coverage", f"{summary['coverage']:.1%} of the rows that were considered"),
     ]
@@ -246,6 +246,11 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
 def _against_margin(summary: Mapping[str, Any], gap: str) -> str:
     notion = summary["notion"].replace("-", " ")
     return f"{summary[gap]:.4f}, margin {summary['margin']:g} of {notion}"
+
+
+def _again(summary: Mapping[str, Any]) -> str:
+    again = summary["n_asked"] - summary["n_queries"]
+    return f", {again:,} of them a row again" if again > 0 else ""
 
 
 def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table]:
