@@ -257,8 +257,9 @@ def _require_groups(groups: GroupCodes | None, set_aside: int) -> None:
     if groups is None:
         name = "sensitive_features" if set_aside else "sensitive_features_public"
         raise ValueError(
-            f"The gate needs the group of every public row, and {name} is missing. Pass it, or use "
-            f"PATEClassifier for a run without a fairness margin."
+            f"The margin is kept between groups, so it needs the group of every public row, and "
+            f"{name} is missing. Pass it, or use PATEClassifier for a run without a fairness "
+            f"margin."
         )
     if groups.n_groups < 2:
         raise ValueError(
