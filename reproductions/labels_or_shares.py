@@ -1,6 +1,7 @@
 """Labels or shares, with and without a margin: error and gap of the student on four data sets.
 
-    python reproductions/labels_or_shares.py [--data Adult Credit ...] [--seeds 10] [--save]
+    python reproductions/labels_or_shares.py [--data Adult Credit ...] [--answers shares]
+        [--seeds 10] [--save]
 
 Every seed is a split of its own (25 % test; of the rest 20 % public) with noise of its own from the
 operating system (floating-point), delta 1e-5, defaults throughout. Error and pairwise gap on the
@@ -47,6 +48,7 @@ LOADERS: dict[str, Callable[[], Dataset]] = {
     "Parkinsons": lambda: load_parkinsons(keep_motor_updrs=True),
     "ACS-Income": load_acs_income,
 }
+ANSWERS = ("labels", "shares")
 MARGINS = (None, 0.1, 0.05, 0.02)
 TIGHTER = {"Adult": (0.01,)}  # where DP-FERMI has a point
 # Without a margin: the error to reach. With one: DP-FERMI's nearest point (error, gap).
@@ -95,6 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
+    parser.add_argument("--answers", nargs="+", choices=ANSWERS, default=ANSWERS)
     parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     arguments = parser.parse_args()
     rows = []
@@ -102,7 +105,7 @@ def main() -> None:
         data = LOADERS[name]()
         for epsilon in (1.0, 3.0):
             for margin in MARGINS + TIGHTER.get(name, ()):
-                for answers in ("labels", "shares"):
+                for answers in arguments.answers:
                     found = [
                         measure(data, epsilon, margin, answers, seed)
                         for seed in range(arguments.seeds)
