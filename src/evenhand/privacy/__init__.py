@@ -21,6 +21,12 @@ from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.one_bit import one_bit_rdp
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
+from evenhand.privacy.selection import (
+    NegativeBinomialRepetitions,
+    PoissonRepetitions,
+    Repetitions,
+    gaussian_curve,
+)
 from evenhand.privacy.subsampled import (
     SUBSAMPLED_ACCOUNTING,
     SubsampledGaussian,
@@ -51,11 +57,14 @@ __all__ = [
     "LocalCost",
     "Mechanism",
     "MemoryStore",
+    "NegativeBinomialRepetitions",
     "Noise",
     "NoisyHistogram",
     "NoisyThreshold",
     "OtherAccount",
+    "PoissonRepetitions",
     "RenyiCurve",
+    "Repetitions",
     "SeededNoise",
     "Store",
     "StoreUnavailable",
@@ -67,6 +76,7 @@ __all__ = [
     "discrete_laplace_mu",
     "epsilon_from_mu",
     "exact_local_rdp",
+    "gaussian_curve",
     "laplace_mu",
     "mu_from_epsilon",
     "n_affordable",
