@@ -1,12 +1,16 @@
-"""A small town in three files, and the grid over it."""
+"""Runs to store, to compare and to choose from; and a small town with the grid over it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from evenhand.frontier import Run, Setting
 
 GRID = """
 title = "A small town"
@@ -49,3 +53,50 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder / "grid.toml"
     path.write_text(GRID)
     return path
+
+
+def make_run(
+    *, method: str = "fairpate", seed: int = 0, data: str = "adult", **changes: Any
+) -> Run:
+    """Return a run with plausible numbers; ``arguments`` and the fields of Run can be changed."""
+    epsilon = changes.get("epsilon", 3.0)
+    promised = epsilon != float("inf")
+    usual: dict[str, Any] = {
+        "setting": Setting(
+            data=data,
+            fingerprint="f",
+            method=method,
+            arguments=changes.pop("arguments", {"margin": 0.05}),
+            seed=seed,
+        ),
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "error": 0.17,
+        "gap": 0.05,
+        "coverage": 1.0,
+        "error_interval": (0.16, 0.18),
+        "gap_interval": (0.04, 0.06),
+        "mu_squared": 0.5 if promised else None,
+        "fairness_kind": "in the weights, no group needed",
+        "groups": ({"name": "women", "rows": 10, "error": 0.1},),
+        "guarantee": {"unit": "record", "neighbors": "replace one", "holds": promised},
+        "command": "evenhand train ...",
+        "measured_on": "public rows",
+        "seconds": 1.5,
+    }
+    return Run(**(usual | changes))
+
+
+@pytest.fixture(scope="session")
+def run_of() -> Callable[..., Run]:
+    """Return ``run_of(method="pate", seed=1, epsilon=1.0)``: a run, with these changes."""
+    return make_run
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store of runs may be: a file, or a database of a real PostgreSQL server."""
+    if request.param == "sqlite":
+        return str(tmp_path / "runs.db")
+    url: str = request.getfixturevalue("postgres")
+    return url

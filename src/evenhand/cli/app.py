@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from evenhand._version import __version__
+from evenhand.cli.check import check
 from evenhand.cli.datasets import datasets
 from evenhand.cli.demo import demo
 from evenhand.cli.evaluate import evaluate
@@ -30,6 +31,7 @@ app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(frontier)
+app.command()(check)
 app.add_typer(datasets, name="datasets")
 
 

@@ -1,10 +1,12 @@
 """The whole trade-off of privacy, fairness, accuracy and coverage, and a page to choose on."""
 
 from evenhand.frontier.comparison import Comparison, compare
+from evenhand.frontier.cost import ReleaseCost, choosing_cost
 from evenhand.frontier.grid import Grid
 from evenhand.frontier.material import DataSource
 from evenhand.frontier.pareto import REFERENCE, by_setting, front, front_probability, hypervolume
 from evenhand.frontier.run import OBJECTIVES, Plain, Run, Setting
+from evenhand.frontier.specification import Answer, Specification, check
 from evenhand.frontier.store import RUNS_FILE, RunStore, StoreGone, StoreOfAnotherVersion
 from evenhand.frontier.sweep import SweepSummary, sweep
 from evenhand.frontier.votes_cache import VotesCache, VotesOfOtherData
@@ -13,19 +15,24 @@ __all__ = [
     "OBJECTIVES",
     "REFERENCE",
     "RUNS_FILE",
+    "Answer",
     "Comparison",
     "DataSource",
     "Grid",
     "Plain",
+    "ReleaseCost",
     "Run",
     "RunStore",
     "Setting",
+    "Specification",
     "StoreGone",
     "StoreOfAnotherVersion",
     "SweepSummary",
     "VotesCache",
     "VotesOfOtherData",
     "by_setting",
+    "check",
+    "choosing_cost",
     "compare",
     "front",
     "front_probability",
