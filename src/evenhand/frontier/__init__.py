@@ -2,7 +2,15 @@
 
 from evenhand.frontier.comparison import Comparison, compare
 from evenhand.frontier.cost import ReleaseCost, choosing_cost
+from evenhand.frontier.export import (
+    read_published,
+    read_runs,
+    to_frame,
+    write_csv,
+    write_parquet,
+)
 from evenhand.frontier.grid import Grid
+from evenhand.frontier.holdout import NoisyMeasurement, measure_with_noise
 from evenhand.frontier.material import DataSource
 from evenhand.frontier.pareto import REFERENCE, by_setting, front, front_probability, hypervolume
 from evenhand.frontier.run import OBJECTIVES, Plain, Run, Setting
@@ -19,6 +27,7 @@ __all__ = [
     "Comparison",
     "DataSource",
     "Grid",
+    "NoisyMeasurement",
     "Plain",
     "ReleaseCost",
     "Run",
@@ -37,5 +46,11 @@ __all__ = [
     "front",
     "front_probability",
     "hypervolume",
+    "measure_with_noise",
+    "read_published",
+    "read_runs",
     "sweep",
+    "to_frame",
+    "write_csv",
+    "write_parquet",
 ]
