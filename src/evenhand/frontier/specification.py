@@ -315,7 +315,7 @@ def _interval(runs: tuple[Run, ...], name: str, seen: Any) -> tuple[float, float
         return (mean, mean)
     if n > 1:
         half = float(stats.t.ppf(0.975, n - 1) * seen.std(ddof=1) / math.sqrt(n))
-        return (mean - half, mean + half)
+        return (max(0.0, mean - half), min(1.0, mean + half))
     if name == "accuracy":
         low, high = runs[0].error_interval
         return (1 - high, 1 - low)
