@@ -20,13 +20,12 @@ made of them, and with which ridge. It shows error / pairwise gap.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import write
 from scipy.special import expit
 
 from evenhand.datasets import (
@@ -43,7 +42,6 @@ from evenhand.students import LinearFit, ShareLoss, Within, fit_linear
 from evenhand.teachers import by_position
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
-RESULTS = Path(__file__).parent / "results"
 EPSILONS = (0.5, 1.0, 3.0)
 SPLITS = (0, 1)
 TABLES: tuple[tuple[str, Callable[[], Dataset], int | None], ...] = (
@@ -253,11 +251,8 @@ def main() -> None:
     print("\n".join(lines))
     if arguments.save:
         document = __doc__.replace("    python", "`python").replace("[--save]", "[--save]`")
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "choices.json").write_text(
-            json.dumps({"draws": arguments.draws, "rows": rows, "margins": under}, indent=1) + "\n"
-        )
-        (RESULTS / "choices.md").write_text(f"# {document}\n" + "\n".join(lines) + "\n")
+        about = {"draws": arguments.draws, "rows": rows, "margins": under}
+        write("choices", about, f"# {document}", *lines)
 
 
 def row_of(name: str, found: dict[str, list[float]]) -> dict[str, Any]:

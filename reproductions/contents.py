@@ -79,7 +79,7 @@ def row(script: Path) -> str:
 
 def table() -> str:
     """Return the whole table."""
-    scripts = sorted(path for path in HERE.glob("*.py") if path != Path(__file__))
+    scripts = sorted(path for path in HERE.glob("[a-z]*.py") if path != Path(__file__))
     head = "| script | what | paper | command | minutes | result | agree | do not |\n"
     return head + "| --- " * 8 + "|\n" + "\n".join(map(row, scripts))
 

@@ -18,20 +18,16 @@ Which row it is, is read off after the fact, as the published frontier was. "no"
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from _table import commit, interval, rule, write
 
 from evenhand import Budget, DPFERMIClassifier
 from evenhand.datasets import Dataset, load_adult, load_credit_default, load_parkinsons
 
-RESULTS = Path(__file__).parent / "results"
 ERROR_WITHIN, GAP_WITHIN = 0.002, 0.015
 WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0, 10.0, 30.0, 100.0)
 
@@ -69,12 +65,6 @@ def run(data: Dataset, epsilon: float, weight: float, seed: int) -> tuple[float,
     favourable, groups = labels == data.positive, test.groups.to_numpy()
     rates = [favourable[groups == g].mean() for g in np.unique(groups)]
     return float(np.mean(labels != test.y.to_numpy())), float(max(rates) - min(rates)), seconds
-
-
-def interval(values: list[float]) -> tuple[float, float]:
-    """Mean, and half width of its 95 % interval."""
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(np.mean(values)), float(half)
 
 
 def reaches(row: dict[str, Any], point: tuple[float, float]) -> bool:
@@ -152,24 +142,17 @@ def verdict_line(row: dict[str, Any]) -> str:
 
 def save(rows: list[dict[str, Any]], found: list[dict[str, Any]], seeds: int) -> None:
     """Write every repeat as JSON, and the tables."""
-    RESULTS.mkdir(exist_ok=True)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    (RESULTS / "dp_fermi_adult.json").write_text(
-        json.dumps({"commit": commit, "seeds": seeds, "rows": rows, "points": found}, indent=1)
-        + "\n"
-    )
-    points = (
-        "| data | epsilon | published: error / gap | reached by lambda | agrees? | below? |\n"
-        "| --- | --- | --- | --- | --- | --- |\n" + "\n".join(map(verdict_line, found))
-    )
-    ours = (
-        "| data | epsilon | lambda | ours: error / gap | seconds a fit |\n"
-        "| --- | --- | --- | --- | --- |\n" + "\n".join(map(line, rows))
-    )
-    (RESULTS / "dp_fermi_adult.md").write_text(
-        f"# DP-FERMI, clipped, {seeds} seeds, commit {commit}\n\n{points}\n\n{ours}\n"
+    at = commit()
+    write(
+        "dp_fermi_adult",
+        {"commit": at, "seeds": seeds, "rows": rows, "points": found},
+        f"# DP-FERMI, clipped, {seeds} seeds, commit {at}\n",
+        "| data | epsilon | published: error / gap | reached by lambda | agrees? | below? |",
+        rule(6),
+        *map(verdict_line, found),
+        "\n| data | epsilon | lambda | ours: error / gap | seconds a fit |",
+        rule(5),
+        *map(line, rows),
     )
 
 

@@ -14,20 +14,16 @@ and for margins the published numbers of DP-FERMI.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from _table import commit, interval, rule, write
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier
 from evenhand.datasets import Dataset, load_adult, load_credit_default, load_parkinsons
 
-RESULTS = Path(__file__).parent / "results"
 ERROR_WITHIN, GAP_WITHIN = 0.002, 0.015
 
 LOADERS: dict[str, Callable[[], Dataset]] = {
@@ -120,12 +116,6 @@ def agrees(row: dict[str, Any]) -> str:
     return "yes" if close and level else "no"
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """Mean, and half width of its 95 % interval."""
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(np.mean(values)), float(half)
-
-
 def main() -> None:
     """Run, print, and save if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -167,20 +157,15 @@ def line(row: dict[str, Any]) -> str:
 
 def save(rows: list[dict[str, Any]], seeds: int) -> None:
     """Write every repeat as JSON, and the table."""
-    RESULTS.mkdir(exist_ok=True)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    (RESULTS / "dpsgd_adult.json").write_text(
-        json.dumps({"commit": commit, "seeds": seeds, "rows": rows}, indent=1) + "\n"
-    )
-    head = (
+    at = commit()
+    write(
+        "dpsgd_adult",
+        {"commit": at, "seeds": seeds, "rows": rows},
+        f"# DP-SGD logistic regression, {seeds} seeds, commit {at}\n",
         "| data | epsilon | setting | reference: error / gap | ours: error / gap | agrees? "
-        "| seconds a fit |\n| --- | --- | --- | --- | --- | --- | --- |\n"
-    )
-    text = "\n".join(line(row) for row in rows)
-    (RESULTS / "dpsgd_adult.md").write_text(
-        f"# DP-SGD logistic regression, {seeds} seeds, commit {commit}\n\n{head}{text}\n"
+        "| seconds a fit |",
+        rule(7),
+        *map(line, rows),
     )
 
 

@@ -42,14 +42,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import subprocess
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import beside_saved, rule, write
 from scipy import stats
 
 from evenhand import (
@@ -66,7 +64,6 @@ from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet
 
-RESULTS = Path(__file__).parent / "results"
 LOADERS: dict[str, Callable[[], Dataset]] = {
     "Adult": load_adult,
     "Credit": load_credit_default,
@@ -436,42 +433,29 @@ def claim_line(row: dict[str, Any]) -> str:
 
 def save(fresh: list[dict[str, Any]], name: str) -> None:
     """Write the rows of one data set beside those that are saved, as JSON and as tables."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "fairpate_figure2.json"
-    saved = json.loads(path.read_text()) if path.exists() else {"commits": {}, "rows": []}
-    commits = {**saved["commits"], name: commit}
-    rows = [row for row in saved["rows"] if row["data"] != name] + fresh
-    rows.sort(key=lambda row: list(LOADERS).index(row["data"]))  # stable: else as measured
+    commits, rows = beside_saved("fairpate_figure2", name, fresh, order=list(LOADERS))
     complete = {row["data"] for row in rows} == set(LOADERS)
     reached, said = (points(rows), claims(rows)) if complete else ([], [])
-    about = {"commits": commits, "rows": rows, "points": reached, "claims": said}
-    path.write_text(json.dumps(about, indent=1) + "\n")
     measured = "; ".join(f"{data} at commit {at}" for data, at in sorted(commits.items()))
-    text = (
-        f"# FairPATE's Figures 2 and 3\n\n{measured}.\n\n"
+    write(
+        "fairpate_figure2",
+        {"commits": commits, "rows": rows, "points": reached, "claims": said},
+        f"# FairPATE's Figures 2 and 3\n\n{measured}.\n",
         "`python reproductions/fairpate_figure2.py --save`; what the words mean, and when a row "
-        "agrees, stands in the script, which was written before the first run.\n\n"
-        "## What FairPATE says, against our DP-FERMI\n\n"
-        "| claim | ours is | measured | agrees? |\n" + "| --- " * 4 + "|\n"
-        f"{''.join(claim_line(row) + chr(10) for row in said)}\n"
-        "## Published points, demographic parity\n\n"
-        "| data | epsilon | published by | error / gap | method | ours: error / gap | agrees? |\n"
-        + "| --- "
-        * 7
-        + f"|\n{''.join(point_line(row) + chr(10) for row in reached)}\n"
-        "## All rows\n\n"
-        "| data | gap of | epsilon | method | setting | ours: error / gap | seeds |\n"
-        + "| --- " * 7
-        + f"|\n{''.join(line(row) + chr(10) for row in rows)}"
+        "agrees, stands in the script, which was written before the first run.\n",
+        "## What FairPATE says, against our DP-FERMI\n",
+        "| claim | ours is | measured | agrees? |",
+        rule(4),
+        *map(claim_line, said),
+        "\n## Published points, demographic parity\n",
+        "| data | epsilon | published by | error / gap | method | ours: error / gap | agrees? |",
+        rule(7),
+        *map(point_line, reached),
+        "\n## All rows\n",
+        "| data | gap of | epsilon | method | setting | ours: error / gap | seeds |",
+        rule(7),
+        *map(line, rows),
     )
-    (RESULTS / "fairpate_figure2.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,10 @@ to the half width of its 95 % interval over seeds. "no" rows stay.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import commit, rule, write
 from scipy import stats
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier, PATEClassifier
@@ -30,7 +28,6 @@ from evenhand.datasets import load_adult
 from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 
-RESULTS = Path(__file__).parent / "results"
 GLUED: dict[float, tuple[tuple[float, float], ...]] = {
     0.5: ((0.159, 0.108), (0.165, 0.059), (0.174, 0.013)),
     1.0: ((0.159, 0.109), (0.165, 0.057), (0.175, 0.011)),
@@ -115,25 +112,18 @@ def as_line(row: dict[str, Any]) -> str:
 
 def save(rows: list[dict[str, Any]], seeds: int) -> None:
     """Write the rows as JSON and as a table."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "group_thresholds.json").write_text(
-        json.dumps({"commit": commit, "seeds": seeds, "rows": rows}, indent=1) + "\n"
-    )
-    head = (
-        f"# Group-aware thresholds on Adult, {seeds} seeds, commit {commit}\n\n"
+    at = commit()
+    write(
+        "group_thresholds",
+        {"commit": at, "seeds": seeds, "rows": rows},
+        f"# Group-aware thresholds on Adult, {seeds} seeds, commit {at}\n",
         "`python reproductions/group_thresholds.py --save`; what a row compares with, and when it "
-        "agrees, stands in the script.\n\n"
+        "agrees, stands in the script.\n",
         "| epsilon | method | glued together: error / gap | allowed | ours: error / gap "
-        "| agrees? |\n" + "| --- " * 6 + "|\n"
+        "| agrees? |",
+        rule(6),
+        *map(as_line, rows),
     )
-    (RESULTS / "group_thresholds.md").write_text(head + "\n".join(map(as_line, rows)) + "\n")
 
 
 if __name__ == "__main__":

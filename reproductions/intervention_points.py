@@ -19,15 +19,13 @@ agree; "no" stays. A run saves the data sets it was asked for and leaves the oth
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import beside_saved, rule, write
 from scipy import stats
 
 from evenhand import REJECTED, Budget, DemographicParity, FairPATEClassifier, PATEClassifier
@@ -38,7 +36,6 @@ from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet, ReductionStudent
 from evenhand.teachers import ResampledTeachers, Undersample
 
-RESULTS = Path(__file__).parent / "results"
 LOADERS: dict[str, Callable[[], Dataset]] = {"Adult": load_adult, "Credit": load_credit_default}
 MARGIN = DemographicParity(margin=0.05)
 LABELLED = 2000  # test rows that serve fair-tuning and are measured by nobody
@@ -254,39 +251,28 @@ def as_line(row: dict[str, Any]) -> str:
 
 def save(fresh: list[dict[str, Any]], name: str) -> None:
     """Write the rows of one data set beside those that are saved, as JSON and as tables."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "intervention_points.json"
-    saved = json.loads(path.read_text()) if path.exists() else {"commits": {}, "rows": []}
-    commits = {**saved["commits"], name: commit}
-    rows = [row for row in saved["rows"] if row["data"] != name] + fresh
-    rows.sort(key=lambda row: list(LOADERS).index(row["data"]))  # stable: else as measured
-    about = {"commits": commits, "rows": rows, "claims": claims(rows)}
-    path.write_text(json.dumps(about, indent=1) + "\n")
+    commits, rows = beside_saved("intervention_points", name, fresh, order=list(LOADERS))
     measured = "; ".join(
         f"{data}: {next(row['seeds'] for row in rows if row['data'] == data)} seeds, "
         f"commit {commits[data]}"
         for data in LOADERS
         if data in commits
     )
-    head = (
-        f"# Intervention points\n\n{measured}.\n\n"
+    write(
+        "intervention_points",
+        {"commits": commits, "rows": rows, "claims": claims(rows)},
+        f"# Intervention points\n\n{measured}.\n",
         f"`python reproductions/intervention_points.py --data {' '.join(LOADERS)} --save`; "
         "margin .05, delta 1e-5; what the columns are, and when a claim agrees, stands in the "
-        "script.\n\n"
+        "script.\n",
         "| data | epsilon | point | error | balanced error | pairwise gap | margin kept | answered "
-        "| decided | group at prediction? | seconds a fit |\n" + "| --- " * 11 + "|\n"
+        "| decided | group at prediction? | seconds a fit |",
+        rule(11),
+        *map(as_line, rows),
+        "\n## What FairPATE says (Adult)\n\n| epsilon | claim | ours | agrees? |",
+        rule(4),
+        *map(claim_line, claims(rows)),
     )
-    text = head + "\n".join(map(as_line, rows)) + "\n"
-    text += "\n## What FairPATE says (Adult)\n\n| epsilon | claim | ours | agrees? |\n"
-    text += "| --- " * 4 + "|\n" + "\n".join(map(claim_line, claims(rows))) + "\n"
-    (RESULTS / "intervention_points.md").write_text(text)
 
 
 if __name__ == "__main__":

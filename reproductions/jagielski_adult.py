@@ -18,21 +18,17 @@ own protect the group alone.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from _table import commit, interval, rule, write
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import Budget, DPPostProcessingClassifier
 from evenhand.datasets import Dataset, PublicEncoder, load_adult
 from evenhand.students import DerivedRule
 
-RESULTS = Path(__file__).parent / "results"
 ERROR_WITHIN, GAP_WITHIN = 0.005, 0.03
 MARGINS = (0.0, 0.02, 0.05, 0.1, 1.0)  # 1.0: the model's own decisions
 EPSILONS = (0.5, 1.0, 3.0)
@@ -82,12 +78,6 @@ def reference(data: Dataset, seed: int) -> list[tuple[float, float, float]]:
     y, groups = codes(split.test, data)
     found = counts(y, model.predict(encoder.transform(split.test.X)), groups)
     return [(rule.error(found), rule.gap(found, ODDS), seconds) for rule in rules]
-
-
-def interval(values: list[float]) -> tuple[float, float]:
-    """Mean, and half width of its 95 % interval."""
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(np.mean(values)), float(half)
 
 
 def summed(repeats: list[list[tuple[float, float, float]]]) -> list[dict[str, Any]]:
@@ -142,22 +132,15 @@ def line(row: dict[str, Any]) -> str:
 
 def save(rows: list[dict[str, Any]], exact: list[dict[str, Any]], seeds: int) -> None:
     """Write every repeat as JSON, and the table."""
-    RESULTS.mkdir(exist_ok=True)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    (RESULTS / "jagielski_adult.json").write_text(
-        json.dumps({"commit": commit, "seeds": seeds, "rows": rows, "exact": exact}, indent=1)
-        + "\n"
-    )
-    head = (
+    at = commit()
+    write(
+        "jagielski_adult",
+        {"commit": at, "seeds": seeds, "rows": rows, "exact": exact},
+        f"# Private post-processing for equalized odds on Adult, {seeds} seeds, commit {at}\n",
         "| epsilon | margin | without privacy: error / gap | ours: error / gap | agrees? "
-        "| seconds a fit |\n| --- | --- | --- | --- | --- | --- |\n"
-    )
-    text = "\n".join(map(line, rows))
-    (RESULTS / "jagielski_adult.md").write_text(
-        f"# Private post-processing for equalized odds on Adult, {seeds} seeds, commit {commit}\n\n"
-        f"{head}{text}\n"
+        "| seconds a fit |",
+        rule(6),
+        *map(line, rows),
     )
 
 

@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import RESULTS, commit, rule, write
 from scipy import stats
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
@@ -40,7 +39,6 @@ from evenhand.datasets import (
 from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 
-RESULTS = Path(__file__).parent / "results"
 LOADERS: dict[str, Callable[[], Dataset]] = {
     "Adult": load_adult,
     "Credit": load_credit_default,
@@ -162,33 +160,26 @@ def as_line(row: dict[str, Any]) -> str:
 
 def save(rows: list[dict[str, Any]], seeds: int) -> None:
     """Write the rows as JSON and as a table; rows of other data sets stay."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / "labels_or_shares.json"
+    at, file = commit(), RESULTS / "labels_or_shares.json"
     earlier = json.loads(file.read_text())["rows"] if file.exists() else []
     measured = {row["data"] for row in rows}
-    rows = [row | {"commit": commit} for row in rows]
+    rows = [row | {"commit": at} for row in rows]
     rows += [row for row in earlier if row["data"] not in measured]
     rows.sort(key=lambda row: list(LOADERS).index(row["data"]))
-    file.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
     commits = ", ".join(
         f"{data} {found}" for data, found in dict.fromkeys((r["data"], r["commit"]) for r in rows)
     )
-    head = (
-        f"# Labels or shares, {seeds} seeds\n\n"
+    write(
+        "labels_or_shares",
+        {"rows": rows},
+        f"# Labels or shares, {seeds} seeds\n",
         "`python reproductions/labels_or_shares.py --save`; what a row compares with, and when it "
-        f"agrees, stands in the script. Commits: {commits}.\n\n"
+        f"agrees, stands in the script. Commits: {commits}.\n",
         "| data | epsilon | margin | answers | reference: error / gap | ours: error / gap "
-        "| agrees? | margin kept | seconds a fit |\n" + "| --- " * 9 + "|\n"
+        "| agrees? | margin kept | seconds a fit |",
+        rule(9),
+        *map(as_line, rows),
     )
-    text = head + "\n".join(map(as_line, rows)) + "\n"
-    (RESULTS / "labels_or_shares.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,11 @@ it is not an untouched test.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import commit, rule, write
 
 from evenhand import Budget, EqualizedOdds, ErrorParity, PATEClassifier
 from evenhand.datasets import Dataset, load_adult
@@ -36,7 +34,6 @@ from evenhand.fairness.metrics import gap_of
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet, Within, fit_student
 
-RESULTS = Path(__file__).parent / "results"
 NOTIONS: tuple[Notion, ...] = (
     EqualizedOdds(margin=0.05),
     EqualizedOdds(margin=0.1),
@@ -143,25 +140,17 @@ def main() -> None:
 
 def save(epsilon: float, seeds: int, lines: list[str], rows: list[dict[str, Any]]) -> None:
     """Write the rows as JSON and as a table."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    RESULTS.mkdir(exist_ok=True)
-    about = {"commit": commit, "epsilon": epsilon, "seeds": seeds, "rows": rows}
-    (RESULTS / "notions_on_adult.json").write_text(json.dumps(about, indent=1) + "\n")
-    head = (
-        f"# Margins about true classes on Adult, epsilon {epsilon:g}, {seeds} seeds, commit "
-        f"{commit}\n\n`python reproductions/notions_on_adult.py --epsilon {epsilon:g} --save`; "
-        "what the words mean stands in the script.\n\n"
-        "| answers | notion | margin | classes from | error | gap | largest gap | kept |\n"
-        + "| --- " * 8
-        + "|\n"
+    at = commit()
+    write(
+        "notions_on_adult",
+        {"commit": at, "epsilon": epsilon, "seeds": seeds, "rows": rows},
+        f"# Margins about true classes on Adult, epsilon {epsilon:g}, {seeds} seeds, commit {at}\n",
+        f"`python reproductions/notions_on_adult.py --epsilon {epsilon:g} --save`; "
+        "what the words mean stands in the script.\n",
+        "| answers | notion | margin | classes from | error | gap | largest gap | kept |",
+        rule(8),
+        *lines,
     )
-    (RESULTS / "notions_on_adult.md").write_text(head + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

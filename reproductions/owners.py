@@ -21,13 +21,11 @@ means over ten owners a seed.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import commit, rule, write
 from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -39,7 +37,6 @@ from evenhand.privacy import FloatNoise
 from evenhand.teachers import OutsideVotes, by_position
 from evenhand.typing import FloatArray
 
-RESULTS = Path(__file__).parent / "results"
 N_OWNERS = 100
 ALONE = 10
 EPSILONS = (1.0, 3.0)
@@ -145,7 +142,7 @@ def main() -> None:
         )
     lines = [
         "| way | epsilon | error | gap |",
-        "| --- | --- | --- | --- |",
+        rule(4),
         *(
             f"| {row['way']} | {row['epsilon'] or 'none'} | {row['error']:.4f} ± "
             f"{row['error_pm']:.4f} | {row['gap']:.4f} ± {row['gap_pm']:.4f} |"
@@ -159,22 +156,14 @@ def main() -> None:
 
 def save(rows: list[dict[str, Any]], lines: list[str], seeds: int) -> None:
     """Write the rows as JSON and as a table."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "owners.json").write_text(
-        json.dumps({"commit": commit, "seeds": seeds, "rows": rows}, indent=1) + "\n"
+    at = commit()
+    write(
+        "owners",
+        {"commit": at, "seeds": seeds, "rows": rows},
+        f"# A hundred owners that do not pool, {seeds} seeds, commit {at}\n",
+        "`python reproductions/owners.py --save`; what each way is stands in the script.\n",
+        *lines,
     )
-    head = (
-        f"# A hundred owners that do not pool, {seeds} seeds, commit {commit}\n\n"
-        "`python reproductions/owners.py --save`; what each way is stands in the script.\n\n"
-    )
-    (RESULTS / "owners.md").write_text(head + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

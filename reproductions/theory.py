@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import subprocess
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _table import commit, write
 from scipy.stats import binom, norm
 
 from evenhand.fairness import (
@@ -40,7 +38,6 @@ from evenhand.privacy import (
     two_stage_rdp,
 )
 
-RESULTS = Path(__file__).parent / "results"
 DELTA = 1e-5
 Rows = list[tuple[int, int]]
 
@@ -371,21 +368,14 @@ def main() -> None:
 
 def save(rows: list[dict[str, Any]]) -> None:
     """Write the rows as JSON and as a table."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    RESULTS.mkdir(exist_ok=True)
-    text = json.dumps({"commit": commit, "rows": rows}, indent=1)
-    (RESULTS / "theory.json").write_text(text + "\n")
-    lines = "\n".join(map(as_line, rows))
-    (RESULTS / "theory.md").write_text(
-        f"# What the papers claim and what holds, commit {commit}\n\n"
-        "`python reproductions/theory.py --save`; how each number is made stands in the script."
-        f"\n\n{HEAD}\n{lines}\n"
+    at = commit()
+    write(
+        "theory",
+        {"commit": at, "rows": rows},
+        f"# What the papers claim and what holds, commit {at}\n",
+        "`python reproductions/theory.py --save`; how each number is made stands in the script.\n",
+        HEAD,
+        *map(as_line, rows),
     )
 
 
