@@ -118,6 +118,7 @@ def test_an_interrupt_ends_the_run_in_one_word_wherever_it_lands(town: Path, whe
     # The moment is made on purpose: a connection being closed, an object being collected.
     program = (
         "import logging, signal, time, evenhand.datasets, evenhand.cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background\n"
         "class Collected:\n"
         "    def __del__(self):\n"
         "        signal.raise_signal(signal.SIGINT)\n"
