@@ -20,6 +20,25 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     return [(text[: m.start()].count("\n") + 1, m.group(1)) for m in BLOCK.finditer(text)]
 
 
+def test_every_page_and_method_is_found_from_the_first_ones() -> None:
+    from evenhand import estimators
+
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    index, readme = (ROOT / name for name in ("docs/index.md", "README.md"))
+    listed = index.read_text(encoding="utf-8")
+    assert pages <= set(LINK.findall(listed))
+    linked = set(LINK.findall(readme.read_text(encoding="utf-8")))
+    assert {f"docs/{name}" for name in pages} <= linked
+    for method in estimators.METHODS:
+        assert f"| `{method}` |" in listed
+
+
+def test_the_readme_names_every_part() -> None:
+    parts = {path.parent.name for path in (ROOT / "src" / "evenhand").glob("*/__init__.py")}
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(rows) == sorted(parts - {"testing"})  # for authors of plug-ins
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
 def test_the_blocks_of_a_page_run_as_one_script(
     page: Path,
