@@ -34,6 +34,7 @@ PAPERS = {
 MINUTES = {
     "dp_fermi_adult": "19",
     "dpsgd_adult": "11",
+    "fairpate_figure2": "17",
     "intervention_points": "24",
     "jagielski_adult": "1",
     "labels_or_shares": "3",

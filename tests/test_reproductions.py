@@ -110,6 +110,27 @@ def test_verdicts_are_counted_in_every_table_of_a_result_and_a_dash_is_none() ->
     assert script("contents").verdicts(tables) == (2, 1)
 
 
+def test_the_verdicts_on_figure_2_follow_from_its_saved_rows() -> None:
+    figure, result = script("fairpate_figure2"), saved("fairpate_figure2")
+    assert {row["data"] for row in result["rows"]} == set(figure.LOADERS)
+    assert figure.claims(result["rows"]) == result["claims"]
+    assert json.loads(json.dumps(figure.points(result["rows"]))) == result["points"]
+    for row in result["rows"]:
+        error, gap = np.mean(row["repeats"], axis=0)
+        assert (error, gap) == pytest.approx((row["error"], row["gap"]))
+        assert len(row["repeats"]) == row["seeds"]
+
+
+def test_the_verdicts_on_figure_2_do_not_hang_on_the_smallest_gap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    figure, result = script("fairpate_figure2"), saved("fairpate_figure2")
+    without = {notion: [t for t in ts if t > 0.02] for notion, ts in figure.MARGINS.items()}
+    monkeypatch.setattr(figure, "MARGINS", without)
+    again = [claim["agrees"] for claim in figure.claims(result["rows"])]
+    assert again == [claim["agrees"] for claim in result["claims"]]
+
+
 def test_the_verdicts_on_points_of_intervention_follow_from_their_saved_rows() -> None:
     result = saved("intervention_points")
     assert {row["data"] for row in result["rows"]} == set(result["commits"]) == {"Adult", "Credit"}
