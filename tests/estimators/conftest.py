@@ -54,3 +54,15 @@ def settings() -> dict[str, Any]:
         "noise": SeededNoise(1),
         "random_state": 0,
     }
+
+
+@pytest.fixture
+def loose() -> dict[str, Any]:
+    """Settings of noisy gradient steps with next to no noise."""
+    return {
+        "budget": Budget(epsilon=50.0, delta=1e-5),
+        "n_steps": 150,
+        "batch_size": 200,
+        "noise": SeededNoise(1),
+        "random_state": 0,
+    }

@@ -31,17 +31,6 @@ def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-@pytest.fixture
-def loose() -> dict[str, Any]:
-    return {
-        "budget": Budget(epsilon=50.0, delta=1e-5),
-        "n_steps": 150,
-        "batch_size": 200,
-        "noise": SeededNoise(1),
-        "random_state": 0,
-    }
-
-
 def fit(parts: Any, model: Any, **changes: Any) -> Any:
     return model.fit(parts.X, parts.y, **({"X_public": parts.X_public} | changes))
 

@@ -57,17 +57,6 @@ def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-@pytest.fixture
-def loose() -> dict[str, Any]:
-    return {
-        "budget": Budget(epsilon=50.0, delta=1e-5),
-        "n_steps": 150,
-        "batch_size": 200,
-        "noise": SeededNoise(1),
-        "random_state": 0,
-    }
-
-
 def fit(parts: Any, model: Any, **changes: Any) -> Any:
     given = {"X_public": parts.X_public, "sensitive_features": parts.groups}
     return model.fit(parts.X, parts.y, **(given | changes))
