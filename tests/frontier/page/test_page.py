@@ -74,7 +74,7 @@ def test_private_runs_have_a_price_that_is_said_first() -> None:
     text = visible(render(runs, title="T"))
     assert "All 4 runs learned from private rows. Each is a release of its own" in text
     assert "What that comes to was not computed for this page." in text
-    text = visible(render(runs, title="T", cost="All together: epsilon 8 at delta 1e-05."))
+    text = visible(render(runs, title="T", cost="all together: epsilon 8 at delta 1e-05"))
     assert "the one that is chosen. All together: epsilon 8 at delta 1e-05." in text
     assert "not computed" not in text
 

@@ -125,6 +125,8 @@ def test_every_chart_has_marks_on_it(fresh: Any) -> None:
     holders = fresh.locator(".view")
     assert holders.count() == 8
     for i in range(8):
+        holders.nth(i).scroll_into_view_if_needed()
+        settle(fresh)
         coloured = holders.nth(i).evaluate(
             """view => [...view.querySelectorAll('canvas')].some(canvas => {
                  const d = canvas.getContext('2d')
@@ -390,6 +392,25 @@ def test_what_is_not_defined_meets_no_limit_and_can_be_compared_with_none(
     assert count(page) == 7
 
 
+def test_a_value_at_its_limit_meets_it_and_one_beyond_does_not(
+    visit: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    (run,) = synthetic_runs(1)
+    run = replace(run, epsilon=3.0, gap=0.07, error=0.17, coverage=0.9)
+    page = visit(write_page([run], tmp_path / "edge.html", title="Edge")).page
+    for name, at, beyond in (
+        ("epsilon", "3", "2.999"),
+        ("gap", "0.07", "0.06999"),
+        ("accuracy", "0.83", "0.83001"),
+        ("coverage", "0.9", "0.90001"),
+    ):
+        page.fill(f"#field-{name}", at)
+        assert count(page) == 1, name
+        page.fill(f"#field-{name}", beyond)
+        assert count(page) == 0, name
+        page.fill(f"#field-{name}", "")
+
+
 def test_settings_of_another_gap_are_shown_apart(
     visit: Callable[[Path], Any], tmp_path: Path
 ) -> None:
@@ -464,7 +485,8 @@ def test_a_moved_limit_is_answered_before_a_reader_would_notice(
 ) -> None:
     # Not a measurement (that is benchmarks/frontier_page.py): only that twenty moves of a slider
     # over 5,000 runs come to rest, and that the last one is the one that is shown.
-    path = write_page(synthetic_runs(5000), tmp_path / "big.html", title="Big")
+    runs = synthetic_runs(5000)
+    path = write_page(runs, tmp_path / "big.html", title="Big")
     page = visit(path).page
     assert count(page) == 5000
     for position in range(200, 0, -10):
@@ -473,4 +495,4 @@ def test_a_moved_limit_is_answered_before_a_reader_would_notice(
         )
     shown = count(page)
     limit = float(page.locator("#field-epsilon").input_value())
-    assert shown == sum(run.epsilon <= limit for run in synthetic_runs(5000))
+    assert shown == sum(run.epsilon <= limit for run in runs)

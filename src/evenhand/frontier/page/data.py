@@ -22,7 +22,7 @@ from evenhand.typing import BoolArray, FloatArray, IntArray
 FORMAT: Final = 1
 DIGITS: Final = 6
 MOST_RUNS: Final = 5000
-DRAWS: Final = 200  # a chance to about 0.035
+DRAWS: Final = 100  # a chance to about 0.05
 NO_CLAIM: Final = (
     "No complete claim is recorded with this run: its epsilon is a number without its terms."
 )
@@ -176,9 +176,10 @@ def _sentence(guarantee: Mapping[str, Any], known: dict[str, str]) -> str:
 
 def _kinds(first: Sequence[Run]) -> tuple[list[str], IntArray]:
     """Return what settings must share to be compared, in words, and which of it each one has."""
-    seen = Texts()
-    found = [seen(f"{run.setting.data}: {gap_words(run.gap_name)}") for run in first]
-    return seen.all, np.array(found, dtype=np.int64)
+    seen: dict[tuple[str, str], int] = {}
+    found = [seen.setdefault((run.setting.data, run.gap_name), len(seen)) for run in first]
+    words = [f"{data}: {gap_words(name)}" for data, name in seen]
+    return words, np.array(found, dtype=np.int64)
 
 
 def gap_words(name: str) -> str:

@@ -73,11 +73,25 @@ function refilter() {
 
 function update() {
   state.count = mark(state.view.columns, state.limits, state.strictly, state.shown, state.marks);
-  charts.forEach(function (chart) { chart.draw(state); });
+  redraw();
   tellCount();
   fillList();
 }
-function redraw() { charts.forEach(function (chart) { chart.draw(state); }); }
+// What can be seen is drawn at once; what cannot, when a moving slider has come to rest.
+var unseen = [], rest = null;
+function redraw() {
+  unseen = charts.filter(function (chart) {
+    var box = chart.holder.getBoundingClientRect();
+    if (box.bottom > 0 && box.top < window.innerHeight) chart.draw(state);
+    else return true;
+  });
+  clearTimeout(rest);
+  if (unseen.length) rest = setTimeout(drawUnseen, 60);
+}
+function drawUnseen() {
+  unseen.forEach(function (chart) { chart.draw(state); });
+  unseen = [];
+}
 
 // Several events before the next frame are one update.
 var waiting = null;
@@ -539,7 +553,8 @@ function refit() {
   if (now !== size) { size = now; charts.forEach(function (c) { c.prepare(state); }); redraw(); }
 }
 new ResizeObserver(function () { requestAnimationFrame(refit); }).observe($("views"));
-window.addEventListener("beforeprint", refit);
+window.addEventListener("beforeprint", function () { refit(); drawUnseen(); });
+window.addEventListener("scroll", drawUnseen, { passive: true });
 window.addEventListener("afterprint", refit);
 document.documentElement.classList.add("ready");
 refilter();

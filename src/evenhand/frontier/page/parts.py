@@ -43,7 +43,9 @@ def notices(
     out = []
     if kinds["private"]:
         spent = (
-            str(cost) if cost is not None else "What that comes to was not computed for this page."
+            _sentence(cost)
+            if cost is not None
+            else "What that comes to was not computed for this page."
         )
         out.append(
             _notice(
@@ -55,7 +57,7 @@ def notices(
             )
         )
     elif cost is not None:
-        out.append(_notice("What publishing this page costs", str(cost)))
+        out.append(_notice("What publishing this page costs", _sentence(cost)))
     stand_ins = kinds["public stand-in"] + kinds["synthetic stand-in"]
     if stand_ins or stand_in:
         what = f" ({stand_in})" if stand_in else ""
@@ -247,6 +249,11 @@ def _views(told: Mapping[str, Any]) -> str:
 def _notice(title: str, words: str, *, warn: bool = False) -> str:
     kind = "notice warn" if warn else "notice"
     return f'<p class="{kind}"><strong>{text(title)}</strong>{text(words)}</p>'
+
+
+def _sentence(value: object) -> str:
+    words = str(value)
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
 
 
 def _many(n: int, noun: str) -> str:

@@ -1,0 +1,107 @@
+"""How long the frontier's page takes to answer a slider, and its data to be made.
+
+Run: python benchmarks/frontier_page.py [--save]
+
+A move is timed in a real Chromium without a graphics card, from the slider's event until the next
+frame has been painted: eight charts, the count, the list. The answer is checked first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import _harness
+from playwright.sync_api import CDPSession, sync_playwright
+
+from evenhand.frontier.page import page_data, write_page
+from evenhand.testing.frontier import synthetic_runs
+
+SEED = 0
+N_RUNS = 5000
+N_MANY = 100_000
+POSITIONS = list(range(192, 32, -8))
+CHROMIUM = "/usr/bin/chromium"
+MOVE = """async positions => {
+  const slider = document.getElementById('slide-epsilon'), out = [];
+  for (const position of positions) {
+    await new Promise(done => setTimeout(done, 100));
+    slider.value = position;
+    const start = performance.now();
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+    await new Promise(done => requestAnimationFrame(() => {
+      const painted = new MessageChannel(); // its message comes after the frame was painted
+      painted.port1.onmessage = done;
+      painted.port2.postMessage(0);
+    }));
+    out.push(performance.now() - start);
+  }
+  return out;
+}"""
+
+
+def moves(path: Path, epsilons: list[float]) -> tuple[list[float], float]:
+    """Return the milliseconds of each move, and those of processor time that a move took.
+
+    The second number is of the page's own thread: on a busy machine only that one is the page's.
+    """
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = chromium.new_page(viewport={"width": 1366, "height": 768})
+        page.goto(path.as_uri())
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = thread_seconds(session)
+        found: list[float] = page.evaluate(MOVE, POSITIONS)
+        each = 1000 * (thread_seconds(session) - before) / len(POSITIONS)
+        limit = float(page.locator("#field-epsilon").input_value())
+        shown = int(page.locator("#count").inner_text().replace(",", ""))
+        assert shown == sum(epsilon <= limit for epsilon in epsilons)
+        chromium.close()
+    return found, each
+
+
+def thread_seconds(session: CDPSession) -> float:
+    told = session.send("Performance.getMetrics")["metrics"]
+    return next(float(one["value"]) for one in told if one["name"] == "ThreadTime")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--save", action="store_true", help="append the line to results.jsonl")
+    arguments = parser.parse_args()
+    runs = synthetic_runs(N_RUNS, seed=SEED)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_page(runs, Path(folder) / "frontier.html", title="Benchmark")
+        size = path.stat().st_size
+        times, cpu_ms = moves(path, [run.epsilon for run in runs])
+    many = synthetic_runs(N_MANY, seed=SEED)
+    start = time.process_time()
+    data_s = _harness.seconds(lambda: page_data(many))
+    data_cpu_s = time.process_time() - start
+    _harness.report(
+        {
+            **_harness.heading(
+                "frontier_page", seed=SEED, sizes={"runs": N_RUNS, "runs_of_data": N_MANY}
+            ),
+            "load": [round(x, 2) for x in os.getloadavg()],
+            "move_ms": [round(x, 1) for x in times],
+            "median_ms": round(statistics.median(times), 1),
+            "cpu_ms_a_move": round(cpu_ms, 1),
+            "page_mb": round(size / 1e6, 2),
+            "data_s": round(data_s, 2),
+            "data_cpu_s": round(data_cpu_s, 2),
+            "target": "100 ms a move; 8 MB; data of 100,000 runs within 5 s",
+        },
+        save=arguments.save,
+    )
+
+
+if __name__ == "__main__":
+    main()
