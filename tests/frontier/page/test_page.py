@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.frontier import Run
+from evenhand.frontier.cost import NOT_COVERED, ReleaseCost
 from evenhand.frontier.page import write_page
 from evenhand.frontier.page.write import SCRIPTS, SHAPES, render
 from evenhand.report.onefile import asset
@@ -26,6 +27,10 @@ def visible(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
+def of_kind(kind: str, **more: str) -> list[Run]:
+    return [replace(run, data_kind=kind, **more) for run in synthetic_runs(4)]
+
+
 def test_five_thousand_runs_stay_under_eight_megabytes(tmp_path: Path) -> None:
     runs = synthetic_runs(5000)
     path = write_page(runs, tmp_path / "deep" / "frontier.html", title="Big")
@@ -39,7 +44,7 @@ def test_the_page_is_the_same_each_time() -> None:
 
 
 def test_only_the_pages_own_script_may_run_and_nothing_is_loaded() -> None:
-    html = render(synthetic_runs(3), title=EVIL, stand_in=EVIL)
+    html = render(of_kind("public stand-in"), title=EVIL, stand_in=EVIL)
     scripts = re.findall(r"<script>(.*?)</script>", html, flags=re.S)
     assert len(scripts) == 1
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
@@ -73,17 +78,14 @@ def test_private_runs_have_a_price_that_is_said_first() -> None:
     runs = synthetic_runs(4)
     text = visible(render(runs, title="T"))
     assert "All 4 runs learned from private rows. Each is a release of its own" in text
-    assert "What that comes to was not computed for this page." in text
-    text = visible(render(runs, title="T", cost="all together: epsilon 8 at delta 1e-05"))
-    assert "the one that is chosen. All together: epsilon 8 at delta 1e-05." in text
-    assert "not computed" not in text
+    cost = ReleaseCost.of(runs)
+    assert str(cost.parts[0])[1:] in text
+    assert NOT_COVERED[1:] in text
+    less = replace(cost, parts=(replace(cost.parts[0], n_runs=3, data="another"),))
+    assert "3 runs on another" in visible(render(runs, title="T", cost=less))
 
 
-def of_kind(kind: str, **more: str) -> list[Run]:
-    return [replace(run, data_kind=kind, **more) for run in synthetic_runs(4)]
-
-
-def test_stand_in_data_is_said_whether_the_runs_or_the_caller_say_so() -> None:
+def test_stand_in_data_is_said_with_what_it_is() -> None:
     for kind in ("public stand-in", "synthetic stand-in"):
         text = visible(render(of_kind(kind), title="T"))
         assert "All 4 runs learned from stand-in data, not from the private data" in text
@@ -92,6 +94,11 @@ def test_stand_in_data_is_said_whether_the_runs_or_the_caller_say_so() -> None:
     text = visible(render(runs, title="T", stand_in="census of 1994"))
     assert "4 of 8 runs learned from stand-in data (census of 1994), not" in text
     assert "4 of 8 runs learned from private rows." in text
+
+
+def test_private_runs_are_not_passed_off_as_stand_ins() -> None:
+    with pytest.raises(ValueError, match=r"stand_in='census' .* no run .* Leave stand_in out\."):
+        render(synthetic_runs(2), title="T", stand_in="census")
 
 
 def test_measurements_on_private_rows_are_marked_as_not_covered() -> None:
@@ -123,7 +130,7 @@ def test_without_scripts_the_front_stands_as_a_table() -> None:
 def test_names_of_every_place_are_escaped() -> None:
     (run,) = synthetic_runs(1, methods=(EVIL,), groups=(EVIL,))
     setting = replace(run.setting, data=EVIL, arguments={EVIL: EVIL})
-    html = render([replace(run, setting=setting, command=EVIL)], title=EVIL, cost=EVIL)
+    html = render([replace(run, setting=setting, command=EVIL)], title=EVIL)
     assert "<script>window" not in html
     assert "<img" not in html
     assert "&lt;img src=x" in html

@@ -312,9 +312,9 @@ Space.prototype.project = function (x, y, z) {
   var cos = Math.cos(this.turn), sin = Math.sin(this.turn);
   var a = (x - 0.5) * cos - (y - 0.5) * sin, b = (x - 0.5) * sin + (y - 0.5) * cos;
   var up = (z - 0.5) * 0.8, c = Math.cos(this.lift), s = Math.sin(this.lift);
-  var size = Math.min((this.width - 130) / 1.45, (this.height - 40) / 1.42);
+  var size = Math.min((this.width - 160) / 1.45, (this.height - 40) / 1.42);
   return {
-    u: (this.width - 74) / 2 + a * size,
+    u: (this.width - 50) / 2 + a * size,
     v: this.height / 2 - 2 + (b * s - up * c) * size,
     depth: b * c + up * s
   };

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evenhand._version import __version__
+from evenhand.frontier.cost import NOT_COVERED, ReleaseCost
 from evenhand.frontier.run import Run
 from evenhand.report.htmltext import table, text
 
@@ -34,40 +35,38 @@ def head(title: str, runs: Sequence[Run], told: Mapping[str, Any]) -> str:
 
 
 def notices(
-    runs: Sequence[Run], told: Mapping[str, Any], *, cost: object, stand_in: str | None
+    runs: Sequence[Run], told: Mapping[str, Any], *, cost: ReleaseCost, stand_in: str | None
 ) -> str:
     """Return what must be known before anything is chosen."""
     kinds = Counter(run.data_kind for run in runs)
     measured = Counter(run.measured_on for run in runs)
     n = len(runs)
-    out = []
-    if kinds["private"]:
-        spent = (
-            _sentence(cost)
-            if cost is not None
-            else "What that comes to was not computed for this page."
+    stand_ins = kinds["public stand-in"] + kinds["synthetic stand-in"]
+    if stand_in and not stand_ins:
+        raise ValueError(
+            f"stand_in={stand_in!r} names stand-in data, but no run learned from any: none has "
+            f"data_kind='public stand-in' or 'synthetic stand-in'. Leave stand_in out."
         )
+    out = []
+    if cost.parts:
         out.append(
             _notice(
                 "Publishing this page has a price",
                 f"{_of(kinds['private'], n)} learned from private rows. Each is a release of its "
                 "own: showing them all costs what they cost together, and not the epsilon of the "
-                f"one that is chosen. {spent}",
+                f"one that is chosen. {_sentence('; '.join(map(str, cost.parts)))} "
+                f"{_sentence(NOT_COVERED)}",
                 warn=True,
             )
         )
-    elif cost is not None:
-        out.append(_notice("What publishing this page costs", _sentence(cost)))
-    stand_ins = kinds["public stand-in"] + kinds["synthetic stand-in"]
-    if stand_ins or stand_in:
+    if stand_ins:
         what = f" ({stand_in})" if stand_in else ""
-        which = _of(stand_ins, n) if stand_ins else "These runs"
         out.append(
             _notice(
                 "Made on stand-in data",
-                f"{which} learned from stand-in data{what}, not from the private data that a "
-                "model would learn from. They tell what to expect. What is chosen here still has "
-                "to be trained and measured on the real data.",
+                f"{_of(stand_ins, n)} learned from stand-in data{what}, not from the private data "
+                "that a model would learn from. They tell what to expect. What is chosen here "
+                "still has to be trained and measured on the real data.",
             )
         )
     if measured["private holdout, not covered"]:
@@ -76,7 +75,7 @@ def notices(
                 "The measurements are not covered",
                 f"{_of(measured['private holdout, not covered'], n)} had gap, accuracy and "
                 "coverage measured on private test rows without noise. No claim on this page "
-                "covers them, nor the choice of a run by them.",
+                "covers them.",
                 warn=True,
             )
         )
@@ -251,9 +250,8 @@ def _notice(title: str, words: str, *, warn: bool = False) -> str:
     return f'<p class="{kind}"><strong>{text(title)}</strong>{text(words)}</p>'
 
 
-def _sentence(value: object) -> str:
-    words = str(value)
-    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _many(n: int, noun: str) -> str:

@@ -67,7 +67,7 @@ function linearScale(name, column) {
   var digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
   if (Math.abs(step * Math.pow(10, digits) % 1) > 1e-6) digits++;
   var ticks = [];
-  for (var t = Math.ceil(low / step) * step; t <= high + 1e-12; t += step) {
+  for (var t = Math.ceil(low / step) * step; r.any && t <= high + 1e-12; t += step) {
     if (t >= -1e-12 && t <= 1 + 1e-12) ticks.push(Math.abs(t) < 1e-12 ? 0 : t);
   }
   return {

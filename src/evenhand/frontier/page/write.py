@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from evenhand.frontier.cost import ReleaseCost
 from evenhand.frontier.page import parts
 from evenhand.frontier.page.data import MOST_RUNS, page_data
 from evenhand.frontier.run import Run
@@ -29,7 +30,7 @@ def write_page(
     path: str | Path,
     *,
     title: str,
-    cost: object = None,
+    cost: ReleaseCost | None = None,
     stand_in: str | None = None,
     most: int = MOST_RUNS,
 ) -> Path:
@@ -43,11 +44,11 @@ def write_page(
         The file to write. An earlier page there is replaced, whole or not at all.
     title : str
     cost : ReleaseCost, optional
-        What publishing all the runs costs together; its text stands at the top. Anything whose
-        ``str`` is a sentence will do.
+        What publishing all the runs costs together; it stands at the top. Added up here if it is
+        not given.
     stand_in : str, optional
-        What the runs were made on, where that is not the private data. Runs that say so themselves
-        (``data_kind``) are marked without it.
+        What the stand-in data are, where runs learned from some (their ``data_kind``). They are
+        marked without it too.
     most : int
         Runs that are shown at most; see ``page_data``.
 
@@ -69,12 +70,13 @@ def render(
     runs: Sequence[Run],
     *,
     title: str,
-    cost: object = None,
+    cost: ReleaseCost | None = None,
     stand_in: str | None = None,
     most: int = MOST_RUNS,
 ) -> str:
     """Return the page as text."""
     told = page_data(runs, most=most)
+    cost = ReleaseCost.of(runs) if cost is None else cost
     styles = _styles(told)
     pairs, note = _pairs(told)
     body = (
