@@ -86,11 +86,7 @@ def frontier(
             bars.begin("writing the page")
             from evenhand.frontier.page import write_page
 
-            summary["page"] = str(
-                write_page(
-                    found, out / PAGE, title=grid.title or grid.data.name, cost=_cost(summary)
-                )
-            )
+            summary["page"] = str(write_page(found, out / PAGE, title=grid.title or grid.data.name))
     for reason, n in summary["skipped"].items():
         note(f"{n} settings cannot be trained: {reason}")
     if json:
