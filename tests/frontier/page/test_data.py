@@ -59,13 +59,16 @@ def test_runs_stand_with_their_settings_whatever_order_they_came_in() -> None:
     order = np.random.default_rng(1).permutation(len(runs))
     told = page_data([runs[i] for i in order])
     assert told["runs"]["setting"] == sorted(told["runs"]["setting"])
+    assert told["runs"]["seed"] == [0, 1, 2] * 5
     by_command = {run.command: run for run in runs}
     for i, setting in enumerate(told["runs"]["setting"]):
         run = by_command[told["texts"][told["runs"]["command"][i]]]
         assert told["runs"]["seed"][i] == run.setting.seed
         assert told["runs"]["gap"][i] == pytest.approx(run.gap, abs=2e-6)
         words = told["texts"][told["settings"]["words"][setting]]
-        assert words == ", ".join(f"{k}={v}" for k, v in run.setting.arguments.items())
+        assert words == ", ".join(
+            f"{k}={v}".removesuffix(".0") for k, v in run.setting.arguments.items()
+        )
         claim = told["texts"][told["runs"]["claim"][i]]
         assert claim == str(Guarantee.from_dict(run.guarantee))
 

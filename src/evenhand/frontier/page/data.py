@@ -44,7 +44,7 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
     -------
     dict
         ``settings`` has one entry per setting in each column (means over seeds), ``runs`` one
-        entry per run, in the order of their settings. An undefined number and an infinite
+        entry per run, in the order of their settings and seeds. An undefined number and an infinite
         epsilon are None. ``left_out`` counts the settings that are not shown; ``chance`` is that of
         being on the front of what is shown, see ``front_probability``.
 
@@ -63,7 +63,8 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
     methods = np.unique([run.setting.method for run in one_each], return_inverse=True)[1]
     front = points.on_front(settings, kind)
     shown = _shown(settings, kind, methods, most)
-    by_setting = np.argsort(owner, kind="stable")
+    seeds = np.array([run.setting.seed for run in runs], dtype=np.int64)
+    by_setting: IntArray = np.lexsort((seeds, owner))
     by_setting = by_setting[shown[owner[by_setting]]]
     kept = [runs[i] for i in by_setting.tolist()]
     _, starts = np.unique(owner[by_setting], return_index=True)
@@ -202,7 +203,12 @@ def _where(name: str) -> str:
 
 
 def _words(arguments: Mapping[str, Plain]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in arguments.items())
+    """Return the arguments in words, whole numbers without a point."""
+    whole = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in arguments.items()
+    }
+    return ", ".join(f"{name}={value}" for name, value in whole.items())
 
 
 def _groups(runs: Sequence[Run], texts: Texts) -> tuple[list[int], list[list[float | None]]]:
