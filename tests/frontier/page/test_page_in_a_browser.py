@@ -296,8 +296,9 @@ def test_the_chosen_one_shows_claim_groups_margin_and_command_of_each_seed(fresh
 def test_a_point_is_chosen_by_a_click_in_a_chart(fresh: Any) -> None:
     fresh.fill("#field-epsilon", "1")
     fresh.fill("#field-gap", "0.03")
-    settle(fresh)
     holder = fresh.locator(".pair").first
+    holder.scroll_into_view_if_needed()  # what cannot be seen is drawn later
+    settle(fresh)
     spot = holder.evaluate(
         """view => { const canvas = view.querySelectorAll('canvas')[1];
              const d = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
