@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from evenhand import load
 from evenhand.cli import app
 from evenhand.frontier import RunStore
+from evenhand.frontier.methods import METHODS
 from evenhand.privacy import epsilon_from_mu
 
 GRID = """
@@ -54,9 +55,10 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     with RunStore("front/runs.db") as store:
         runs = store.runs()
     total = sum(run.mu_squared or 0 for run in runs)
-    assert said["mu_squared_of_all"] == pytest.approx(total)
-    assert said["epsilon_of_all"] == pytest.approx(epsilon_from_mu(total**0.5, 1e-5))
-    assert said["epsilon_of_all"] > 8  # four releases cost more than the dearest of them
+    (part,) = said["cost"]["parts"]
+    assert part["mu_squared"] == pytest.approx(total)
+    assert part["epsilon"] == pytest.approx(epsilon_from_mu(total**0.5, 1e-5))
+    assert part["epsilon"] > 8  # four releases cost more than the dearest of them
     assert sorted(p.name for p in Path("front").iterdir()) == [
         "page.html",
         "runs.db",
@@ -70,8 +72,10 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     words = " ".join(again.stdout.split())
     assert "0 settings trained" in words
     assert "4 were there already" in words
-    assert "Publishing all of these models together costs epsilon=" in words
-    assert "measured on test rows and are not covered" in words
+    assert said["cost"]["sentence"] in words
+    assert "Publishing 4 runs on" in words
+    assert "measurements of 4 on private rows are not covered" in words
+    assert said["cost"]["sentence"].split(";")[0] in page
 
 
 def test_the_command_of_a_run_trains_it(spec: Path) -> None:
@@ -90,15 +94,52 @@ def test_the_command_of_a_run_trains_it(spec: Path) -> None:
 def test_a_grid_without_private_rows_releases_nothing(spec: Path) -> None:
     spec.write_text(GRID.replace("[data]", '[data]\nkind = "public stand-in"'))
     result = run("grid.toml", "--out", "front")
-    assert "No model was trained on private rows." in result.stdout
+    assert "No run here was trained on private data" in " ".join(result.stdout.split())
 
 
 def test_a_model_without_privacy_among_them_is_said(spec: Path) -> None:
     spec.write_text(GRID + '[[runs]]\nmethod = "nonprivate"\n')
     result = run("grid.toml", "--out", "front")
-    assert "promises no privacy: 1 of the models were trained without any" in " ".join(
-        result.stdout.split()
+    words = " ".join(result.stdout.split())
+    assert "Publishing 5 runs on" in words
+    assert "has no bound on its cost: 1 of them promises nothing" in words
+
+
+def test_the_cost_counts_what_the_folder_holds_of_other_grids(spec: Path) -> None:
+    first = json.loads(run("grid.toml", "--out", "front", "--json").stdout)["cost"]
+    only = spec.with_name("only.toml")
+    only.write_text(GRID[: GRID.index("[[runs]]")] + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\n')
+    result = json.loads(run("only.toml", "--out", "front", "--json").stdout)
+    # Steps are charged for adding or removing a record, votes for replacing one: two sums.
+    (steps,) = [p for p in result["cost"]["parts"] if p["n_basic"]]
+    assert (steps["n_runs"], steps["epsilon"]) == (1, pytest.approx(2.0))
+    assert [p for p in result["cost"]["parts"] if p != steps] == first["parts"]
+    page = Path("front/page.html").read_text(encoding="utf-8")
+    # The page shows one run, and says what all of them cost.
+    assert first["sentence"].split(";")[0].lower() in page.lower()
+
+
+def test_every_method_of_a_grid_can_be_trained(spec: Path) -> None:
+    every = GRID[: GRID.index("[[runs]]")] + (
+        f"[[runs]]\nmethod = {json.dumps(list(METHODS))}\n"
+        'epsilon = 4\nmargin = 0.3\nn_teachers = 30\nat = "S_in"\n'
     )
+    spec.write_text(every)
+    said = json.loads(run("grid.toml", "--out", "front", "--json").stdout)
+    assert said["skipped"] == {}
+    with RunStore("front/runs.db") as store:
+        assert {r.setting.method for r in store.runs()} == set(METHODS)
+
+
+def test_a_reject_option_is_said_to_need_the_group(spec: Path) -> None:
+    only = spec.with_name("only.toml")
+    only.write_text(
+        GRID[: GRID.index("[[runs]]")]
+        + '[[runs]]\nmethod = "pate"\nepsilon = 4\nreject_margin = 0.1\n'
+    )
+    assert run("only.toml", "--out", "front").exit_code == 0
+    with RunStore("front/runs.db") as store:
+        assert {r.fairness_kind for r in store.runs()} == {"reject option, group needed"}
 
 
 def test_settings_that_cannot_be_trained_are_counted_with_their_reason(spec: Path) -> None:

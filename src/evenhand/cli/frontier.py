@@ -12,10 +12,15 @@ from evenhand.cli.console import emit, note, progress_bars, show, table
 from evenhand.cli.folder import require_free
 
 if TYPE_CHECKING:
-    from evenhand.frontier import Grid, Run, SweepSummary
+    from evenhand.frontier import Grid, ReleaseCost, Run, SweepSummary
 
 
 PAGE: Final = "page.html"
+
+TRAINED_ANEW: Final = (
+    "It was trained anew, with noise of its own: a release more, whose cost adds to that of the "
+    "frontier, and whose numbers differ from the run's."
+)
 
 
 def frontier(
@@ -68,7 +73,7 @@ def frontier(
     """
     with progress_bars(time_left=True) as bars:
         bars.begin(f"reading {spec}")
-        from evenhand.frontier import RUNS_FILE, Grid, RunStore, sweep
+        from evenhand.frontier import RUNS_FILE, Grid, ReleaseCost, RunStore, sweep
 
         grid = Grid.from_toml(spec)
         if train is not None:
@@ -80,30 +85,28 @@ def frontier(
         with RunStore(out / RUNS_FILE if store is None else store) as runs:
             done = sweep(grid, runs, n_jobs=jobs, progress=bars, cache=votes, spec=str(spec))
             keys = {setting.key for setting in grid.settings()}
-            found = [run for run in runs.runs(data=grid.data.name) if run.key in keys]
-        summary = _summary(done, found, out)
+            kept = [run for run in runs.runs() if run.setting.data == grid.data.name]
+        found = [run for run in kept if run.key in keys]
+        # What the folder holds of other grids was released from the same data too.
+        cost = ReleaseCost.of(kept)
+        summary = _summary(done, cost, out)
         if found:
             bars.begin("writing the page")
             from evenhand.frontier.page import write_page
 
-            summary["page"] = str(write_page(found, out / PAGE, title=grid.title or grid.data.name))
+            title = grid.title or grid.data.name
+            summary["page"] = str(write_page(found, out / PAGE, title=title, cost=cost))
     for reason, n in summary["skipped"].items():
         note(f"{n} settings cannot be trained: {reason}")
     if json:
         emit(summary)
         return
-    _show(summary, found)
+    _show(summary, found, cost)
 
 
-def _summary(done: SweepSummary, runs: list[Run], out: Path) -> dict[str, Any]:
+def _summary(done: SweepSummary, cost: ReleaseCost, out: Path) -> dict[str, Any]:
     from collections import Counter
 
-    from evenhand.privacy import epsilon_from_mu
-
-    private = [run for run in runs if run.data_kind == "private" and run.mu_squared is not None]
-    total = sum(run.mu_squared or 0.0 for run in private)
-    delta = max((run.delta for run in private), default=None)
-    unprotected = sum(run.data_kind == "private" and run.mu_squared is None for run in runs)
     return {
         "folder": str(out),
         "n_settings": done.n_settings,
@@ -111,16 +114,11 @@ def _summary(done: SweepSummary, runs: list[Run], out: Path) -> dict[str, Any]:
         "n_new": done.n_new,
         "skipped": dict(Counter(why for _, why in done.skipped)),
         "seconds": done.seconds,
-        "mu_squared_of_all": total,
-        "epsilon_of_all": (
-            epsilon_from_mu(total**0.5, delta) if delta is not None and not unprotected else None
-        ),
-        "delta": delta,
-        "n_without_privacy": unprotected,
+        "cost": cost.to_dict(),
     }
 
 
-def _show(summary: dict[str, Any], runs: list[Run]) -> None:
+def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
     from evenhand.frontier import front
 
     show(
@@ -145,29 +143,12 @@ def _show(summary: dict[str, Any], runs: list[Run]) -> None:
             + (f", the first {_SHOWN}:" if len(best) > _SHOWN else ":"),
             table(("method", "epsilon", "gap", "error", "coverage"), rows),
         )
-    show(_cost(summary))
+    show(str(cost))
     if "page" in summary:
         show(f"The page to choose on is {summary['page']}.")
 
 
 _SHOWN = 12
-
-
-def _cost(summary: dict[str, Any]) -> str:
-    """Say what publishing all the runs costs together."""
-    without = summary["n_without_privacy"]
-    if without:
-        return (
-            f"Publishing all of them promises no privacy: {without} of the models were trained "
-            f"without any. Errors and gaps were measured on test rows and are not covered."
-        )
-    if summary["epsilon_of_all"] is None:
-        return "No model was trained on private rows."
-    return (
-        f"Publishing all of these models together costs epsilon={summary['epsilon_of_all']:.3f} at "
-        f"delta={summary['delta']:g}, not the epsilon of one. Errors and gaps were measured on "
-        f"test rows and are not covered; neither is a choice made by them."
-    )
 
 
 def _train(grid: Grid, key: str, out: Path, *, json: bool) -> None:
@@ -188,3 +169,5 @@ def _train(grid: Grid, key: str, out: Path, *, json: bool) -> None:
         emit({"model": str(out), "guarantee": None if claim is None else str(claim)})
         return
     show(*([] if claim is None else [str(claim)]), f"The model is in {out}.")
+    if grid.data.kind == "private":
+        show(TRAINED_ANEW)

@@ -17,8 +17,8 @@ from evenhand.voting import Mechanism
 
 DELTA: Final = 1e-5
 
-_BUDGET: Final = ("epsilon", "delta", "noise")
-_VOTES: Final = ("n_teachers", "sigma", "threshold", "sigma_check")
+_BUDGET: Final = ("epsilon", "delta")
+_VOTES: Final = ("noise", "n_teachers", "sigma", "threshold", "sigma_check")
 _MARGIN: Final = ("margin", "reference")
 
 
@@ -155,6 +155,7 @@ def estimator_of(setting: Setting, *, teachers: Any = None) -> Any:
     made: dict[str, Any] = {"random_state": setting.seed}
     if "epsilon" in known.reads:
         made["budget"] = Budget(epsilon=float(given["epsilon"]), delta=float(given["delta"]))  # type: ignore[arg-type]  # checked when the grid was read
+    if "noise" in known.reads:
         made["noise"] = DiscreteNoise() if given["noise"] == "exact" else FloatNoise()
     if "margin" in known.reads and "margin" in given:
         made["fairness"] = notion_of(setting)

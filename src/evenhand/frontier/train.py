@@ -208,6 +208,7 @@ class _Trial:
         error, gap = error_rate(joint), gap_of(notion, joint)
         guarantee = getattr(model, "guarantee_", None)
         private = "epsilon" in METHODS[setting.method].reads
+        kind = getattr(model, "fairness_kind_", FairnessKind.NONE)
         return {
             "setting": setting,
             "epsilon": guarantee.epsilon if guarantee is not None and private else np.inf,
@@ -218,7 +219,7 @@ class _Trial:
             "error_interval": (error.low, error.high),
             "gap_interval": (gap.low, gap.high),
             "mu_squared": guarantee.mu_squared if guarantee is not None and private else None,
-            "fairness_kind": str(getattr(model, "fairness_kind_", FairnessKind.NONE)),
+            "fairness_kind": str(kind if reject is None else FairnessKind.REJECT_OPTION),
             "groups": self._rows(joint, predicted),
             "guarantee": {} if guarantee is None else guarantee.to_dict(),
             "command": f"evenhand frontier {spec} --train {setting.key} --out model",

@@ -195,7 +195,8 @@ def choosing() -> str:
         '<div class="scroll" role="region" tabindex="0" aria-label="Each group">'
         '<table id="groups"><thead></thead><tbody></tbody></table></div>'
         '<p class="kind" id="measured-on"></p>'
-        '<h3>The command that trains it</h3><pre><code id="command"></code></pre>'
+        "<h3>The command that trains it anew</h3><p>With noise of its own: a release more, whose "
+        'cost adds to that of these runs.</p><pre><code id="command"></code></pre>'
         '<button type="button" class="plain" id="copy">Copy the command</button>'
         '<span id="copied" role="status"></span></div></section></div>'
     )
