@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,7 +55,52 @@ class LabelledNotion(Notion, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemographicParity:
+class _Margin(ABC):
+    """What every notion has: a margin, what a group is compared with, and how a table is judged."""
+
+    margin: float
+    reference: str = "rest"
+
+    def __post_init__(self) -> None:
+        _checks.closed_unit("margin", self.margin)
+        _checks.one_of("reference", self.reference, REFERENCES)
+
+    @property
+    def exact_margin(self) -> Fraction:
+        """The margin as the fraction that its shortest decimal writes."""
+        return Fraction(repr(float(self.margin)))
+
+    def gap(self, counts: ArrayLike) -> float:
+        """Largest difference in a table of counts; 0.0 with nothing to compare."""
+        return float(self._worst(counts))
+
+    def holds(self, counts: ArrayLike) -> bool:
+        """Whether a table of counts is within the margin, decided in fractions."""
+        return self._worst(counts) <= self.exact_margin
+
+    @abstractmethod
+    def _worst(self, counts: ArrayLike) -> Fraction:
+        """Return the largest difference, as a fraction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AmongTrueClasses(_Margin):
+    """A notion whose rates are taken among records of some true class."""
+
+    needs_labels: ClassVar[bool] = True
+
+    @abstractmethod
+    def rates(self, n_classes: int) -> Rates:
+        """Return the rates that are compared."""
+
+    def _worst(self, counts: ArrayLike) -> Fraction:
+        table = np.asarray(counts)
+        n_classes = table.shape[-1] if table.ndim else 0
+        return exact_rate_gap(*self.rates(n_classes).counted(table), self.reference)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemographicParity(_Margin):
     """Each group receives each class at nearly the same rate.
 
     Parameters
@@ -79,31 +125,16 @@ class DemographicParity:
     False
     """
 
-    margin: float
-    reference: str = "rest"
-
     name: ClassVar[str] = "demographic-parity"
     needs_labels: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        _check(self)
-
-    @property
-    def exact_margin(self) -> Fraction:
-        """The margin as the fraction that its shortest decimal writes."""
-        return _exact_margin(self)
-
-    def gap(self, counts: ArrayLike) -> float:
-        """Largest difference in a table (n_groups, n_classes); 0.0 with fewer than two groups."""
-        return float(exact_gap(_rows(counts), self.reference))
-
-    def holds(self, counts: ArrayLike) -> bool:
-        """Whether a table (n_groups, n_classes) is within the margin, decided in fractions."""
-        return exact_gap(_rows(counts), self.reference) <= self.exact_margin
+    def _worst(self, counts: ArrayLike) -> Fraction:
+        rows: list[list[int]] = np.asarray(counts).tolist()
+        return exact_gap(rows, self.reference)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EqualizedOdds:
+class EqualizedOdds(_AmongTrueClasses):
     """Among records of one true class, each group receives each class at nearly the same rate.
 
     Bounds ``|P(Yhat = k' | Y = k, Z = z) - P(Yhat = k' | Y = k, reference)|`` over all z, k and k':
@@ -126,35 +157,15 @@ class EqualizedOdds:
     0.3
     """
 
-    margin: float
-    reference: str = "rest"
-
     name: ClassVar[str] = "equalized-odds"
-    needs_labels: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    @property
-    def exact_margin(self) -> Fraction:
-        """The margin as the fraction that its shortest decimal writes."""
-        return _exact_margin(self)
 
     def rates(self, n_classes: int) -> Rates:
         """Return ``P(Yhat = k' | Y = k)`` for all k, k'; with two classes for k' = 1 alone."""
         return rates.predicted_among_each_class(n_classes)
 
-    def gap(self, counts: ArrayLike) -> float:
-        """Largest difference in a table (n_groups, true, predicted); 0.0 with none to compare."""
-        return float(_labelled_gap(self, counts))
-
-    def holds(self, counts: ArrayLike) -> bool:
-        """Whether a table (n_groups, true, predicted) is within the margin, in fractions."""
-        return _labelled_gap(self, counts) <= self.exact_margin
-
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorParity:
+class ErrorParity(_AmongTrueClasses):
     """Predictions are wrong at nearly the same rate in each group.
 
     Bounds ``|P(Yhat != Y | Z = z) - P(Yhat != Y | reference)|`` over all z. The difference is that
@@ -176,35 +187,15 @@ class ErrorParity:
     0.2
     """
 
-    margin: float
-    reference: str = "rest"
-
     name: ClassVar[str] = "error-parity"
-    needs_labels: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    @property
-    def exact_margin(self) -> Fraction:
-        """The margin as the fraction that its shortest decimal writes."""
-        return _exact_margin(self)
 
     def rates(self, n_classes: int) -> Rates:
         """Return ``P(Yhat != Y)``."""
         return rates.wrong(n_classes)
 
-    def gap(self, counts: ArrayLike) -> float:
-        """Largest difference in a table (n_groups, true, predicted); 0.0 with none to compare."""
-        return float(_labelled_gap(self, counts))
-
-    def holds(self, counts: ArrayLike) -> bool:
-        """Whether a table (n_groups, true, predicted) is within the margin, in fractions."""
-        return _labelled_gap(self, counts) <= self.exact_margin
-
 
 @dataclass(frozen=True, kw_only=True)
-class FalsePositiveParity:
+class FalsePositiveParity(_AmongTrueClasses):
     """Records that are not of a class are predicted to be of it at nearly the same rate.
 
     Bounds ``|P(Yhat = k | Y != k, Z = z) - P(Yhat = k | Y != k, reference)|`` over all z and k. The
@@ -223,22 +214,14 @@ class FalsePositiveParity:
     0.1
     """
 
-    margin: float
     positive: int | None = None
-    reference: str = "rest"
 
     name: ClassVar[str] = "false-positive-parity"
-    needs_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check(self)
+        super().__post_init__()
         if self.positive is not None:
             _checks.at_least("positive", self.positive, 0)
-
-    @property
-    def exact_margin(self) -> Fraction:
-        """The margin as the fraction that its shortest decimal writes."""
-        return _exact_margin(self)
 
     def rates(self, n_classes: int) -> Rates:
         """Return ``P(Yhat = k | Y != k)`` for each k that is meant."""
@@ -251,14 +234,6 @@ class FalsePositiveParity:
                 f"classes."
             )
         return rates.predicted_among_others(n_classes, [self.positive])
-
-    def gap(self, counts: ArrayLike) -> float:
-        """Largest difference in a table (n_groups, true, predicted); 0.0 with none to compare."""
-        return float(_labelled_gap(self, counts))
-
-    def holds(self, counts: ArrayLike) -> bool:
-        """Whether a table (n_groups, true, predicted) is within the margin, in fractions."""
-        return _labelled_gap(self, counts) <= self.exact_margin
 
 
 NOTIONS: Final[Mapping[str, type[Any]]] = {
@@ -346,23 +321,3 @@ def parity_gaps(counts: ArrayLike, reference: str) -> FloatArray:
     farthest: FloatArray = np.where(above >= -below, above, below)
     alone = (totals > 0).sum(axis=-2, keepdims=True) < 2
     return np.where(alone, np.nan, farthest)
-
-
-def _check(notion: Notion) -> None:
-    _checks.closed_unit("margin", notion.margin)
-    _checks.one_of("reference", notion.reference, REFERENCES)
-
-
-def _exact_margin(notion: Notion) -> Fraction:
-    return Fraction(repr(float(notion.margin)))
-
-
-def _labelled_gap(notion: LabelledNotion, counts: ArrayLike) -> Fraction:
-    table = np.asarray(counts)
-    n_classes = table.shape[-1] if table.ndim else 0
-    return exact_rate_gap(*notion.rates(n_classes).counted(table), notion.reference)
-
-
-def _rows(counts: ArrayLike) -> list[list[int]]:
-    rows: list[list[int]] = np.asarray(counts).tolist()
-    return rows
