@@ -47,7 +47,7 @@ class Mixture(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped 
     ...                  for k in (0, 1))
     >>> mixture = Mixture.of([never, always], [0.25, 0.75], seed=0)
     >>> rows = np.arange(4000.0)[:, None]
-    >>> round(mixture.predict(rows).mean(), 2)
+    >>> round(float(mixture.predict(rows).mean()), 2)
     0.75
     >>> bool((mixture.predict(rows)[::-1] == mixture.predict(rows[::-1])).all())
     True
