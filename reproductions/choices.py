@@ -6,7 +6,7 @@ No row of Adult, Credit or Parkinsons, whose numbers this project reports, was r
 Every table is split as always (25 % test; of the rest 20 % public) twice; teachers are logistic
 regressions (C = 100), noise is drawn anew ``--draws`` times, epsilon is .5, 1 and 3 at delta 1e-5.
 The figure is the mean error on these tables' test parts, over all tables, splits, draws and
-epsilons; beside it the mean over tables of the standard error of its mean.
+epsilons; ± is the mean over tables of the standard error of a table's mean.
 
 What was tried: the factor in the number of teachers, the number of rounds and the share of rows
 that later rounds ask, the prior variance of the student's coefficients, teachers and students in
@@ -14,7 +14,9 @@ coordinates whitened by the public rows, and sums of teachers' probabilities in 
 Kept is the row marked "default". A second table is about students under a margin, on ACS-Income
 with marital status as the group (base rates .60 and .31; margins .02, .05 and .1): whether the
 student under the margin follows the shares as they were released, or what a student without one
-made of them, and with which ridge. It shows error / pairwise gap.
+made of them, and with which ridge. It shows error / pairwise gap. A third says when to warn: the
+error on 6,000 rows of ACS-Income (a guess errs on half) with fewer and fewer teachers, beside
+``teachers * mu / sqrt(columns)``; below 1 ``NoiseDrownsAnswers`` is given.
 """
 
 from __future__ import annotations
@@ -98,6 +100,7 @@ UNDER_A_MARGIN = (
 )
 MARGINS = (0.02, 0.05, 0.1)
 MARGIN_ROWS = (6_000, 20_000)
+FEWER = (0.2, 0.35, 0.6, 1.0, 1.8, 3.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,9 +189,8 @@ class Runs:
 
     def learn(self, choice: Choice, epsilon: float, seed: int) -> tuple[ShareLoss, LinearFit]:
         """Return what the rounds released, and the student without a margin."""
-        n = len(self.spaces["as encoded"].private)
         mu = mu_from_epsilon(epsilon, 1e-5)
-        n_teachers = max(1, min(int(choice.teachers * np.cbrt(n / mu**2)), n // 4))
+        n_teachers = self.n_teachers(choice, mu)
         said = self.said(n_teachers, choice.teacher_space, choice.counted)
         where = self.spaces[choice.student_space]
         rng = np.random.default_rng(seed)
@@ -210,6 +212,11 @@ class Runs:
             fit = fit_linear(where.public, loss, None, 2)
         assert fit is not None
         return loss, fit
+
+    def n_teachers(self, choice: Choice, mu: float) -> int:
+        """Return how many teachers the choice makes of this split."""
+        n = len(self.spaces["as encoded"].private)
+        return max(1, min(int(choice.teachers * np.cbrt(n / mu**2)), n // 4))
 
     def said(self, n_teachers: int, space: str, counted: str) -> FloatArray:
         """Mean over teachers of what each says about each public row, from 0 to 1."""
@@ -247,11 +254,13 @@ def main() -> None:
         print(name, flush=True)
     rows = [row_of(name, found) for name, found in errors.items()]
     under = [margin_row(choice, arguments.draws) for choice in UNDER_A_MARGIN]
-    lines = [*as_table(rows), "", *as_margin_table(under)]
+    drowned = [row for factor in FEWER for row in drowned_rows(factor, arguments.draws)]
+    lines = [*as_table(rows), "", *as_margin_table(under), "", *as_drowned_table(drowned)]
     print("\n".join(lines))
     if arguments.save:
         document = __doc__.replace("    python", "`python").replace("[--save]", "[--save]`")
         about = {"draws": arguments.draws, "rows": rows, "margins": under}
+        about |= {"drowned": drowned}
         write("choices", about, f"# {document}", *lines)
 
 
@@ -288,6 +297,40 @@ def margin_row(choice: Choice, draws: int) -> dict[str, Any]:
     }
 
 
+def drowned_rows(factor: float, draws: int) -> list[dict[str, float]]:
+    """Error with ``factor`` in the number of teachers, for each epsilon."""
+    choice = replace(DEFAULT, teachers=factor)
+    rows = []
+    for epsilon in EPSILONS:
+        mu, found, signal = mu_from_epsilon(epsilon, 1e-5), [], 0.0
+        for seed in SPLITS:
+            runs = _RUNS.setdefault(
+                (MARGIN_ROWS[0], seed), Runs(Split.of(load_acs_income(), MARGIN_ROWS[0], seed))
+            )
+            n_teachers = runs.n_teachers(choice, mu)
+            signal = n_teachers * mu / np.sqrt(runs.spaces["as encoded"].public.shape[1])
+            found += [runs.error(choice, epsilon, draw) for draw in range(draws)]
+        rows.append(
+            {
+                "teachers": n_teachers,
+                "epsilon": epsilon,
+                "signal": float(signal),
+                "error": float(np.mean(found)),
+            }
+        )
+    return rows
+
+
+def as_drowned_table(rows: list[dict[str, float]]) -> list[str]:
+    """Lines of a Markdown table, the weakest signal first."""
+    lines = ["| teachers * mu / sqrt(columns) | teachers | epsilon | error |", "|" + " --- |" * 4]
+    for row in sorted(rows, key=lambda row: row["signal"]):
+        lines.append(
+            f"| {row['signal']:.2f} | {row['teachers']} | {row['epsilon']:g} | {row['error']:.3f} |"
+        )
+    return lines
+
+
 _RUNS: dict[tuple[int, int], Runs] = {}
 
 
@@ -313,7 +356,8 @@ def as_table(rows: list[dict[str, Any]]) -> list[str]:
     ]
     for row in rows:
         each = " | ".join(f"{row['tables'][name]:.4f}" for name in names)
-        lines.append(f"| {row['choice']} | {row['error']:.4f} | {each} |")
+        mean = f"{row['error']:.4f} ± {row['standard_error']:.4f}"
+        lines.append(f"| {row['choice']} | {mean} | {each} |")
     return lines
 
 
