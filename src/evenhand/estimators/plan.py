@@ -219,8 +219,8 @@ def warn_of_drowning(rounds: Rounds, noise: Noise, *, n_teachers: int, n_columns
     if signal < 1:
         warnings.warn(
             f"The noise drowns the answers: {n_teachers} teachers x mu {mu:.3g} / "
-            f"sqrt({n_columns} columns) = {signal:.2g}. Below 1 a model learns little, below .5 nothing. "
-            f"Raise epsilon, or train on more records.",
+            f"sqrt({n_columns} columns) = {signal:.2g}. Below 1 a model learns little, below .5 "
+            f"nothing. Raise epsilon, or train on more records.",
             NoiseDrownsAnswers,
             stacklevel=4,
         )
