@@ -12,14 +12,16 @@ from evenhand.datasets import Dataset
 from evenhand.report import sections
 from evenhand.report.content import ModelReport
 from evenhand.report.htmltext import text
+from evenhand.report.margin_section import margin
+from evenhand.report.measured_section import measured as measured_section
 from evenhand.report.onefile import asset, document, write_whole
 
 SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
     ("claim", "The claim", sections.the_claim),
     ("spending", "What was spent on what", sections.what_was_spent),
-    ("measurements", "Accuracy and fairness, measured", sections.measured),
+    ("measurements", "Accuracy and fairness, measured", measured_section),
     ("answers", "Answers and refusals", sections.outcomes),
-    ("margin", "The margin, and who needs the group", sections.margin),
+    ("margin", "The margin, and who needs the group", margin),
     ("settings", "Settings", sections.settings),
     ("use", "Load and predict", sections.how_to_use),
 )

@@ -1,20 +1,14 @@
-"""The sections of the page, in the order in which they are read."""
+"""The sections of the page on the claim and on what was asked, in the order they are read."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any
 
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind
 from evenhand.privacy import Guarantee
 from evenhand.report import claim, figures
-from evenhand.report.content import Cuts, ModelReport, StudentMargin
-from evenhand.report.derived import Derived
-from evenhand.report.disparity import Disparity
+from evenhand.report.content import ModelReport
+from evenhand.report.frames import between, cover, framed
 from evenhand.report.htmltext import items, pairs, table, text
-from evenhand.report.measured import MEANINGS, NAMES, REFERENCES, Gap, Measured, known
-from evenhand.report.onefile import data_element
 from evenhand.report.outcomes import SHORT
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
@@ -92,7 +86,7 @@ def what_was_spent(report: ModelReport) -> str:
         f"{_affords(books, report.guarantee)} mu² = {books.mu_squared_budget:.6f}. The price of a "
         "use is fixed in advance and the same whatever the data are, and a use that would have "
         f"passed the budget was not made.{text(_apart(books))}</p>"
-        + _figure(
+        + framed(
             "spent",
             "Share of the budget by mechanism",
             "The whole bar is the privacy budget.",
@@ -102,43 +96,13 @@ def what_was_spent(report: ModelReport) -> str:
     )
 
 
-def measured(report: ModelReport) -> str:
-    """Return error, rates and gaps on test rows, with intervals."""
-    found = report.measured
-    if found is None:
-        return (
-            "<p>No measurements were given for this report. Neither the error of the model nor its "
-            "gaps between groups can be judged from this page: neither a privacy guarantee nor a "
-            "margin in training says anything about them on new rows.</p>"
-        )
-    gap_rows = [(g.name, _compares(g), *_cells(g.estimate)) for g in found.gaps]
-    return (
-        f'<p class="cover uncovered">{text(claim.NOT_COVERED)}</p>'
-        f"<p>{text(_how_measured(found))}</p>"
-        + _figure(
-            "gaps",
-            "Gaps between groups on test rows",
-            _gap_words(report),
-            figures.gaps(found, report.notion),
-            table("Gaps on test rows", ("Gap", "Compares", "Value", "Interval"), gap_rows, 2),
-        )
-        + _figure(
-            "groups",
-            "Error and predictions in each group",
-            "Share of the group’s test rows. The dotted line is the error over all rows.",
-            figures.by_group(found),
-            _group_table(found),
-        )
-    )
-
-
 def outcomes(report: ModelReport) -> str:
     """Return the answers and refusals; nothing for a method that asks nobody."""
     counted, answers = report.outcomes, report.answers
     if answers is None:
         return ""
     if counted is None:
-        return _covered(report) + (
+        return cover(report) + (
             f"<p>The teachers were asked about all {len(answers):,} public rows, and what was "
             f"released of every row are noisy shares of the votes{_asked_again(answers)}. No label "
             "was given and none was refused; the student learned from the shares, knowing their "
@@ -167,11 +131,11 @@ def outcomes(report: ModelReport) -> str:
         )
         why = f"<p>A row is left without an answer for one of these reasons.</p>{reasons}"
     return (
-        _covered(report)
+        cover(report)
         + f"<p>The teachers were asked about {answers.n_asked:,} of {len(answers):,} public rows, "
         f"and {answers.n_answered:,} answers were given; the student learned from these "
         f"alone.</p>{why}"
-        + _figure(
+        + framed(
             "outcomes",
             f"Answers and refusals per {who}",
             "Each bar is all public rows of one group."
@@ -180,141 +144,6 @@ def outcomes(report: ModelReport) -> str:
             figures.outcomes(counted),
         )
         + table(f"Public rows per {who}", head_row, rows, len(head_row) - 1)
-    )
-
-
-def margin(report: ModelReport) -> str:
-    """Return which kind of fairness the model has, and how it stands to its margin."""
-    trace, student = report.disparity, report.student
-    where, _, who = str(report.kind).partition(", ")
-    parts = [
-        f"<p><strong>Where the margin sits: {text(where)}. At prediction: {text(who)}.</strong> "
-        f"{text(report.kind.words)}</p>"
-    ]
-    if report.kind == FairnessKind.NONE:
-        return parts[0] + "<p>The gaps of this model can only be measured.</p>"
-    held = (trace, student, report.cuts, report.derived)
-    if any(found is not None for found in held):
-        parts.append(_covered(report))
-    elif "fairness_weight" in dict(report.settings):
-        parts.append(f"<p>{text(claim.DRAWN_TOWARDS)}</p>")
-    else:
-        parts.append(f"<p>{text(claim.AIMED_FOR)}</p>")
-        if report.aimed is not None:
-            parts.append(pairs(_margin_rows(report.aimed)))
-    if report.cuts is not None:
-        parts.append(_thresholds(report.cuts))
-    if report.derived is not None:
-        parts.append(_chances(report.derived))
-    if trace is not None:
-        parts.append(_trace(trace, alone=student is None))
-    if student is not None:
-        kept = "are within" if student.met else "are outside"
-        parts.append(
-            f"<h3>The student</h3><p><strong>The student’s decisions {student.where} {kept} "
-            f"the margin.</strong> {text(claim.STUDENT_BOUND_ON[student.source])}</p>"
-        )
-        parts.append(pairs(_student_rows(student)))
-    return "".join(parts)
-
-
-def _student_rows(student: StudentMargin) -> list[tuple[str, str]]:
-    kind = student.notion.name.replace("-", "_")
-    rows = [
-        ("Notion", f"{NAMES[kind]}: {MEANINGS[kind]}"),
-        ("Margin", f"{student.notion.margin:g}"),
-        (f"Gap {student.where}", f"{student.gap:.4f}"),
-        ("A group is compared with", REFERENCES[student.notion.reference]),
-    ]
-    if (found := student.calibration) is not None:
-        rows.append(
-            (
-                "Gap on the calibration rows",
-                f"{found.value:.4f}, {found.level:.0%} interval {_interval(found, 4)}, on the "
-                f"hopeful side: the same rows chose the student",
-            )
-        )
-    return rows
-
-
-def _thresholds(cuts: Cuts) -> str:
-    rows = [(group, f"{cut:.4f}", f"{chance:.4f}") for group, cut, chance in cuts.rows]
-    return (
-        "<h3>The thresholds</h3>"
-        f"<p>{text(claim.THRESHOLDS_BIND)}</p>"
-        + table(
-            f"Scores from which a group is given {cuts.label}",
-            ("Group", "Threshold", "Chance at the threshold"),
-            rows,
-            2,
-        )
-        + pairs(_margin_rows(cuts.notion))
-    )
-
-
-def _chances(derived: Derived) -> str:
-    rows = [
-        (group, own, *(f"{chance:.4f}" for chance in chances))
-        for group, own, chances in derived.rows
-    ]
-    return (
-        "<h3>The chances</h3>"
-        f"<p>{text(claim.CHANCES_BIND)}</p>"
-        + table(
-            "Chance of each final decision",
-            ("Group", "The model’s own", *derived.classes),
-            rows,
-            len(derived.classes),
-        )
-        + pairs(
-            [
-                ("Notion", derived.notion.replace("_", " ")),
-                ("Margin, between every two groups", f"{derived.margin:g}"),
-                ("Gap by the noisy table", f"{derived.gap:.4f}"),
-                (
-                    "Further apart among the private records",
-                    f"by at most {derived.beyond:.4f}, with a chance of 95%",
-                ),
-            ]
-        )
-    )
-
-
-def _margin_rows(notion: DemographicParity) -> tuple[tuple[str, str], ...]:
-    return (
-        ("Margin", f"{notion.margin:g}"),
-        ("A group is compared with", REFERENCES[notion.reference]),
-    )
-
-
-def _trace(trace: Disparity, *, alone: bool) -> str:
-    notion = trace.notion
-    kept = (
-        "The answered set was within the margin after every answer."
-        if trace.kept
-        else f"The answered set was outside the margin after {trace.n_outside:,} of "
-        f"{len(trace.gaps):,} steps."
-    )
-    scope = claim.MARGIN_BINDS if alone else claim.MARGIN_BINDS_ANSWERS
-    rows = [
-        ("Margin", f"{notion.margin:g}"),
-        ("Largest gap after any step", f"{trace.largest:.4f}"),
-        ("Gap of all answers", f"{trace.final:.4f}"),
-        ("A group is compared with", REFERENCES[notion.reference]),
-        ("Rule of the gate", trace.rule),
-    ]
-    return (
-        f"<p><strong>{text(kept)}</strong> {text(scope)}</p>"
-        "<p>The gap is the largest difference, over groups and classes, between the rate at which "
-        f"a group received a class and the rate at which {REFERENCES[notion.reference]} did. "
-        "Answers that were given together count as one step.</p>"
-        + _figure(
-            "disparity",
-            "Largest gap after each answer",
-            "Within the margin means at or below the dashed line.",
-            figures.disparity(trace),
-        )
-        + pairs(rows)
     )
 
 
@@ -421,7 +250,7 @@ def _glance(report: ModelReport) -> str:
             (
                 "Error on test rows",
                 f"{found.error.value:.3f}",
-                f"{found.level:.0%} interval {_interval(found.error, 3)}; not covered by the "
+                f"{found.level:.0%} interval {between(found.error, 3)}; not covered by the "
                 f"guarantee",
             )
         )
@@ -431,76 +260,6 @@ def _glance(report: ModelReport) -> str:
         for name, value, note in tiles
     )
     return f'<dl class="glance">{inside}</dl>'
-
-
-def _figure(name: str, title: str, about: str, figure: Any, numbers: str = "") -> str:
-    """Return a chart with its caption, and its numbers as a table if not beside it already."""
-    data = data_element(f"{name}-data", json.loads(figure.to_json()))
-    height = int(figure.layout.height)
-    more = f"<details><summary>The numbers as a table</summary>{numbers}</details>"
-    return (
-        f'<figure aria-labelledby="{name}-title"><figcaption id="{name}-title">{text(title)}'
-        f"<span>{text(about)}</span></figcaption>"
-        f'<div class="chart" id="{name}" role="img" aria-label="{text(title)}. The numbers follow '
-        f'as a table." style="height:{height}px">'
-        "This chart needs JavaScript; its numbers follow as a table.</div>"
-        f"{data}{more if numbers else ''}</figure>"
-    )
-
-
-def _group_table(found: Measured) -> str:
-    rows = []
-    for i, group in enumerate(found.groups):
-        estimates = [("wrong predictions", e) for e in found.errors[i : i + 1]]
-        named = zip(found.classes, found.rates[i], strict=True)
-        estimates += [(f"predicted {name}", e) for name, e in named]
-        rows += [(group, name, f"{e.n:,}", *_cells(e)) for name, e in estimates]
-    return table(
-        "Test rows per group", ("Group", "Share of", "Test rows", "Value", "Interval"), rows, 3
-    )
-
-
-def _cells(estimate: Estimate) -> tuple[str, str]:
-    if not known(estimate):
-        return "no data", ""
-    return f"{estimate.value:.4f}", _interval(estimate, 4)
-
-
-def _interval(estimate: Estimate, digits: int) -> str:
-    return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
-
-
-def _covered(report: ModelReport) -> str:
-    kind = "covered" if report.guarantee.holds else "uncovered"
-    return f'<p class="cover {kind}">{text(claim.covered(report.guarantee))}</p>'
-
-
-def _how_measured(found: Measured) -> str:
-    missing = (
-        f" {found.n_unanswered:,} further rows got no prediction and are not counted."
-        if found.n_unanswered
-        else ""
-    )
-    return (
-        f"Measured on {found.n_rows:,} test rows.{missing} Each interval covers the rate of the "
-        f"population with a chance of at least {found.level:.0%} by itself, if the test rows are "
-        f"a random sample of it; small groups have wide intervals. No single number says whether "
-        f"people are treated fairly: read the gaps together with the errors, and with what a "
-        f"wrong prediction costs whom."
-    )
-
-
-def _compares(gap: Gap) -> str:
-    if gap.kind not in MEANINGS:
-        return gap.estimate.definition
-    return f"{MEANINGS[gap.kind]}, against {REFERENCES[gap.reference]}"
-
-
-def _gap_words(report: ModelReport) -> str:
-    words = "Each mark is measured on the model’s predictions; the bar is its interval."
-    if report.notion is None:
-        return words
-    return f"{words} The dashed line is the margin, for comparison: on new rows it binds nothing."
 
 
 def _affords(books: Spending, claimed: Guarantee) -> str:
