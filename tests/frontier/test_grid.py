@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.cli.methods import METHODS as OF_THE_COMMAND_LINE
 from evenhand.frontier import DataSource, Grid, Setting
+from evenhand.frontier.methods import METHODS
 
 Write = Callable[[str], Path]
 
@@ -141,3 +143,8 @@ def test_a_fingerprint_changes_with_the_roles_and_not_with_the_rows(tmp_path: Pa
     first = source("1,F,A,0\n2,M,B,1\n", "sex")
     assert source("5,F,A,1\n2,M,B,0\n", "sex") == first
     assert source("1,F,A,0\n2,M,B,1\n", "race") != first
+
+
+def test_a_method_has_one_name_and_one_estimator_everywhere() -> None:
+    for name, method in METHODS.items():
+        assert OF_THE_COMMAND_LINE[name].estimator == method.estimator
