@@ -192,3 +192,18 @@ def test_noise_that_drowns_the_answers_is_said(parts: Parts, by_shares: dict[str
     changes = {"budget": Budget(epsilon=0.01, delta=1e-5)}
     with pytest.warns(NoiseDrownsAnswers, match=r"20 teachers x mu .* Raise epsilon"):
         parts.fit(FairPATEClassifier(**(by_shares | changes)))
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.estimators.plan.NoiseDrownsAnswers")
+def test_how_many_records_units_have_reaches_neither_teachers_nor_their_reasons(
+    parts: Parts, by_shares: dict[str, Any]
+) -> None:
+    settings = by_shares | {"n_teachers": None}
+    whole = parts.fit(FairPATEClassifier(**settings), unit_ids=np.arange(600))
+    fewer = parts.fit(
+        FairPATEClassifier(**settings), X=parts.X[:300], y=parts.y[:300], unit_ids=np.arange(300)
+    )
+    assert whole.n_teachers_ == fewer.n_teachers_ == 250
+    assert whole.choices_ == fewer.choices_
+    # Of records, whose number is public, it may.
+    assert parts.fit(FairPATEClassifier(**settings)).n_teachers_ < 150

@@ -4,8 +4,18 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand.students import ConstantStudentWarning, fit_student
-from evenhand.voting import Answers, Reason
+from evenhand.fairness import DemographicParity
+from evenhand.students import (
+    ConstantStudentWarning,
+    ShareLoss,
+    Within,
+    fit_linear,
+    fit_student,
+    uncertainty,
+)
+from evenhand.students.student import SMOOTHED_VARIANCE
+from evenhand.typing import FloatArray, IntArray
+from evenhand.voting import Answers, Reason, Shares
 
 
 def answers(labels: list[int], reasons: list[int] | None = None) -> Answers:
@@ -49,3 +59,54 @@ def test_one_class_makes_a_constant_and_says_so() -> None:
 def test_no_answer_at_all_is_an_error_that_counts_the_reasons() -> None:
     with pytest.raises(ValueError, match="2 refused: the noisy vote fell below the threshold"):
         fit_student(None, np.zeros((2, 1)), answers([-1, -1]))
+
+
+def some_shares(n_classes: int = 2) -> tuple[FloatArray, IntArray, Shares]:
+    """Rows of two groups that differ, shares of unequal precision."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 3)) + groups[:, None] * [[0.8, 0.0, 0.0]]
+    votes = np.exp(X @ rng.normal(size=(3, n_classes)))
+    variance = np.where(np.arange(400) % 5 == 0, 0.001, 0.2)
+    noise = rng.normal(size=votes.shape) * np.sqrt(variance)[:, None]
+    shares = votes / votes.sum(axis=1, keepdims=True) + noise
+    if n_classes == 2:
+        shares[:, 0] = 1 - shares[:, 1]
+    return X, groups, Shares(shares=shares, variance=variance, n_asked=480, groups=groups)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_student_is_least_sure_at_its_own_boundary(n_classes: int) -> None:
+    X, _, shares = some_shares(n_classes)
+    p = fit_student(None, X, shares).model.predict_proba(X)
+    unsure = uncertainty(X, shares)
+    # The chance that two draws from the probabilities differ, by the definition.
+    differ = sum(p[:, a] * p[:, b] for a in range(n_classes) for b in range(n_classes) if a != b)
+    assert np.allclose(unsure, differ)
+    assert np.argsort(unsure)[-40:].tolist() == np.argsort(differ)[-40:].tolist()
+    if n_classes == 2:
+        nearest = np.argsort(np.abs(p[:, 1] - 0.5))[:40]
+        assert set(nearest) == set(np.argsort(-unsure)[:40])
+
+
+def test_under_a_margin_the_student_follows_the_smoothed_shares_each_row_once() -> None:
+    X, groups, shares = some_shares()
+    within = Within(notion=DemographicParity(margin=0.05), groups=groups, n_groups=2)
+    free = fit_student(None, X, shares)
+    gap = within.gap(free.model.predict(X), 2)
+    assert gap > 0.05
+    bound = fit_student(None, X, shares, within)
+    assert bound.met
+    assert bound.public_gap <= 0.05
+    # A second way to the same student: the free one's probabilities, all rows alike.
+    smooth = ShareLoss(
+        shares=free.model.predict_proba(X), variance=np.full(len(X), SMOOTHED_VARIANCE)
+    )
+    assert np.array_equal(bound.model.coef_, fit_linear(X, smooth, within, 2).coef)
+    released = ShareLoss(shares=shares.shares, variance=shares.variance)
+    assert not np.allclose(bound.model.coef_, fit_linear(X, released, within, 2).coef, atol=1e-3)
+    # Where the free student is within the margin it is kept as it is.
+    wide = Within(notion=DemographicParity(margin=gap), groups=groups, n_groups=2)
+    kept = fit_student(None, X, shares, wide)
+    assert np.array_equal(kept.model.coef_, free.model.coef_)
+    assert kept.public_gap == gap
