@@ -26,6 +26,10 @@ STIFFNESS: Final = 100.0
 """Weight of the squared excess over the target; losses are of order one."""
 
 TRIALS: Final = 8
+"""How often the target is moved, per width."""
+
+ENOUGH: Final = 0.9
+"""Share of the margin from which a gap within it is near enough: more would cost accuracy."""
 
 SPARSE: Final = 0.2
 """Share of entries that are not 0 up to which rows are kept sparse: one-hot columns mostly are."""
@@ -104,7 +108,7 @@ def fit_linear(
     closest = (gap, start)
     for softness in SOFTNESS:
         problem.width = softness * spread
-        found = _search(problem, margin, start)
+        found = _search(problem, margin, start, gap)
         if found[0] <= margin:
             return problem.fit(found[1], found[0], met=True)
         closest = min(closest, found, key=lambda pair: pair[0])
@@ -119,23 +123,38 @@ def fit_linear(
     return problem.fit(closest[1], closest[0], met=False)
 
 
-def _search(problem: _Problem, margin: float, start: FloatArray) -> tuple[float, FloatArray]:
-    """Move the target until the hard gap is just within the margin; else return the smallest."""
+def _search(
+    problem: _Problem, margin: float, start: FloatArray, gap: float
+) -> tuple[float, FloatArray]:
+    """Move the target until the hard gap is just within the margin; else return the smallest.
+
+    Hard differences of rates are other numbers than smooth ones, and may even have turned round
+    where the smooth ones are at the target. So the gap is taken with a sign, and is then a rising
+    function of the target, which is followed by false position. At the target ``high`` the
+    constraint asks nothing of the student at ``start``, whose gap is known.
+    """
+    wanted = (1.0 + ENOUGH) / 2 * margin
+    low, high = (0.0, 0.0), (problem.smooth_gap(start), gap)
     best: tuple[float, FloatArray] | None = None
     closest = (np.inf, start)
-    low, high, target, weights = 0.0, np.inf, margin, start
+    weights, away = start, problem.hard_differences(start)
     for _ in range(TRIALS):
+        width = high[0] - low[0]
+        slope = width / max(high[1] - low[1], 1e-12)
+        inner = (low[0] + 0.1 * width, high[0] - 0.1 * width)
+        target = min(max(low[0] + slope * (wanted - low[1]), inner[0]), inner[1])
         weights = problem.solve(target, weights)
         gap = problem.gap(weights)
         closest = min(closest, (gap, weights), key=lambda pair: pair[0])
-        if gap <= margin:
-            low, best = target, (gap, weights)
-            if gap >= 0.9 * margin:
-                break
+        turned = float(np.vdot(problem.hard_differences(weights), away)) < 0
+        if gap <= margin and (best is None or gap > best[0]):
+            best = (gap, weights)
+        if ENOUGH * margin <= gap <= margin and not turned:
+            break
+        if gap > margin and not turned:
+            high = (target, gap)
         else:
-            high = target
-        # Hard decisions spread more than smooth ones, or less: feel for the target both ways.
-        target = (low + high) / 2 if high < np.inf else min(2 * target, target + margin)
+            low = (target, -gap if turned else gap)
     return closest if best is None else best
 
 
@@ -202,6 +221,20 @@ class _Problem:
         assert self.within is not None
         return self.within.gap(decisions, self.n_classes)
 
+    def hard_differences(self, weights: FloatArray) -> FloatArray:
+        """Return the differences of rates of the hard decisions on these rows, with signs."""
+        assert self.differences is not None
+        scores = self.bound_scores(weights)
+        if self.shape[1] == 1:
+            return self.differences.apart((scores > 0).astype(np.float64))
+        return self.differences.apart(np.eye(self.n_classes)[scores.argmax(axis=1)])
+
+    def smooth_gap(self, weights: FloatArray) -> float:
+        """Return the largest of the smoothed differences, which a target bounds."""
+        assert self.differences is not None
+        smooth = self._smooth(self.bound_scores(weights))
+        return float(np.abs(self.differences.apart(smooth)).max(initial=0.0))
+
     def spread(self, weights: FloatArray) -> float:
         """Return the standard deviation of the scores over the public rows."""
         return max(float(self.X.scores(weights.reshape(self.shape)).std(axis=0).mean()), 1e-9)
@@ -231,13 +264,17 @@ class _Problem:
         gradient[:-1] += 2.0 * ridge * W[:-1]
         return value, gradient.ravel()
 
+    def _smooth(self, scores: FloatArray) -> FloatArray:
+        if self.shape[1] == 1:
+            one: FloatArray = expit(scores / self.width)
+            return one
+        many: FloatArray = softmax(scores / self.width, axis=1)
+        return many
+
     def _excess(self, scores: FloatArray, target: float) -> tuple[float, FloatArray]:
         """Penalty of smoothed differences of rates above ``target``, and its slope."""
         assert self.differences is not None
-        if self.shape[1] == 1:
-            smooth = expit(scores / self.width)
-        else:
-            smooth = softmax(scores / self.width, axis=1)
+        smooth = self._smooth(scores)
         apart = self.differences.apart(smooth)
         over = np.maximum(0.0, np.abs(apart) - target) * np.sign(apart)
         back = 2.0 * STIFFNESS * self.differences.back(over)
