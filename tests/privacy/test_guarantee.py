@@ -11,6 +11,7 @@ from evenhand.privacy import (
     NEIGHBORS,
     Budget,
     Guarantee,
+    attribute_of,
     delta_warning,
     epsilon_from_mu,
     no_guarantee,
@@ -60,12 +61,22 @@ def test_what_does_not_hold_says_so_first() -> None:
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 def test_every_relation_has_its_words(neighbors: str) -> None:
     words = {
-        "replace one": "replace one patient",
-        "add or remove one": "add or remove one patient",
-        "change one group label": "change the group label of one patient",
+        "replace one": ("patient", "each patient", "replace one patient"),
+        "add or remove one": ("patient", "each patient", "add or remove one patient"),
+        "change one group label": (
+            "sensitive attribute of one patient",
+            "the sensitive attribute of each patient",
+            "change the group label of one patient",
+        ),
+        "change one group and class label": (
+            "sensitive attribute and class label of one patient",
+            "the sensitive attribute and class label of each patient",
+            "change the group label and the class label of one patient",
+        ),
     }
-    said = str(claim(unit="patient", neighbors=neighbors))
-    assert f"for each patient (neighbors: {words[neighbors]})" in said
+    unit, each, change = words[neighbors]
+    said = str(claim(unit=unit, neighbors=neighbors))
+    assert f"for {each} (neighbors: {change})" in said
 
 
 @given(st.sampled_from([field.name for field in fields(Guarantee)]))
@@ -183,7 +194,9 @@ def test_without_gaussian_dp_epsilon_and_delta_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"unit": "person"}, {"neighbors": "change one group label"}], ids=["unit", "relation"]
+    "other",
+    [{"unit": "person"}, {"neighbors": "add or remove one"}],
+    ids=["unit", "relation"],
 )
 def test_guarantees_of_other_relations_do_not_add(other) -> None:
     with pytest.raises(ValueError, match=r"add up only for the same .* State them side by side"):
@@ -258,6 +271,8 @@ def test_no_bound_goes_through_json_that_knows_no_infinity() -> None:
 @given(st.floats(1e-3, 5.0), st.sampled_from(NEIGHBORS), st.sampled_from(["record", "person"]))
 def test_whatever_is_added_to_no_bound_there_is_none(mu: float, neighbors: str, unit: str) -> None:
     # Also over units and relations: nothing is promised for any of them.
+    if neighbors.startswith("change one"):
+        unit = attribute_of(unit, and_class_label="class" in neighbors)
     one, none = gdp(mu, neighbors=neighbors, unit=unit), no_guarantee("no noise")
     for both in (one + none, none + one):
         assert both.epsilon == math.inf

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from evenhand.privacy import Guarantee, epsilon_from_mu
+from evenhand.privacy import Guarantee, attribute_of, epsilon_from_mu
 from evenhand.report import claim
 
 CLAIM = Guarantee(
@@ -72,13 +72,28 @@ def test_knowing_mu_never_lets_the_attacker_gain_more(epsilon: float, delta: flo
     [
         ("replace one", "one patient in the private data is replaced by any other"),
         ("add or remove one", "one patient, with all of its records, is in the private data or"),
-        ("change one group label", "nothing else about the patient is protected"),
     ],
 )
 def test_each_relation_is_told_for_its_own_unit(neighbors: str, words: str) -> None:
     guarantee = replace(CLAIM, unit="patient", neighbors=neighbors)
     terms = dict(claim.meaning(guarantee))
     assert words in terms["What is compared"]
+    assert "several records" not in terms["What is compared"]
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "words"),
+    [
+        ("change one group label", "the group label of one patient is one or another"),
+        ("change one group and class label", "the group label and the class label of one patient"),
+    ],
+)
+def test_a_claim_about_labels_says_that_nothing_else_is_protected(neighbors, words) -> None:
+    unit = attribute_of("patient", and_class_label="class" in neighbors)
+    terms = dict(claim.meaning(replace(CLAIM, unit=unit, neighbors=neighbors)))
+    assert words in terms["What is compared"]
+    assert "nothing else about the patient is protected" in terms["What is compared"]
+    assert any(f"the change of the {unit} makes" in words for words in terms.values())
     assert "several records" not in terms["What is compared"]
 
 

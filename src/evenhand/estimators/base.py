@@ -124,12 +124,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             noise = DiscreteNoise() if self.noise is None else copy.deepcopy(self.noise)
             run = Ledger(self.budget, noise=noise, unit=unit, neighbors=neighbors)
         else:
-            if (ledger.unit, ledger.neighbors) != (unit, neighbors):
-                raise ValueError(
-                    f"The ledger counts for {ledger.neighbors} {ledger.unit}, this run for "
-                    f"{neighbors} {unit}; their costs do not add up. Pass unit_ids= for an account "
-                    f"of units, leave it out for an account of records, or open another account."
-                )
+            ledger.require(
+                unit,
+                neighbors,
+                "Pass unit_ids= for an account of units, leave it out for an account of records, "
+                "or open another account.",
+            )
             if self.noise is not None:
                 raise ValueError(
                     "noise= and ledger= were both given, and a ledger draws its own noise. Leave "

@@ -20,6 +20,13 @@ from evenhand.privacy.local import LocalCost, theorem6
 from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.one_bit import one_bit_rdp
+from evenhand.privacy.relation import (
+    GROUP_AND_CLASS_LABEL,
+    GROUP_LABEL,
+    attribute_of,
+    holder_of,
+    is_attribute,
+)
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
 from evenhand.privacy.selection import (
     NegativeBinomialRepetitions,
@@ -36,6 +43,8 @@ from evenhand.privacy.table import LAPLACE_ACCOUNTING, LaplaceTable
 from evenhand.privacy.two_stage import two_stage_rdp
 
 __all__ = [
+    "GROUP_AND_CLASS_LABEL",
+    "GROUP_LABEL",
     "LAPLACE_ACCOUNTING",
     "NEIGHBORS",
     "ORDERS",
@@ -69,6 +78,7 @@ __all__ = [
     "Store",
     "StoreUnavailable",
     "SubsampledGaussian",
+    "attribute_of",
     "audit_epsilon_lower_bound",
     "delta_from_mu",
     "delta_warning",
@@ -77,6 +87,8 @@ __all__ = [
     "epsilon_from_mu",
     "exact_local_rdp",
     "gaussian_curve",
+    "holder_of",
+    "is_attribute",
     "laplace_mu",
     "mu_from_epsilon",
     "n_affordable",

@@ -7,18 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
-from evenhand._checks import at_least, did_you_mean, one_of, positive
+from evenhand._checks import at_least, did_you_mean, positive
 from evenhand.privacy.gaussian import epsilon_from_mu
-from evenhand.privacy.renyi import NEIGHBORS
+from evenhand.privacy.relation import apart, check_relation, each, words_of
 
 EXACT_GAUSSIAN: Final = "exact Gaussian DP accounting"
 BASIC: Final = "basic composition of epsilon and delta"
 
-_RELATION: Final = {
-    "replace one": "replace one {unit}",
-    "add or remove one": "add or remove one {unit}",
-    "change one group label": "change the group label of one {unit}",
-}
 _TEXTS: Final = ("unit", "neighbors", "noise", "accounting", "reason")
 _LISTS: Final = ("public", "not_covered", "warnings")
 
@@ -33,7 +28,8 @@ class Guarantee:
         Bound on the privacy loss in nats, and the chance with which it may fail. ``inf`` where
         there is no bound: only with ``holds=False`` and a reason, as ``no_guarantee`` makes it.
     unit : str
-        Whose data are protected: "record", "person", or any noun.
+        Whose data are protected: "record", "person", or any noun; ``attribute_of("person")`` where
+        only the sensitive attribute is.
     neighbors : str
         Which change of the data the bound is about: one of ``NEIGHBORS``.
     noise : str
@@ -88,9 +84,7 @@ class Guarantee:
                 raise TypeError(f"{name} must be text, got {getattr(self, name)!r}.")
         for name in _LISTS:
             object.__setattr__(self, name, _texts(name, getattr(self, name)))
-        one_of("neighbors", self.neighbors, NEIGHBORS)
-        if not self.unit:
-            raise ValueError("unit must name whose data are protected, for example 'record'.")
+        check_relation(self.unit, self.neighbors)
         if not isinstance(self.holds, bool):
             raise TypeError(f"holds must be True or False, got {self.holds!r}.")
         if self.holds and self.reason:
@@ -104,9 +98,9 @@ class Guarantee:
         return math.isfinite(self.epsilon)
 
     def __str__(self) -> str:
-        who = _RELATION[self.neighbors].format(unit=self.unit)
+        who = words_of(self.unit, self.neighbors)
         claim = (
-            f"({self.epsilon!r}, {self.delta!r})-differentially private for each {self.unit} "
+            f"({self.epsilon!r}, {self.delta!r})-differentially private for {each(self.unit)} "
             f"(neighbors: {who}), with {self.noise} and {self.accounting}"
         )
         if self.holds:
@@ -133,10 +127,7 @@ class Guarantee:
         for name in ("unit", "neighbors") if self.bounded and other.bounded else ():
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(
-                    f"Guarantees add up only for the same {name}, got {mine!r} and {theirs!r}. "
-                    f"State them side by side."
-                )
+                raise ValueError(apart(name, mine, theirs))
         return Guarantee(
             **self._bound_with(other),
             unit=told.unit,

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from evenhand._checks import at_least, did_you_mean, one_of, open_unit
+from evenhand._checks import at_least, did_you_mean, open_unit
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN, Guarantee
@@ -26,7 +26,7 @@ from evenhand.privacy.ledger_store import (
     units_up,
 )
 from evenhand.privacy.noise import DiscreteNoise, Noise
-from evenhand.privacy.renyi import NEIGHBORS
+from evenhand.privacy.relation import check_relation, is_attribute
 from evenhand.typing import Array, ArrayLike
 
 SCHEMA_VERSION = 1
@@ -74,7 +74,8 @@ class Ledger:
         Public facts that say whose data the account guards (number of records, columns). Opening
         it again with other facts is an error. Never a hash of private data: that is a release.
     unit : str
-        Whose data are protected: one "record", one "person".
+        Whose data are protected: one "record", one "person"; ``attribute_of("person")`` where
+        only the sensitive attribute is.
     neighbors : str
         One of ``evenhand.privacy.NEIGHBORS``.
 
@@ -113,8 +114,9 @@ class Ledger:
         self.noise: Noise = DiscreteNoise() if noise is None else noise
         self.store: Store = MemoryStore() if store is None else store
         self.account = account
+        check_relation(unit, neighbors)
         self.unit = unit
-        self.neighbors = one_of("neighbors", neighbors, NEIGHBORS)
+        self.neighbors = neighbors
         self.facts = {str(key): _fact(str(key), value) for key, value in (facts or {}).items()}
         self._prices: dict[Mechanism, tuple[str, int]] = {}
         self._open(within=None)
@@ -180,6 +182,24 @@ class Ledger:
         except OverLimit as over:
             raise BudgetExceeded(self._refusal(over, charges)) from None
         return Grant(self, dict(zip(uses, zip(charges, ids, strict=True), strict=True)))
+
+    def require(self, unit: str, neighbors: str, way_out: str) -> None:
+        """Refuse a run whose costs are about another unit, or another change of the data.
+
+        Raises
+        ------
+        ValueError
+            Naming both, and ending in ``way_out``.
+        """
+        if (self.unit, self.neighbors) == (unit, neighbors):
+            return
+        why = ""
+        if is_attribute(self.unit) != is_attribute(unit):
+            why = " Privacy of an attribute alone is not privacy of the record."
+        raise ValueError(
+            f"The ledger counts for {self.neighbors} {self.unit}, this run for {neighbors} {unit}; "
+            f"their costs do not add up.{why} {way_out}"
+        )
 
     def run(self, budget: Budget, *, purpose: str) -> Ledger:
         """Open a ledger inside this one: its charges must fit both budgets.

@@ -20,7 +20,12 @@ ORDERS: Final[FloatArray] = 1.0 + np.geomspace(0.02, 5000.0, 400)
 """Orders on which curves are kept. Between two of them epsilon is lost by at most 0.02 %."""
 ORDERS.setflags(write=False)
 
-NEIGHBORS: Final = ("replace one", "add or remove one", "change one group label")
+NEIGHBORS: Final = (
+    "replace one",
+    "add or remove one",
+    "change one group label",
+    "change one group and class label",
+)
 """The relations between data sets that a cost may refer to. Costs of two of them do not add."""
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from scipy.stats import norm
 
-from evenhand.privacy import Guarantee
+from evenhand.privacy import Guarantee, holder_of, is_attribute
 
 MARGIN_BINDS: Final = (
     "The margin binds the answered set, that is, the labels the student learned from. It does not "
@@ -81,6 +81,8 @@ _CHANGE: Final = {
     "add or remove one": "one {unit}, with all of its records, is in the private data or is not",
     "change one group label": "the group label of one {unit} is one or another; "
     "nothing else about the {unit} is protected",
+    "change one group and class label": "the group label and the class label of one {unit} are "
+    "some or others; nothing else about the {unit} is protected",
 }
 _SEVERAL: Final = (
     " Somebody with several records is protected for each of them by itself, not for all together."
@@ -90,7 +92,8 @@ _SEVERAL: Final = (
 def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
     """Return each term of the claim with its meaning, in the order in which it is read."""
     unit = guarantee.unit
-    change = _CHANGE[guarantee.neighbors].format(unit=unit)
+    change = _CHANGE[guarantee.neighbors].format(unit=holder_of(unit))
+    changed = f"the {unit}" if is_attribute(unit) else f"one {unit}"
     return (
         (
             "What is compared",
@@ -100,7 +103,7 @@ def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
         ),
         (
             f"Epsilon = {guarantee.epsilon:g}",
-            f"Whatever somebody concludes from the model, the change of one {unit} makes that "
+            f"Whatever somebody concludes from the model, the change of {changed} makes that "
             f"conclusion at most {factor(guarantee.epsilon)} times as likely, or as unlikely (e "
             f"to the power of epsilon). Zero would mean that the change makes no difference.",
         ),
