@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.privacy import DiscreteNoise, FloatNoise, Noise, SeededNoise
+from evenhand.privacy import DiscreteNoise, FloatNoise, InversionNoise, Noise, SeededNoise
 from evenhand.privacy.noise import LARGEST_SCALE
 
 FALSE_ALARM = 1e-6
@@ -18,7 +18,7 @@ N = 15_000
 N_EXACT = {"gaussian": 15_000, "laplace": 30_000}  # heavier tails show their scale less
 N_FLOAT = 300_000  # a Kolmogorov-Smirnov test of the scale is weaker, and these draws are cheap
 
-SOURCES = [DiscreteNoise(), FloatNoise(), SeededNoise(3)]
+SOURCES = [DiscreteNoise(), InversionNoise(), FloatNoise(), SeededNoise(3)]
 each_source = pytest.mark.parametrize("noise", SOURCES, ids=lambda n: type(n).__name__)
 
 
@@ -47,8 +47,11 @@ def p_value_discrete(drawn: np.ndarray, kind: str, scale: float) -> float:
 
 @pytest.mark.parametrize("scale", [1.5, 40.0])
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
-def test_discrete_noise_has_the_probabilities_of_its_definition(kind: str, scale: float) -> None:
-    draw = getattr(DiscreteNoise(), kind)
+@pytest.mark.parametrize("noise", [DiscreteNoise(), InversionNoise()], ids=["opendp", "inversion"])
+def test_discrete_noise_has_the_probabilities_of_its_definition(
+    noise: Noise, kind: str, scale: float
+) -> None:
+    draw = getattr(noise, kind)
     assert p_value_discrete(draw(scale, (N_EXACT[kind],)), kind, scale) > FALSE_ALARM
     # The test would see noise that is 10 % too small.
     assert p_value_discrete(draw(0.9 * scale, (N_EXACT[kind],)), kind, scale) < FALSE_ALARM

@@ -12,7 +12,7 @@ from evenhand.estimators.plan import ANSWERS
 from evenhand.fairness.gate import RULES
 from evenhand.fairness.notions import NOTIONS, REFERENCES, notion_named
 from evenhand.frontier.run import Plain, Setting
-from evenhand.privacy import Budget, ConfidentGNMax, DiscreteNoise, FloatNoise, GNMax
+from evenhand.privacy import Budget, ConfidentGNMax, FloatNoise, GNMax, InversionNoise
 from evenhand.voting import Mechanism
 
 DELTA: Final = 1e-5
@@ -156,7 +156,7 @@ def estimator_of(setting: Setting, *, teachers: Any = None) -> Any:
     if "epsilon" in known.reads:
         made["budget"] = Budget(epsilon=float(given["epsilon"]), delta=float(given["delta"]))  # type: ignore[arg-type]  # checked when the grid was read
     if "noise" in known.reads:
-        made["noise"] = DiscreteNoise() if given["noise"] == "exact" else FloatNoise()
+        made["noise"] = InversionNoise() if given["noise"] == "exact" else FloatNoise()
     if "margin" in known.reads and "margin" in given:
         made["fairness"] = notion_of(setting)
     if "n_teachers" in known.reads:

@@ -17,7 +17,7 @@ from evenhand.privacy.ledger import BudgetExceeded, Decider, Grant, Ledger, Mech
 from evenhand.privacy.ledger_database import DatabaseStore
 from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
 from evenhand.privacy.local import LocalCost, theorem6
-from evenhand.privacy.noise import DiscreteNoise, FloatNoise, Noise, SeededNoise
+from evenhand.privacy.noise import DiscreteNoise, FloatNoise, InversionNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.one_bit import one_bit_rdp
 from evenhand.privacy.relation import (
@@ -60,6 +60,7 @@ __all__ = [
     "GNMax",
     "Grant",
     "Guarantee",
+    "InversionNoise",
     "LNMax",
     "LaplaceTable",
     "Ledger",

@@ -12,6 +12,7 @@ import numpy as np
 
 from evenhand._checks import at_least, positive
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
+from evenhand.privacy.inversion import LARGEST_TABLE, discrete_gaussian
 from evenhand.typing import Array, FloatArray, IntArray
 
 LARGEST_SCALE: Final = 2.0**50
@@ -61,7 +62,7 @@ class DiscreteNoise:
     ((2, 3), dtype('int64'))
     """
 
-    name: Final = "exact discrete noise (OpenDP)"
+    name: str = "exact discrete noise (OpenDP)"
     protects: Final = True
 
     def gaussian(self, sigma: float, shape: tuple[int, ...]) -> IntArray:
@@ -82,6 +83,34 @@ class DiscreteNoise:
 
     def __repr__(self) -> str:
         return "DiscreteNoise()"
+
+
+class InversionNoise(DiscreteNoise):
+    """The noise of ``DiscreteNoise``, a hundred times as fast: Gaussian draws by inversion.
+
+    The distribution is the same to the last bit, and so is the cost. The sampler is this package's
+    own (``evenhand.privacy.inversion``, with its proof), which is why single fits use OpenDP's, and
+    sweeps over thousands of settings this one. Laplace noise, and Gaussian noise of a sigma above
+    8192, come from OpenDP.
+
+    Examples
+    --------
+    >>> drawn = InversionNoise().gaussian(40.0, (2, 3))
+    >>> drawn.shape, drawn.dtype
+    ((2, 3), dtype('int64'))
+    """
+
+    name = "exact discrete noise (inversion)"
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> IntArray:
+        """Discrete Gaussian noise: the chance of k is proportional to exp(-k**2 / (2 sigma**2))."""
+        if _within("sigma", sigma) > LARGEST_TABLE:
+            return super().gaussian(sigma, shape)
+        shape = _shape(shape)
+        return discrete_gaussian(sigma, math.prod(shape)).reshape(shape)
+
+    def __repr__(self) -> str:
+        return "InversionNoise()"
 
 
 class FloatNoise:
