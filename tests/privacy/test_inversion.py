@@ -90,6 +90,16 @@ def test_a_word_at_an_edge_is_settled_by_the_next(sigma: float, k: int, second: 
     assert discrete_gaussian(sigma, 1, source=Words(*words)).tolist() == [expected]
 
 
+@pytest.mark.parametrize("k", [-3, -1, 0, 2])
+@pytest.mark.parametrize("third", [0, (1 << WORD) - 1])
+def test_two_words_at_an_edge_are_settled_by_a_third(k: int, third: int) -> None:
+    with mpmath.workprec(600):
+        both = int(mpmath.floor(below(3.3, k) * mpmath.mpf(2) ** (2 * WORD)))
+    words = (both >> WORD, both & ((1 << WORD) - 1), third)
+    assert inverted(3.3, words[:2]) is None
+    assert discrete_gaussian(3.3, 1, source=Words(*words)).tolist() == [inverted(3.3, words)]
+
+
 def test_the_words_of_the_last_tails_reach_further_out_than_the_table() -> None:
     # Chances below 2^-64: 40 standard deviations would need a word of zeros every time.
     for words in ((0, 1 << 40), ((1 << WORD) - 1, (1 << WORD) - (1 << 40))):
