@@ -158,6 +158,8 @@ def test_settings_that_cannot_be_trained_are_counted_with_their_reason(spec: Pat
         (("margin", "margn"), (), "does not know the key 'margn'. Did you mean 'margin'?"),
         (("private.csv", "privat.csv"), (), "privat.csv"),
         (("", ""), ("--jobs", "0"), "--jobs must be at least 1, or -1"),
+        (("", ""), ("--backend", "rai"), "--backend must be one of 'processes', 'ray', got 'rai'"),
+        (("", ""), ("--backend", "ray"), "--backend ray needs --votes: a private folder that all"),
         (("", ""), ("--train", "0" * 32), "which no setting of the grid has"),
         (('"loan"', '"lone"'), (), "names the column 'lone'"),
     ],

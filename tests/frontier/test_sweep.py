@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ import pandas as pd
 import pytest
 
 from evenhand.fairness import fairness_report
-from evenhand.frontier import Grid, Run, RunStore, VotesOfOtherData, material, sweep
+from evenhand.frontier import (
+    Grid,
+    Run,
+    RunStore,
+    VotesOfOtherData,
+    WorkersLost,
+    material,
+    sweep,
+)
 from evenhand.frontier import sweep as sweep_function
 from evenhand.frontier import train as training
 from evenhand.frontier.train import Task, Trained, train, train_one
@@ -212,6 +221,25 @@ def test_workers_that_are_lost_are_replaced_and_nothing_is_counted_twice(
         summary = sweep(Grid.from_toml(town), store, n_jobs=2)
         assert flag.exists()
         assert summary.n_new == len(store) == N_SETTINGS
+
+
+def test_workers_that_are_lost_again_and_again_end_the_sweep(
+    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Task] = []
+
+    def dies(task: Task) -> Trained:
+        calls.append(task)
+        if len(calls) == 1:
+            return train(task)
+        raise BrokenExecutor("a process in the pool was terminated")
+
+    monkeypatch.setattr(sys.modules[sweep_function.__module__], "train", dies)
+    with RunStore(tmp_path / "runs.db") as store:
+        with pytest.raises(WorkersLost, match=r"went away 3 times.*give the same command again"):
+            sweep(Grid.from_toml(town), store)
+        assert len(calls) == 1 + 3
+        assert store.keys() == {setting.key for setting in calls[0].settings}
 
 
 def test_an_error_in_the_work_is_no_lost_worker(

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from evenhand._checks import one_of
 from evenhand.cli import options
 from evenhand.cli.console import emit, note, progress_bars, show, table
+from evenhand.cli.failures import as_bad_input
 from evenhand.cli.folder import require_free
+from evenhand.cli.options import choices, metavar
 
 if TYPE_CHECKING:
     from evenhand.frontier import Grid, ReleaseCost, Run, SweepSummary
 
 
 PAGE: Final = "page.html"
+BACKENDS: Final = ("processes", "ray")
 
 TRAINED_ANEW: Final = (
     "It was trained anew, with noise of its own: a release more, whose cost adds to that of the "
@@ -37,8 +44,22 @@ def frontier(
         ),
     ],
     jobs: Annotated[
-        int, typer.Option(help="Processes, each on one thread; -1 for one on every core.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            help="Processes, each on one thread; -1 for one on every core.",
+            show_default="1; with --backend ray one on every core of the cluster",
+        ),
+    ] = None,
+    backend: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(BACKENDS),
+            autocompletion=choices(BACKENDS),
+            help="Where settings are trained: in processes of this machine, or on the Ray cluster "
+            "that RAY_ADDRESS names (extra ray). On a cluster --votes is needed: a folder that all "
+            "its machines see, as they must see the data.",
+        ),
+    ] = BACKENDS[0],
     store: Annotated[
         str | None,
         typer.Option(
@@ -79,13 +100,14 @@ def frontier(
         if train is not None:
             _train(grid, train, out, json=json)
             return
-        if jobs == 0 or jobs < -1:
+        if jobs is not None and (jobs == 0 or jobs < -1):
             raise ValueError(f"--jobs must be at least 1, or -1 for one per core, got {jobs}.")
-        out.mkdir(parents=True, exist_ok=True)
-        with RunStore(out / RUNS_FILE if store is None else store) as runs:
-            done = sweep(grid, runs, n_jobs=jobs, progress=bars, cache=votes, spec=str(spec))
-            keys = {setting.key for setting in grid.settings()}
-            kept = [run for run in runs.runs() if run.setting.data == grid.data.name]
+        with _workers(backend, votes):
+            out.mkdir(parents=True, exist_ok=True)
+            with RunStore(out / RUNS_FILE if store is None else store) as runs:
+                done = sweep(grid, runs, n_jobs=jobs, progress=bars, cache=votes, spec=str(spec))
+                kept = [run for run in runs.runs() if run.setting.data == grid.data.name]
+        keys = {setting.key for setting in grid.settings()}
         found = [run for run in kept if run.key in keys]
         # What the folder holds of other grids was released from the same data too.
         cost = ReleaseCost.of(kept)
@@ -102,6 +124,27 @@ def frontier(
         emit(summary)
         return
     _show(summary, found, cost)
+
+
+@contextmanager
+def _workers(backend: str, votes: Path | None) -> Iterator[None]:
+    """Train in processes of this machine, or on a cluster."""
+    one_of("--backend", backend, BACKENDS)
+    if backend == "processes":
+        yield
+        return
+    if votes is None:
+        raise ValueError(
+            "--backend ray needs --votes: a private folder that all machines of the cluster see."
+        )
+    from evenhand.frontier import on_ray
+
+    with ExitStack() as stack:
+        # Ray tells of lost machines on stdout, which is for results.
+        stack.enter_context(redirect_stdout(sys.stderr))
+        with as_bad_input(ImportError):  # it says how to install Ray
+            stack.enter_context(on_ray())
+        yield
 
 
 def _summary(done: SweepSummary, cost: ReleaseCost, out: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The whole trade-off of privacy, fairness, accuracy and coverage, and a page to choose on."""
 
+from evenhand.frontier.cluster import ClusterGone, on_ray
 from evenhand.frontier.comparison import Comparison, compare
 from evenhand.frontier.cost import ReleaseCost, choosing_cost
 from evenhand.frontier.export import (
@@ -16,7 +17,7 @@ from evenhand.frontier.pareto import REFERENCE, by_setting, front, front_probabi
 from evenhand.frontier.run import OBJECTIVES, Plain, Run, Setting
 from evenhand.frontier.specification import Answer, Specification, check
 from evenhand.frontier.store import RUNS_FILE, RunStore, StoreGone, StoreOfAnotherVersion
-from evenhand.frontier.sweep import SweepSummary, sweep
+from evenhand.frontier.sweep import SweepSummary, WorkersLost, sweep
 from evenhand.frontier.votes_cache import VotesCache, VotesOfOtherData
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "REFERENCE",
     "RUNS_FILE",
     "Answer",
+    "ClusterGone",
     "Comparison",
     "DataSource",
     "Grid",
@@ -39,6 +41,7 @@ __all__ = [
     "SweepSummary",
     "VotesCache",
     "VotesOfOtherData",
+    "WorkersLost",
     "by_setting",
     "check",
     "choosing_cost",
@@ -47,6 +50,7 @@ __all__ = [
     "front_probability",
     "hypervolume",
     "measure_with_noise",
+    "on_ray",
     "read_published",
     "read_runs",
     "sweep",

@@ -6,14 +6,17 @@ import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import joblib
+from joblib.parallel import SequentialBackend
 from threadpoolctl import threadpool_limits
 
+from evenhand.frontier.cluster import RayTasks
 from evenhand.frontier.grid import Grid
 from evenhand.frontier.run import Run, Setting
 from evenhand.frontier.train import TOGETHER, Task, Trained, kin, teach, train
@@ -26,10 +29,14 @@ TASKS_PER_JOB: Final = 4
 """At least so many tasks for each process, so that none waits long for the last."""
 
 ATTEMPTS: Final = 3
-"""How often workers may be lost, with the machine they ran on, before a sweep gives up."""
+"""How often workers may be lost before a sweep gives up."""
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""
+
+
+class WorkersLost(ConnectionError):
+    """Workers went away again and again; what was finished is kept."""
 
 
 class Store(Protocol):
@@ -79,7 +86,7 @@ def sweep(
     grid: Grid,
     store: Store,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
     cache: str | Path | None = None,
     spec: str = "SPEC.toml",
@@ -92,14 +99,14 @@ def sweep(
     store : RunStore
         Every run is added as soon as its task is done. A sweep that was stopped, in whatever way,
         goes on where it was when it is started again.
-    n_jobs : int
-        Processes, each on one thread; -1 for one per core. Inside
-        ``joblib.parallel_config("ray")`` they run on a cluster.
+    n_jobs : int, optional
+        Processes, each on one thread; -1 for one per core. Default: one. Inside ``on_ray()`` they
+        are tasks on a cluster, by default one for each of its cores.
     progress : callable, optional
         ``progress(stage, done, total)``.
     cache : path, optional
         Private folder where teachers' votes are kept for later sweeps. Default: a temporary one,
-        removed at the end.
+        removed at the end. On a cluster it is needed, and lies where every machine sees it.
     spec : str
         Name of the grid's file, for the command that trains a run again.
 
@@ -107,12 +114,22 @@ def sweep(
     -------
     SweepSummary
 
+    Raises
+    ------
+    ValueError
+        On a cluster without ``cache``, and on a joblib backend that gives nothing before all is
+        done.
+    StoreGone, ClusterGone, WorkersLost
+        If the store or the whole cluster goes away, or workers are lost again and again. What is
+        finished stays in the store.
+
     Privacy
     -------
     On private data every setting is a release of its own and draws its own noise: m runs cost the
     sum of their ``mu_squared``. Votes are private; they stay in ``cache``.
     """
     started = time.perf_counter()
+    _check_backend(cache)
     settings = grid.settings()
     here = {setting.key for setting in settings}
     n_before = len(here & store.keys())
@@ -125,18 +142,20 @@ def sweep(
             if not left:
                 break
             try:
-                # After a loss there are as many workers as there is room for.
-                room = n_jobs if attempt == 1 else min(n_jobs, joblib.effective_n_jobs(-1))
-                for trained in _trained(grid, left, folder, room, spec, progress):
+                for trained in _trained(grid, left, folder, n_jobs, spec, progress):
                     new += store.add_all(trained.runs)
                     skipped |= {setting.key: (setting, why) for setting, why in trained.skipped}
                     if progress is not None:
                         finished = n_before + new + len(skipped)
                         progress("settings", finished, len(settings))
-            except Exception as error:
-                # A machine of the cluster is gone. What was added stays; the rest is dealt anew.
-                if attempt >= ATTEMPTS or not _is_lost_worker(error):
-                    raise
+            except BrokenExecutor as error:
+                # Workers are gone. What was added stays; the rest is dealt anew.
+                if attempt >= ATTEMPTS:
+                    raise WorkersLost(
+                        f"Workers went away {ATTEMPTS} times, most likely for want of memory. What "
+                        f"is finished is kept. Take fewer at once (--jobs) and give the same "
+                        f"command again: it goes on with the settings that are missing."
+                    ) from error
     return SweepSummary(
         n_settings=len(settings),
         n_before=n_before,
@@ -150,7 +169,7 @@ def _trained(
     grid: Grid,
     settings: Sequence[Setting],
     folder: Path,
-    n_jobs: int,
+    n_jobs: int | None,
     spec: str,
     progress: Progress | None,
 ) -> Iterator[Trained]:
@@ -168,17 +187,9 @@ def _trained(
     yield from _as_done((joblib.delayed(_on_one_thread)(train, task) for task in tasks), n_jobs)
 
 
-def _as_done(jobs: Iterable[Any], n_jobs: int) -> Iterator[Any]:
+def _as_done(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
     """Run jobs in joblib and give their results as they are done."""
-    backend, _ = joblib.parallel.get_active_backend()
-    if n_jobs == 1 or backend.supports_return_generator:
-        yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-        return
-    # Ray's backend gives all results at the end: so in rounds of one job for each worker.
-    waiting = iter(jobs)
-    with joblib.Parallel(n_jobs=n_jobs) as parallel:
-        while some := list(itertools.islice(waiting, joblib.effective_n_jobs(n_jobs))):
-            yield from parallel(some)
+    yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
 
 
 def _tasks(
@@ -208,13 +219,21 @@ def _on_one_thread(job: Callable[[Task], Any], task: Task) -> Any:
         return job(task)
 
 
-def _is_lost_worker(error: Exception) -> bool:
-    """Whether a process or a machine went away, rather than the work going wrong."""
-    causes = [error, *(cause for cause in (error.__cause__, error.__context__) if cause)]
-    # An error of a task itself is a RayTaskError, which is a RayError too.
-    kinds = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
-    lost = {"TerminatedWorkerError", "BrokenProcessPool", "ActorDiedError", "RayActorError"}
-    return bool(kinds & {*lost, "WorkerCrashedError", "NodeDiedError"})
+def _check_backend(cache: str | Path | None) -> None:
+    """Refuse a joblib backend that a sweep cannot use, before anything is trained."""
+    backend, _ = joblib.parallel.get_active_backend()
+    if not (backend.supports_return_generator or isinstance(backend, SequentialBackend)):
+        raise ValueError(
+            f"The joblib backend {type(backend).__name__} gives no result before all are there, so "
+            f"that a sweep that is stopped would lose them. On a Ray cluster use on_ray(); else "
+            f"leave joblib's own backend."
+        )
+    if isinstance(backend, RayTasks) and cache is None:
+        raise ValueError(
+            "On a cluster a sweep needs cache (--votes): a private folder that all machines see, "
+            "where the votes of teachers are kept. Without it every machine would train the "
+            "teachers anew, and leave votes behind."
+        )
 
 
 @contextmanager
