@@ -60,9 +60,9 @@ def test_the_slope_is_that_of_the_value(n_classes: int, kind: str, reference: st
     problem = _Problem(X, objective, within(0.1, groups, reference))
     problem.width = 0.3
     weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
-    value = lambda w: problem._value(w, 0.05)[0]  # noqa: E731  # the optimiser sees it so
+    value = lambda w: problem._value_in_frame(w, 0.05)[0]  # noqa: E731  # the optimiser sees it so
     numeric = approx_fprime(weights, value, 1e-7)
-    assert np.allclose(problem._value(weights, 0.05)[1], numeric, rtol=1e-3, atol=1e-4)
+    assert np.allclose(problem._value_in_frame(weights, 0.05)[1], numeric, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])

@@ -134,10 +134,10 @@ def test_the_slope_is_that_of_the_value(
     problem = _Problem(X, label_loss(y, n_classes), within)
     problem.width = 0.3
     weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
-    plain = problem._value(weights, None)[0]
-    assert problem._value(weights, 0.0)[0] > plain + 1e-6  # the penalty is on
-    numeric = approx_fprime(weights, lambda w: problem._value(w, 0.0)[0], 1e-7)
-    assert np.allclose(problem._value(weights, 0.0)[1], numeric, rtol=2e-3, atol=2e-4)
+    plain = problem._value_in_frame(weights, None)[0]
+    assert problem._value_in_frame(weights, 0.0)[0] > plain + 1e-6  # the penalty is on
+    numeric = approx_fprime(weights, lambda w: problem._value_in_frame(w, 0.0)[0], 1e-7)
+    assert np.allclose(problem._value_in_frame(weights, 0.0)[1], numeric, rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("margin", [0.02, 0.06])

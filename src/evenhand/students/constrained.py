@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.students.objective import Objective
+from evenhand.students.rows import Rows
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import FloatArray, IntArray
 
@@ -31,8 +31,11 @@ TRIALS: Final = 8
 ENOUGH: Final = 0.9
 """Share of the margin from which a gap within it is near enough: more would cost accuracy."""
 
-SPARSE: Final = 0.2
-"""Share of entries that are not 0 up to which rows are kept sparse: one-hot columns mostly are."""
+PRECISION: Final = 2e-9
+"""Relative gain of a step below which descent ends."""
+
+PRECISION_OF_A_MOVE: Final = 1e-7
+"""The same where a target is tried; the loss then differs in its seventh figure."""
 
 DEFAULT_C: Final = 0.3
 """Inverse ridge of a student of labels. A firm ridge: released labels are noisy, and few."""
@@ -182,7 +185,7 @@ class _Problem:
     """The smooth problem in flat weights, for the optimiser."""
 
     def __init__(self, X: FloatArray, objective: Objective, within: Within | None) -> None:
-        self.X = _Rows(X)
+        self.X = Rows.of(X)
         self.objective = objective
         self.within = within
         self.shape = (X.shape[1] + 1, objective.n_columns)
@@ -191,19 +194,24 @@ class _Problem:
         self.width = 1.0  # of the smoothed decision, in units of the score
         # The rows on which the margin is read: the public rows themselves, or others.
         apart = None if within is None else within.X
-        self.bound_X = self.X if apart is None else _Rows(apart)
+        self.bound_X = self.X if apart is None else Rows(apart)
         self.differences = None if within is None else within.differences(self.n_classes)
 
     def solve(self, target: float | None, start: FloatArray) -> FloatArray:
+        """Return the weights of least loss, of those whose smoothed gap is about the target."""
         found = minimize(
-            self._value,
-            start,
+            self._value_in_frame,
+            self.X.into_frame(start.reshape(self.shape)).ravel(),
             args=(target,),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 400, "maxcor": 20},
+            options={
+                "maxiter": 400,
+                "maxcor": 20,
+                "ftol": PRECISION if target is None else PRECISION_OF_A_MOVE,
+            },
         )
-        weights: FloatArray = found.x
+        weights: FloatArray = self.X.from_frame(found.x.reshape(self.shape)).ravel()
         return weights
 
     def bound_scores(self, weights: FloatArray) -> FloatArray:
@@ -243,8 +251,11 @@ class _Problem:
         W = weights.reshape(self.shape).T
         return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=gap, met=met)
 
-    def _value(self, weights: FloatArray, target: float | None) -> tuple[float, FloatArray]:
-        W = weights.reshape(self.shape)
+    def _value_in_frame(self, u: FloatArray, target: float | None) -> tuple[float, FloatArray]:
+        value, gradient = self._value(self.X.from_frame(u.reshape(self.shape)), target)
+        return value, self.X.slope_in_frame(gradient).ravel()
+
+    def _value(self, W: FloatArray, target: float | None) -> tuple[float, FloatArray]:
         scores = self.X.scores(W)
         value, slope = self.objective.loss(scores)
         pushed: FloatArray | None = None
@@ -262,7 +273,7 @@ class _Problem:
         ridge = self.objective.ridge
         value += ridge * float((W[:-1] ** 2).sum())
         gradient[:-1] += 2.0 * ridge * W[:-1]
-        return value, gradient.ravel()
+        return value, gradient
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.shape[1] == 1:
@@ -283,35 +294,3 @@ class _Problem:
         else:
             push = smooth * (back - (back * smooth).sum(axis=1, keepdims=True)) / self.width
         return STIFFNESS * float((over**2).sum()), push
-
-
-class _Rows:
-    """Rows with an intercept, times weights and back."""
-
-    def __init__(self, X: FloatArray) -> None:
-        self._rows: Any = X
-        self._columns: Any = X.T
-        if np.count_nonzero(X) <= SPARSE * X.size:
-            # Made by hand: SciPy's own way goes through coordinates, and takes as long as a fit.
-            flat = np.flatnonzero(X)
-            ends = np.concatenate([[0], np.cumsum(np.count_nonzero(X, axis=1))])
-            self._rows = csr_array((X.ravel()[flat], flat % X.shape[1], ends), shape=X.shape)
-            self._columns = self._rows.T.tocsr()
-
-    def scores(self, W: FloatArray) -> FloatArray:
-        """Return the scores (n, n_columns) for weights (n_features + 1, n_columns)."""
-        if W.shape[1] == 1:  # a product with a vector is faster
-            one: FloatArray = (self._rows @ W[:-1, 0] + W[-1, 0])[:, None]
-            return one
-        many: FloatArray = self._rows @ W[:-1] + W[-1]
-        return many
-
-    def back(self, slope: FloatArray) -> FloatArray:
-        """Return the slope of the weights for a slope (n, n_columns) of the scores."""
-        out = np.empty((self._columns.shape[0] + 1, slope.shape[1]))
-        if slope.shape[1] == 1:
-            out[:-1, 0] = self._columns @ slope[:, 0]
-        else:
-            out[:-1] = self._columns @ slope
-        out[-1] = slope.sum(axis=0)
-        return out

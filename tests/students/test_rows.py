@@ -1,0 +1,71 @@
+"""Rows against plain matrix products, sparse and dense, narrow and wide."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from evenhand.students.rows import SPARSE, WIDEST, Rows
+from evenhand.typing import FloatArray
+
+
+def table(kind: str, n_features: int = 7) -> FloatArray:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, n_features))
+    return X * (rng.random(X.shape) < SPARSE / 2) if kind == "sparse" else X
+
+
+def with_ones(X: FloatArray) -> FloatArray:
+    return np.column_stack([X, np.ones(len(X))])
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_products_are_those_of_the_matrix_with_an_intercept(kind: str, n_columns: int) -> None:
+    X = table(kind)
+    rng = np.random.default_rng(5)
+    W, slope = rng.normal(size=(8, n_columns)), rng.normal(size=(60, n_columns))
+    assert np.allclose(Rows(X).scores(W), with_ones(X) @ W, rtol=1e-12, atol=1e-12)
+    assert np.allclose(Rows(X).back(slope), with_ones(X).T @ slope, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.mark.parametrize("n_features", [7, 80, WIDEST + 1])
+def test_weights_go_into_the_frame_and_come_back(kind: str, n_features: int) -> None:
+    rows = Rows(table(kind, n_features))
+    W = np.random.default_rng(6).normal(size=(n_features + 1, 2))
+    assert np.allclose(rows.from_frame(rows.into_frame(W)), W, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_a_slope_in_the_frame_gives_the_same_change_as_the_slope(kind: str) -> None:
+    rows = Rows(table(kind))
+    rng = np.random.default_rng(7)
+    gradient, step = rng.normal(size=(8, 2)), rng.normal(size=(8, 2))
+    here = np.vdot(gradient, step)
+    there = np.vdot(rows.slope_in_frame(gradient), rows.into_frame(step))
+    assert np.isclose(here, there, rtol=1e-10)
+
+
+def test_in_the_frame_the_expected_curvature_is_the_same_all_round() -> None:
+    X = table("dense") * np.array([1e-2, 1, 10, 1, 1, 1, 1e2])
+    rows = Rows(X)
+    curved = 0.1 / len(X) * with_ones(X).T @ with_ones(X) + 1e-3 * np.eye(8)
+    back = rows.slope_in_frame(curved) @ rows.slope_in_frame(np.eye(8)).T
+    assert np.allclose(back, np.eye(8), atol=1e-8)
+    assert np.linalg.cond(curved) > 1e4
+
+
+def test_the_rows_of_an_array_are_made_once_and_do_not_keep_it_alive() -> None:
+    X, other = table("dense"), table("dense")
+    first = Rows.of(X)
+    assert Rows.of(X) is first
+    assert Rows.of(other) is not first  # equal, but not the same: it could be changed
+    assert Rows.of(X) is not first
+    kept = weakref.ref(X)
+    del X, first
+    gc.collect()
+    assert kept() is None
