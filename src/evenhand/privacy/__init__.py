@@ -19,6 +19,7 @@ from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Stor
 from evenhand.privacy.local import LocalCost, theorem6
 from evenhand.privacy.noise import DiscreteNoise, FloatNoise, InversionNoise, Noise, SeededNoise
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.one_bit import one_bit_rdp
 from evenhand.privacy.relation import (
     GROUP_AND_CLASS_LABEL,
@@ -70,6 +71,7 @@ __all__ = [
     "NegativeBinomialRepetitions",
     "Noise",
     "NoisyHistogram",
+    "NoisySum",
     "NoisyThreshold",
     "OtherAccount",
     "PoissonRepetitions",

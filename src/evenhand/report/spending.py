@@ -11,6 +11,7 @@ KINDS: Final[Mapping[str, str]] = {
     "LNMax": "noisy winner of the vote (Laplace noise on every count)",
     "NoisyThreshold": "noisy check whether enough teachers agree",
     "NoisyHistogram": "noisy shares of the vote (Gaussian noise on every count)",
+    "NoisySum": "noisy sum of bounded contributions (Gaussian noise on every number)",
     "LaplaceTable": "one noisy table of counts of records (Laplace noise on every cell)",
     "SubsampledGaussian": "noisy gradient steps on random batches, priced all together",
 }
