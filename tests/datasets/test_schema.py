@@ -195,3 +195,12 @@ def test_arrays_have_the_columns_x0_x1() -> None:
     assert Schema.of_public(np.eye(2)).names == ("x0", "x1")
     with pytest.raises(ValueError, match=r"two-dimensional array, got shape \(3,\)"):
         Schema.of_public(np.ones(3))
+
+
+def test_whole_numbers_are_declared_and_come_back_from_json() -> None:
+    schema = Schema.declared({"age": {"bounds": (17, 90), "integer": True}, "x": "numeric"})
+    assert [column.integer for column in schema.columns] == [True, False]
+    assert Schema.from_dict(schema.to_dict()) == schema
+    assert "integer" not in schema.to_dict()["columns"][1]
+    with pytest.raises(ValueError, match="integer is said of numbers, and column 'a'"):
+        Schema.declared({"a": {"categories": ["x"], "integer": True}})

@@ -46,6 +46,8 @@ class ColumnSchema:
         Smallest and largest value that counts; values beyond are moved to the end. Numeric only.
     missing : bool
         Whether "is missing" is worth a feature of its own.
+    integer : bool
+        Whether all values are whole numbers, so that drawn ones must be too. Numeric only.
     """
 
     name: str
@@ -53,6 +55,7 @@ class ColumnSchema:
     categories: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None
     missing: bool = False
+    integer: bool = False
 
     def __post_init__(self) -> None:
         one_of(f"kind of column {self.name!r}", self.kind, KINDS)
@@ -70,6 +73,10 @@ class ColumnSchema:
                 )
             if self.bounds is not None:
                 raise ValueError(f"The categorical column {self.name!r} cannot have bounds.")
+            if self.integer:
+                raise ValueError(
+                    f"integer is said of numbers, and column {self.name!r} is categorical."
+                )
             return
         if self.categories:
             raise ValueError(f"The numeric column {self.name!r} cannot have categories.")
@@ -88,7 +95,7 @@ class ColumnSchema:
             out["categories"] = list(self.categories)
         elif self.bounds is not None:
             out["bounds"] = list(self.bounds)
-        return out
+        return out | ({"integer": True} if self.integer else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +201,7 @@ class Schema:
         ----------
         columns : mapping
             For each name: ``"numeric"``; or a list of categories; or a mapping with any of
-            ``kind``, ``categories``, ``bounds``, ``missing``.
+            ``kind``, ``categories``, ``bounds``, ``missing``, ``integer``.
         """
         return cls(columns=tuple(_declared(name, said) for name, said in columns.items()))
 
@@ -290,7 +297,7 @@ def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> Co
             kind="categorical",
             categories=tuple(text_of(value) for value in said),
         )
-    known = ("kind", "categories", "bounds", "missing")
+    known = ("kind", "categories", "bounds", "missing", "integer")
     for key in said:
         one_of(f"key of column {name!r}", key, known)
     categories = tuple(text_of(value) for value in said.get("categories", ()))
@@ -301,4 +308,5 @@ def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> Co
         categories=categories,
         bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
         missing=bool(said.get("missing", False)),
+        integer=bool(said.get("integer", False)),
     )
