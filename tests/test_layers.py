@@ -28,7 +28,8 @@ BELOW: dict[str, set[str]] = {
         "teachers",
         "students",
     },
-    "report": {"privacy", "fairness", "datasets", "voting", "estimators"},
+    "generators": {"privacy", "fairness", "datasets", "learners", "teachers"},
+    "report": {"privacy", "fairness", "datasets", "voting", "estimators", "generators"},
     "frontier": {
         "privacy",
         "fairness",
@@ -48,6 +49,7 @@ BELOW: dict[str, set[str]] = {
         "teachers",
         "students",
         "estimators",
+        "generators",
         "report",
         "frontier",
     },

@@ -1,0 +1,254 @@
+"""What is added up over records or teachers, each sum with the sensitivity that it declares.
+
+An aggregator bounds what one record (or one teacher) adds, adds it up in whole numbers of a small
+unit, and says how far the sum of two neighbors can be apart. Its sum leaves through a
+:class:`~evenhand.privacy.NoisySum` alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.privacy import NEIGHBORS
+from evenhand.typing import FloatArray, IntArray
+
+UNIT: Final = 2.0**-20
+"""Real numbers are counted in this unit, after rounding towards zero."""
+
+
+class Aggregator(Protocol):
+    """A bounded sum.
+
+    Whoever implements it returns sums as whole numbers, and rounds every contribution towards
+    zero before adding: rounding must not raise a norm.
+    """
+
+    @property
+    def unit(self) -> float:
+        """What one of its whole numbers is worth."""
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """Largest L2 distance between the sums of two neighbors, in its whole numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCounts:
+    """Several tables of counts of the same records, released together.
+
+    Parameters
+    ----------
+    shapes : tuple of (int, int)
+        Of each table.
+    per_unit : int
+        Records that one unit may have.
+
+    Privacy
+    -------
+    A record is one cell of each of m tables: it moves m counts by 1, L2 ``sqrt(m)``. Replacing
+    it moves 2 m counts, ``sqrt(2 m)``. With r records per unit all of them can lie in the same
+    cells: r times that.
+    """
+
+    shapes: tuple[tuple[int, int], ...]
+    per_unit: int = 1
+    unit = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.at_least("number of tables", len(self.shapes), 1)
+        _checks.at_least("per_unit", self.per_unit, 1)
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``r sqrt(m)``, or ``r sqrt(2 m)`` for "replace one"."""
+        moved = len(self.shapes) * _cells_moved(neighbors)
+        return self.per_unit * math.sqrt(moved)
+
+    def total(self, tables: Sequence[tuple[IntArray, IntArray]]) -> IntArray:
+        """Count; a table is given by the row code and the column code of each record."""
+        counted = [
+            np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1])
+            for (row, column), shape in zip(tables, self.shapes, strict=True)
+        ]
+        return np.concatenate(counted).astype(np.int64)
+
+    def apart(self, values: FloatArray) -> list[FloatArray]:
+        """Cut the released vector into tables."""
+        sizes = [a * b for a, b in self.shapes]
+        parts = np.split(values, np.cumsum(sizes)[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDistances:
+    """L1 distances of tables of counts from fixed, public tables.
+
+    Parameters
+    ----------
+    n_tables : int
+    per_unit : int
+        Records that one unit may have.
+
+    Privacy
+    -------
+    One record moves one count of a table by 1 and hence its distance by at most 1; m distances
+    together by ``sqrt(m)``. Replacing it moves two counts: ``2 sqrt(m)``. Rounding down keeps
+    differences of whole size.
+    """
+
+    n_tables: int
+    per_unit: int = 1
+    unit = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.at_least("n_tables", self.n_tables, 1)
+        _checks.at_least("per_unit", self.per_unit, 1)
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``r sqrt(m)``, or ``2 r sqrt(m)`` for "replace one"."""
+        return self.per_unit * _cells_moved(neighbors) * math.sqrt(self.n_tables)
+
+    def total(self, counted: Sequence[IntArray], fixed: Sequence[FloatArray]) -> IntArray:
+        """Distances of ``counted`` from ``fixed``, rounded down."""
+        apart = [float(np.abs(n - m).sum()) for n, m in zip(counted, fixed, strict=True)]
+        return np.floor(apart).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSums:
+    """Sums of features over the records of every condition, jointly with their numbers.
+
+    Parameters
+    ----------
+    n_features : int
+    n_conditions : int
+    per_unit : int
+        Records that one unit may have.
+
+    Privacy
+    -------
+    What a record adds is ``(phi(x), 1)`` in the block of its own condition, with ``|phi| <= 1``
+    enforced here: L2 sqrt(2). Replacing it subtracts one such vector and adds another, at most 2
+    apart: in two blocks, or in one, where the counts cancel and two unit vectors are at most 2
+    apart.
+    """
+
+    n_features: int
+    n_conditions: int
+    per_unit: int = 1
+    unit = UNIT
+
+    def __post_init__(self) -> None:
+        _checks.at_least("n_features", self.n_features, 1)
+        _checks.at_least("n_conditions", self.n_conditions, 1)
+        _checks.at_least("per_unit", self.per_unit, 1)
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``r sqrt(2)``, or ``2 r`` for "replace one", in units."""
+        return self.per_unit * math.sqrt(2.0 * _cells_moved(neighbors)) / self.unit
+
+    def total(self, phi: FloatArray, condition: IntArray) -> IntArray:
+        """Add up; rows of ``phi`` (n, n_features) longer than 1 are shortened to 1."""
+        bounded = _within_norm(phi, 1.0, self.unit)
+        sums = np.zeros((self.n_conditions, self.n_features + 1), dtype=np.int64)
+        for c in range(self.n_conditions):
+            rows = condition == c
+            sums[c, :-1] = bounded[rows].sum(axis=0)
+            sums[c, -1] = int(rows.sum()) * round(1.0 / self.unit)
+        return sums.reshape(-1)
+
+    def apart(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sums (n_conditions, n_features) and numbers (n_conditions,), in ones."""
+        table = values.reshape(self.n_conditions, -1) * self.unit
+        return table[:, :-1], table[:, -1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientSum:
+    """Sum over teachers of one block of gradients each, clipped jointly.
+
+    Parameters
+    ----------
+    clip_norm : float
+        Largest norm of a teacher's whole block, over all generated rows of a step.
+
+    Privacy
+    -------
+    One record sits with one teacher, whose block can turn into any other of norm ``clip_norm``:
+    L2 ``2 clip_norm``, for both relations (a teacher without records still adds a block).
+    """
+
+    clip_norm: float
+    unit = UNIT
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clip_norm", _checks.positive("clip_norm", self.clip_norm))
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``2 clip_norm``, in units."""
+        _checks.one_of("neighbors", neighbors, NEIGHBORS)
+        return 2.0 * self.clip_norm / self.unit
+
+    def total(self, blocks: FloatArray) -> IntArray:
+        """Clip each teacher's block and add up; ``blocks`` has shape (n_teachers, ...)."""
+        flat = np.asarray(blocks, dtype=np.float64).reshape(len(blocks), -1)
+        total: IntArray = _within_norm(flat, self.clip_norm, self.unit).sum(axis=0)
+        return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryVotes:
+    """How many teachers take each generated row for a real one.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that are judged in one release.
+
+    Privacy
+    -------
+    One record sits with one teacher, whose vote on each of B rows may flip: L2 ``sqrt(B)``.
+    """
+
+    n_rows: int
+    unit = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.at_least("n_rows", self.n_rows, 1)
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``sqrt(n_rows)``."""
+        _checks.one_of("neighbors", neighbors, NEIGHBORS)
+        return math.sqrt(self.n_rows)
+
+    def total(self, votes: IntArray) -> IntArray:
+        """Count the votes; ``votes`` has shape (n_teachers, n_rows), 0 or 1."""
+        said = np.asarray(votes)
+        if said.ndim != 2 or said.shape[1] != self.n_rows or not np.isin(said, (0, 1)).all():
+            raise ValueError(
+                f"votes must be 0 or 1 with shape (n_teachers, {self.n_rows}), got shape "
+                f"{said.shape}."
+            )
+        total: IntArray = said.astype(np.int64).sum(axis=0)
+        return total
+
+
+def _within_norm(rows: FloatArray, norm: float, unit: float) -> IntArray:
+    """Shorten rows to ``norm`` and round towards zero: in whole units none is longer."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise ValueError("A contribution that is not finite has no bound. Look for NaN or inf.")
+    # A breath below the bound: the division rounds, and the norm is a promise.
+    factor = np.minimum(1.0, norm * (1.0 - 1e-12) / np.maximum(lengths, 1e-300))
+    whole: IntArray = np.trunc(rows * factor / unit).astype(np.int64)
+    return whole
+
+
+def _cells_moved(neighbors: str) -> int:
+    """Cells of one table that differ between neighbors."""
+    _checks.one_of("neighbors", neighbors, ("add or remove one", "replace one"))
+    return 2 if neighbors == "replace one" else 1

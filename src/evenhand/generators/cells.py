@@ -1,0 +1,210 @@
+"""A numeric column as whole numbers: cells between public bounds, joined by noisy counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
+
+MOST_SINGLE: Final = 128
+"""Up to so many whole numbers between the bounds, each is a cell of its own."""
+
+N_EVEN: Final = 64
+"""Cells of even width between the bounds; powers of two cut them further."""
+
+LEAST_POWER: Final = 1e-4
+"""Smallest cut at a power of two, as a share of the width between the bounds."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cells:
+    """Intervals that cover the range of a numeric column, in ascending order.
+
+    Parameters
+    ----------
+    starts, ends : ndarray of float64, shape (n_cells,)
+        Cell i is ``[starts[i], ends[i])``; with ``starts[i] == ends[i]`` it is that value alone.
+        The last one holds its end.
+    integer : bool
+        Whether the column holds whole numbers only.
+
+    Privacy
+    -------
+    A function of the public bounds alone.
+    """
+
+    starts: FloatArray
+    ends: FloatArray
+    integer: bool
+
+    @classmethod
+    def between(cls, low: float, high: float, *, integer: bool) -> Cells:
+        """Cut the range from ``low`` to ``high``.
+
+        Whole numbers get a cell each while they are few. Otherwise the cuts are even ones and
+        powers of two, which resolve what is near zero; the value 0 is a cell of its own, because
+        so many columns hold it for "none".
+
+        Examples
+        --------
+        >>> Cells.between(1, 5, integer=True).starts
+        array([1., 2., 3., 4., 5.])
+        >>> cells = Cells.between(0, 99_999, integer=True)
+        >>> cells.starts[:6].astype(int), len(cells)
+        (array([  0,   1,  16,  32,  64, 128]), 78)
+        """
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"Bounds must be finite and low < high, got {(low, high)!r}.")
+        if integer:
+            low, high = math.ceil(low), math.floor(high)
+            if high < low:
+                raise ValueError(f"There is no whole number from {low!r} to {high!r}.")
+            if high - low < MOST_SINGLE:
+                starts = np.arange(low, high + 1, dtype=np.float64)
+                return cls(starts=starts, ends=starts + 1, integer=True)
+            high += 1
+        cuts = [*np.linspace(low, high, N_EVEN + 1), *_powers(low, high, integer)]
+        if low <= 0 <= high:
+            cuts += [0.0, 1.0] if integer else [0.0]
+        edges = np.unique(np.round(cuts) if integer else cuts)
+        starts, ends = edges[:-1], edges[1:]
+        if not integer and low <= 0 <= high:
+            at = int(np.searchsorted(starts, 0.0))
+            starts, ends = np.insert(starts, at, 0.0), np.insert(ends, at, 0.0)
+        return cls(starts=starts, ends=ends, integer=integer)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def atoms(self) -> BoolArray:
+        """Which cells hold a single value."""
+        alone: BoolArray = self.ends - self.starts <= (1.0 if self.integer else 0.0)
+        return alone
+
+    def codes(self, values: FloatArray) -> IntArray:
+        """Return the cell of each value; what lies beyond the bounds goes to the first or last."""
+        last = float(self.ends[-1]) - (1.0 if self.integer else 0.0)
+        inside = np.clip(values, self.starts[0], last)
+        found = np.searchsorted(self.starts, inside, side="right") - 1
+        alone = np.flatnonzero(self.starts == self.ends)
+        if alone.size:  # starts holds this value twice; "right" has found the second
+            found = np.where(inside == self.starts[alone[0]], alone[0], found)
+        codes: IntArray = found.astype(np.int64)
+        return codes
+
+    def draw(self, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value inside each cell, all values alike."""
+        start, end = self.starts[codes], self.ends[codes]
+        u = rng.random(len(codes))
+        if self.integer:
+            return np.minimum(start + np.floor(u * (end - start)), end - 1)
+        return start + u * (end - start)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bins:
+    """Neighboring cells joined, so that each bin holds enough records to outweigh the noise.
+
+    Parameters
+    ----------
+    cells : Cells
+    bin_of_cell : ndarray of int64, shape (n_cells,)
+        Ascending from 0.
+    weights : ndarray of float64, shape (n_cells,)
+        How the values of a bin are spread over its cells; each bin sums to 1.
+
+    Privacy
+    -------
+    A function of the cells and of noisy counts: post-processing.
+    """
+
+    cells: Cells
+    bin_of_cell: IntArray
+    weights: FloatArray
+
+    @classmethod
+    def from_noisy(cls, cells: Cells, noisy: ArrayLike, *, sigma: float, n_bins: int) -> Bins:
+        """Join cells until each bin has about ``1 / n_bins`` of the noisy count.
+
+        A cell of a single value that stands out of the noise by four standard deviations, and
+        has half a bin's share by itself, stays alone.
+        """
+        counts = np.asarray(noisy, dtype=np.float64)
+        total = max(float(counts.sum()), 1.0)
+        aim = total / n_bins
+        alone = cells.atoms & (counts > max(0.5 * aim, 4.0 * sigma))
+        bins = np.zeros(len(cells), dtype=np.int64)
+        now, held, width = 0, 0.0, 0
+        for i, count in enumerate(counts):
+            # The sum of `width` noisy cells errs by sigma * sqrt(width).
+            enough = held >= max(aim, 4.0 * sigma * math.sqrt(max(width, 1)))
+            if i and (enough or alone[i] or alone[i - 1]):
+                now, held, width = now + 1, 0.0, 0
+            bins[i] = now
+            held, width = held + count, width + 1
+        return cls(cells=cells, bin_of_cell=bins, weights=_spread(counts, bins, cells, sigma))
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins."""
+        return int(self.bin_of_cell[-1]) + 1
+
+    def draw(self, bins: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value for each bin: a cell by its weight, then a value inside the cell."""
+        cumulated = np.cumsum(self.weights)
+        u = rng.random(len(bins))
+        # Weights of bin b fill the interval from b to b + 1.
+        cells = np.searchsorted(cumulated, bins + u, side="right")
+        first = np.searchsorted(self.bin_of_cell, bins, side="left")
+        last = np.searchsorted(self.bin_of_cell, bins, side="right") - 1
+        return self.cells.draw(np.clip(cells, first, last).astype(np.int64), rng)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "starts": self.cells.starts.tolist(),
+            "ends": self.cells.ends.tolist(),
+            "integer": self.cells.integer,
+            "bins": self.bin_of_cell.tolist(),
+            "weights": self.weights.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Bins:
+        """Read what ``to_dict`` wrote."""
+        cells = Cells(
+            starts=np.array(values["starts"], dtype=np.float64),
+            ends=np.array(values["ends"], dtype=np.float64),
+            integer=bool(values["integer"]),
+        )
+        bins = _checks.codes("bins", values["bins"])
+        weights = np.array(values["weights"], dtype=np.float64)
+        _checks.same_length(starts=cells.starts, ends=cells.ends, bins=bins, weights=weights)
+        return cls(cells=cells, bin_of_cell=bins, weights=weights)
+
+
+def _powers(low: float, high: float, integer: bool) -> list[float]:
+    """Powers of two, of both signs, strictly between the bounds."""
+    least = max((high - low) * LEAST_POWER, 1.0 if integer else 0.0)
+    largest = max(abs(low), abs(high))
+    exponents = range(math.ceil(math.log2(least)), math.ceil(math.log2(largest)) + 1)
+    return [x for k in exponents for x in (-(2.0**k), 2.0**k) if low < x < high]
+
+
+def _spread(noisy: FloatArray, bins: IntArray, cells: Cells, sigma: float) -> FloatArray:
+    """Share of each cell in its bin: its noisy count where that is above the noise."""
+    held = np.where(noisy > sigma, noisy, 0.0)
+    width = np.maximum(cells.ends - cells.starts, 0.0)
+    n_bins = int(bins[-1]) + 1
+    for values in (width, np.ones(len(bins))):  # nothing above the noise: spread evenly
+        empty = np.bincount(bins, held, n_bins) <= 0
+        held = np.where(empty[bins], values, held)
+    shares: FloatArray = held / np.bincount(bins, held, n_bins)[bins]
+    return shares

@@ -1,0 +1,318 @@
+"""A table as whole numbers and back: what a generator learns from, and what a user gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from evenhand import _checks
+from evenhand._checks import did_you_mean
+from evenhand.datasets import ColumnSchema, Schema
+from evenhand.datasets.columns import Column, to_numbers, to_texts
+from evenhand.generators.cells import Bins, Cells
+from evenhand.typing import Array, FloatArray, IntArray
+
+NO_MISSING: Final = ("int", "uint", "bool")
+"""Kinds of NumPy dtypes that cannot hold a missing value."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnCode:
+    """One column: its states, numbered from 0; the last one is "missing" where there is one.
+
+    Parameters
+    ----------
+    schema : ColumnSchema
+        What is public about it. A numeric column has bounds.
+    dtype : str
+        Of the user's column, to be given back.
+    bins : Bins or None
+        Of a numeric column.
+    """
+
+    schema: ColumnSchema
+    dtype: str
+    bins: Bins | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return self.schema.name
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a state stands for "missing"."""
+        return self.schema.missing and not self.dtype.startswith(NO_MISSING)
+
+    @property
+    def n_values(self) -> int:
+        """States other than "missing"."""
+        return len(self.schema.categories) if self.bins is None else self.bins.n_bins
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.n_values + self.has_missing
+
+    def encode(self, column: Column, where: str) -> IntArray:
+        """Return the state of each row; a value that the schema does not allow is an error."""
+        if self.bins is None:
+            codes = _categories(self.schema, column, where)
+        else:
+            codes = self.bins.bin_of_cell[self.bins.cells.codes(_numbers(column, where))]
+            codes = np.where(column.isna().to_numpy(dtype=bool), -1, codes).astype(np.int64)
+        return self._with_missing(codes, column, where)
+
+    def encode_cells(self, column: Column, where: str) -> IntArray:
+        """Like ``encode`` of a numeric column, but the cell instead of the bin."""
+        assert self.bins is not None
+        codes = self.bins.cells.codes(_numbers(column, where))
+        codes = np.where(column.isna().to_numpy(dtype=bool), -1, codes).astype(np.int64)
+        return self._with_missing(codes, column, where, len(self.bins.cells))
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> Column:
+        """Return values of the user's dtype; numbers are drawn inside their bins."""
+        missing = codes >= self.n_values
+        known = np.where(missing, 0, codes)
+        if self.bins is None:
+            texts = np.array(self.schema.categories, dtype=object)[known]
+            return self._texts(texts, missing)
+        numbers = self.bins.draw(known, rng)
+        if missing.any():
+            numbers = np.where(missing, np.nan, numbers)
+        if self.dtype.startswith(("int", "uint")):
+            return pd.Series(np.round(numbers).astype(self.dtype), name=self.name)
+        return pd.Series(numbers, name=self.name).astype(_frame_dtype(self.dtype))
+
+    def _texts(self, texts: Array, missing: Array) -> Column:
+        if self.dtype == "category":
+            values: Any = pd.Categorical(
+                [None if gone else text for text, gone in zip(texts, missing, strict=True)],
+                categories=list(self.schema.categories),
+            )
+            return pd.Series(values, name=self.name)
+        if self.dtype.lower().startswith("bool"):
+            said = [None if g else t == "True" for t, g in zip(texts, missing, strict=True)]
+            return pd.Series(said, name=self.name, dtype=_frame_dtype(self.dtype))
+        if self.dtype.lower().startswith(("int", "uint", "float")):
+            numbers = np.where(missing, np.nan, [float(text) for text in texts])
+            return pd.Series(numbers, name=self.name).astype(_frame_dtype(self.dtype))
+        column = pd.Series(texts, name=self.name, dtype=object)
+        column[missing] = None
+        return column.astype(_frame_dtype(self.dtype))
+
+    def _with_missing(
+        self, codes: IntArray, column: Column, where: str, n_values: int | None = None
+    ) -> IntArray:
+        gone = np.flatnonzero(codes < 0)
+        if gone.size and not self.has_missing:
+            raise ValueError(
+                f"Column {self.name!r} of the {where} has no value in row {column.index[gone[0]]}, "
+                f"and the schema does not say that values may be missing. Declare it with "
+                f'{{"missing": true}}, or leave these rows out.'
+            )
+        return np.where(codes < 0, self.n_values if n_values is None else n_values, codes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "schema": self.schema.to_dict(),
+            "dtype": self.dtype,
+            "bins": None if self.bins is None else self.bins.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ColumnCode:
+        """Read what ``to_dict`` wrote."""
+        (schema,) = Schema.from_dict({"columns": [values["schema"]]}).columns
+        bins = None if values["bins"] is None else Bins.from_dict(values["bins"])
+        return cls(schema=schema, dtype=str(values["dtype"]), bins=bins)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableCodec:
+    """All columns of a table, in its order.
+
+    Parameters
+    ----------
+    columns : tuple of ColumnCode
+
+    Privacy
+    -------
+    Made of a public schema, the names and dtypes of the columns, which are taken as public, and,
+    once ``with_bins`` was called, of noisy counts.
+    """
+
+    columns: tuple[ColumnCode, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, frame: pd.DataFrame) -> TableCodec:
+        """Start with one bin per cell; ``frame`` gives the order of the columns and dtypes only."""
+        known = {column.name: column for column in schema.columns}
+        codes = []
+        for name in frame.columns:
+            column, dtype = known[name], str(frame[name].dtype)
+            if column.kind == "categorical":
+                codes.append(ColumnCode(schema=column, dtype=dtype))
+                continue
+            if column.bounds is None:
+                raise ValueError(
+                    f"The numeric column {name!r} needs bounds in the schema, such as "
+                    f'{{"bounds": [0, 100]}}: its smallest and largest private value may not be '
+                    f"read. Without a schema they are bought from the budget."
+                )
+            integer = column.integer or dtype.lower().startswith(("int", "uint"))
+            cells = Cells.between(*column.bounds, integer=integer)
+            single = np.arange(len(cells), dtype=np.int64)
+            bins = Bins(cells=cells, bin_of_cell=single, weights=np.ones(len(cells)))
+            codes.append(ColumnCode(schema=column, dtype=dtype, bins=bins))
+        return cls(columns=tuple(codes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the columns."""
+        return Schema(columns=tuple(column.schema for column in self.columns))
+
+    def __getitem__(self, name: str) -> ColumnCode:
+        return self.columns[self.names.index(name)]
+
+    def with_bins(self, bins: Mapping[str, Bins]) -> TableCodec:
+        """Return the same with cells joined."""
+        return replace(
+            self,
+            columns=tuple(
+                replace(c, bins=bins[c.name]) if c.name in bins else c for c in self.columns
+            ),
+        )
+
+    def encode(self, frame: pd.DataFrame, where: str = "private table") -> IntArray:
+        """Return the states, shape (n_rows, n_columns)."""
+        codes = [column.encode(frame[column.name], where) for column in self.columns]
+        return np.stack(codes, axis=1)
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pd.DataFrame:
+        """Return a table of the user's shape and dtypes."""
+        made = [column.decode(codes[:, i], rng) for i, column in enumerate(self.columns)]
+        return pd.concat(made, axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"columns": [column.to_dict() for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TableCodec:
+        """Read what ``to_dict`` wrote."""
+        return cls(columns=tuple(ColumnCode.from_dict(c) for c in values["columns"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """The combinations of label and sensitive values that a generator is conditioned on.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The label's column first, then the sensitive ones.
+    categories : tuple of tuple of str
+        Of each.
+
+    Examples
+    --------
+    >>> cells = Conditions(names=("y", "s"), categories=(("no", "yes"), ("a", "b", "c")))
+    >>> cells.n, cells.words(4)
+    (6, 'y=yes, s=b')
+    """
+
+    names: tuple[str, ...]
+    categories: tuple[tuple[str, ...], ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of categories of each column."""
+        return tuple(map(len, self.categories))
+
+    @property
+    def n(self) -> int:
+        """Number of combinations."""
+        return int(np.prod(self.sizes))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups: combinations of the sensitive values alone."""
+        return self.n // self.sizes[0]
+
+    def code(self, codes: Sequence[IntArray]) -> IntArray:
+        """Return the combination of each row from the codes of its columns."""
+        joined: IntArray = np.ravel_multi_index(tuple(codes), self.sizes).astype(np.int64)
+        return joined
+
+    def parts(self, combined: IntArray) -> tuple[IntArray, ...]:
+        """Return the code of every column from the combination."""
+        return tuple(part.astype(np.int64) for part in np.unravel_index(combined, self.sizes))
+
+    def labels(self) -> IntArray:
+        """Label code of each combination."""
+        return self.parts(np.arange(self.n))[0]
+
+    def groups(self) -> IntArray:
+        """Group code of each combination."""
+        return np.arange(self.n) % self.n_groups
+
+    def words(self, combined: int) -> str:
+        """Name a combination."""
+        at = self.parts(np.array([combined]))
+        named = zip(self.names, self.categories, at, strict=True)
+        return ", ".join(f"{name}={values[int(i[0])]}" for name, values, i in named)
+
+    def position(self, column: str, value: str) -> int:
+        """Return the code of a value, or say that it was never seen."""
+        categories = self.categories[self.names.index(column)]
+        if value not in categories:
+            raise ValueError(
+                f"The condition {column}={value!r} is not a category of that column: "
+                f"{', '.join(map(repr, categories))}.{did_you_mean(value, categories)}"
+            )
+        return categories.index(value)
+
+
+def _categories(schema: ColumnSchema, column: Column, where: str) -> IntArray:
+    codes, texts = to_texts(column, where)
+    place = {category: i for i, category in enumerate(schema.categories)}
+    for j, text in enumerate(texts):
+        if text not in place:
+            row = column.index[int(np.flatnonzero(codes == j)[0])]
+            raise ValueError(
+                f"Column {schema.name!r} of the {where} holds {text!r} in row {row}, which is not "
+                f"a category of the schema: {', '.join(map(repr, schema.categories[:12]))}"
+                f"{', ...' if len(schema.categories) > 12 else ''}."
+                f"{did_you_mean(text, schema.categories)} Correct the value, or declare it."
+            )
+    places = np.array([*(place[text] for text in texts), -1], dtype=np.int64)
+    return places[codes]
+
+
+def _numbers(column: Column, where: str) -> FloatArray:
+    """Numbers without NaN: what is missing is marked by the caller."""
+    return np.nan_to_num(to_numbers(column, where), nan=0.0, posinf=1e308, neginf=-1e308)
+
+
+def _frame_dtype(dtype: str) -> Any:
+    """Turn the text of a dtype into what ``astype`` takes."""
+    _checks.one_of("dtype", dtype.rstrip("0123456789"), _KNOWN)
+    return "str" if dtype == "string[python]" else dtype
+
+
+_KNOWN: Final = (
+    *("int", "uint", "Int", "UInt", "float", "Float", "bool", "boolean"),
+    *("str", "string", "object", "category"),
+    *("string[python]", "string[pyarrow]", "large_string[pyarrow]"),
+)

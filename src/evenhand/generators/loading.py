@@ -1,0 +1,40 @@
+"""Reading a generator's folder back as the generator that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from evenhand.generators import saved
+from evenhand.generators.base import Synthesizer
+from evenhand.generators.marginal import MarginalSynthesizer
+
+METHODS: Final[Mapping[str, type[Synthesizer]]] = {
+    method.__name__: method for method in (MarginalSynthesizer,)
+}
+"""The generators that a folder may hold; ``method.method`` is the name on the command line."""
+
+
+def load_synthesizer(path: str | Path) -> Synthesizer:
+    """Read a folder that ``save`` wrote, without running any code in it.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Returns
+    -------
+    Synthesizer
+        Fitted, with ``guarantee_`` and ``ledger_`` (closed: nothing can be charged).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    GeneratorDamaged
+        If a file is missing or is not, bit for bit, what was saved.
+    """
+    generator: Synthesizer = saved.restore(Path(path), METHODS)
+    return generator

@@ -1,0 +1,177 @@
+"""What is bought with the budget, fixed before anything is learnt: shares, steps, sigma."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.generators.aggregators import Aggregator
+from evenhand.privacy import Ledger, Noise, NoisySum, sigma_for
+from evenhand.typing import FloatArray, IntArray
+
+LEAST_SNR: Final = 50.0
+"""Below this predicted signal-to-noise a run warns: what is learnt is mostly noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """Noisy sums as they left, in the aggregator's own scale.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_values,)
+    sigma : float
+        Standard deviation of the noise on each.
+    """
+
+    values: FloatArray
+    sigma: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purse:
+    """A ledger, and the public plan of which share of its budget goes to which purpose.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Everything is charged to it before noise is drawn.
+    shares : mapping of str to float
+        Purposes with their shares of mu squared; they sum to at most 1.
+    """
+
+    ledger: Ledger
+    shares: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for purpose, share in self.shares.items():
+            _checks.positive(f"share of {purpose!r}", share)
+        total = math.fsum(self.shares.values())
+        if total > 1 + 1e-12:
+            raise ValueError(f"The shares of the budget must sum to at most 1, got {total!r}.")
+
+    def release(
+        self, aggregator: Aggregator, total: IntArray, purpose: str, *, n_steps: int = 1
+    ) -> Released:
+        """Release one sum; with ``n_steps`` it is one of so many of the same purpose."""
+        mechanism = self.mechanism(aggregator, purpose, n_steps=n_steps)
+        noisy = self.ledger.release(mechanism, total[None, :], purpose=purpose)
+        return Released(values=noisy[0] * aggregator.unit, sigma=mechanism.sigma * aggregator.unit)
+
+    def mechanism(self, aggregator: Aggregator, purpose: str, *, n_steps: int = 1) -> NoisySum:
+        """Return the release of which ``n_steps`` cost the share of this purpose, exactly."""
+        share = self.ledger.budget.mu_squared * self.shares[purpose]
+        return noisy_sum(
+            aggregator,
+            mu_squared=share * (1.0 - 1e-9),
+            n_steps=n_steps,
+            neighbors=self.ledger.neighbors,
+            noise=self.ledger.noise,
+        )
+
+
+def noisy_sum(
+    aggregator: Aggregator, *, mu_squared: float, n_steps: int, neighbors: str, noise: Noise
+) -> NoisySum:
+    """Return the release of which ``n_steps`` cost ``mu_squared``: sigma ~ sqrt(T) / mu.
+
+    Examples
+    --------
+    >>> from evenhand.generators.aggregators import BinaryVotes
+    >>> from evenhand.privacy import Budget, FloatNoise
+    >>> budget = Budget(epsilon=1.0, delta=1e-5)
+    >>> step = noisy_sum(BinaryVotes(n_rows=1), mu_squared=budget.mu_squared, n_steps=1000,
+    ...                  neighbors="add or remove one", noise=FloatNoise())
+    >>> round(step.sigma, 1), round(1000**0.5 / budget.mu, 1)
+    (118.0, 118.0)
+    """
+    moved = aggregator.l2_sensitivity(neighbors)
+    sigma = sigma_for(mu_squared, n_steps, moved, gaussian_mu=noise.gaussian_mu)
+    return NoisySum(sigma=sigma, l2_sensitivity=moved)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalToNoise:
+    """How far the released numbers stand above their noise, as predicted.
+
+    Parameters
+    ----------
+    value : float
+        Squared ratio of signal to noise per released number.
+    formula : str
+        How it was computed, in words.
+    """
+
+    value: float
+    formula: str
+
+    @property
+    def enough(self) -> bool:
+        """Whether it is at least 50."""
+        return self.value >= LEAST_SNR
+
+    @property
+    def warning(self) -> str:
+        """What to tell the user; empty if it is enough."""
+        if self.enough:
+            return ""
+        return (
+            f"the predicted signal-to-noise is {self.value:.3g}, below {LEAST_SNR:g} "
+            f"({self.formula}): expect noise more than structure. Raise epsilon, use more "
+            f"records, or fewer and coarser columns"
+        )
+
+    def __str__(self) -> str:
+        return f"predicted signal-to-noise {self.value:.3g} ({self.formula})"
+
+
+def snr_of_counts(n_records: float, n_cells: int, sigma: float) -> SignalToNoise:
+    """Of tables of counts: records per cell over the noise, squared.
+
+    Examples
+    --------
+    >>> snr_of_counts(30_000, 64, 15.0).enough
+    True
+    """
+    value = (max(n_records, 0.0) / n_cells / sigma) ** 2
+    return SignalToNoise(
+        value=value,
+        formula=f"records per cell over the noise on a cell, sigma {sigma:.3g}, squared",
+    )
+
+
+def snr_of_gradients(n_teachers: int, mu: float, n_values: int) -> SignalToNoise:
+    """Of a sum over all teachers at every step: ``n_teachers**2 mu**2 / (4 n_values)``.
+
+    It does not depend on the number of steps: each costs a part of the budget, and all are seen.
+    ``n_values`` are the numbers in one teacher's block, rows of a step times their width.
+
+    Examples
+    --------
+    >>> round(snr_of_gradients(1000, mu=2.0, n_values=32 * 196).value)
+    159
+    """
+    return SignalToNoise(
+        value=n_teachers**2 * mu**2 / (4 * n_values),
+        formula="teachers squared times mu squared over four times the numbers of one block",
+    )
+
+
+def largest_remainder(total: int, shares: FloatArray) -> IntArray:
+    """Return whole numbers that sum to ``total``, as near to ``shares`` as can be.
+
+    Examples
+    --------
+    >>> largest_remainder(10, np.array([1.0, 1.0, 1.0]))
+    array([4, 3, 3])
+    """
+    exact = total * shares / shares.sum()
+    whole: IntArray = np.floor(exact).astype(np.int64)
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[: total - int(whole.sum())]] += 1
+    return whole

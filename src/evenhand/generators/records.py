@@ -1,0 +1,146 @@
+"""The private table as a generator reads it: roles of its columns, checked and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from evenhand import _checks
+from evenhand._checks import did_you_mean
+from evenhand.datasets.columns import Column, as_frame, some
+from evenhand.typing import Array, IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """What the columns are for. All that are not named are features.
+
+    Parameters
+    ----------
+    label : str
+        Column of the classes.
+    sensitive : tuple of str
+        Columns of the sensitive attribute; groups are their combinations.
+    unit : str or None
+        Column that says whose record a row is. It is not learnt and not generated.
+    """
+
+    label: str
+    sensitive: tuple[str, ...]
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.sensitive:
+            raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
+        named = [self.label, *self.sensitive, *([] if self.unit is None else [self.unit])]
+        twice = sorted({name for name in named if named.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"The column {twice[0]!r} has two roles. Name it once: label, sensitive or unit."
+            )
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The label and the sensitive columns."""
+        return (self.label, *self.sensitive)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Records:
+    """Private rows with bounded contributions.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The columns that are generated, in the user's order; the unit is not among them.
+    roles : Roles
+    units : ndarray or None, shape (n,)
+        Whose record each row is.
+    per_unit : int
+        Rows that one unit has at most; 1 without units.
+    """
+
+    frame: pd.DataFrame
+    roles: Roles
+    units: Array | None
+    per_unit: int
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Records:
+    """Check the roles and bound what one unit adds.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there (the nearest name is given), no rows, no feature, and
+        labels, groups or units that are missing (the rows are given).
+
+    Privacy
+    -------
+    Of the rows of a unit the first ``per_unit`` are kept: which ones depends on the order of its
+    own rows alone.
+    """
+    frame = as_frame(frame, "private table")
+    for what, names in (
+        ("label", (roles.label,)),
+        ("sensitive", roles.sensitive),
+        ("unit", () if roles.unit is None else (roles.unit,)),
+    ):
+        for name in names:
+            if name not in frame.columns:
+                raise ValueError(
+                    f"{what} names the column {name!r}, which the private table does not have."
+                    f"{did_you_mean(name, frame.columns)} Its columns: {some(frame.columns, 30)}."
+                )
+            _refuse_missing(frame[name], what)
+    if not len(frame):
+        raise ValueError("The private table has no rows.")
+    units, kept = None, frame
+    if roles.unit is not None:
+        _checks.at_least("per_unit", per_unit, 1)
+        rank = frame.groupby(roles.unit, sort=False).cumcount()
+        kept = frame[(rank < per_unit).to_numpy()]
+        units = kept[roles.unit].to_numpy()
+        kept = kept.drop(columns=[roles.unit])
+    if not set(kept.columns) - set(roles.conditions):
+        raise ValueError("No column is left beside the label and the sensitive ones.")
+    return Records(
+        frame=kept,
+        roles=roles,
+        units=units,
+        per_unit=per_unit if units is not None else 1,
+    )
+
+
+def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Roles:
+    """Take one sensitive column or several."""
+    named = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    return Roles(label=label, sensitive=named, unit=unit)
+
+
+def pair_counts(codes: IntArray, i: int, j: int, shape: tuple[int, int]) -> IntArray:
+    """Count the states of two columns together."""
+    joined = codes[:, i] * shape[1] + codes[:, j]
+    counted = np.bincount(joined, minlength=shape[0] * shape[1]).reshape(shape)
+    return counted.astype(np.int64)
+
+
+def _refuse_missing(column: Column, what: str) -> None:
+    gone = column.isna()
+    if gone.any():
+        rows = column.index[gone.to_numpy(dtype=bool)].tolist()
+        way = {
+            "label": "Leave these rows out",
+            "sensitive": "Leave these rows out, or make them a group: fillna('unknown')",
+            "unit": "Give each of these rows an id of its own",
+        }[what]
+        raise ValueError(
+            f"The {what} column {column.name!r} is missing in {len(rows)} of {len(column)} rows: "
+            f"rows {some(rows)}. {way}."
+        )

@@ -1,0 +1,138 @@
+"""GroupBalancedSampler: minibatches in which every group counts alike, drawn inside a partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.privacy import Guarantee, Ledger, NoisySum
+from evenhand.typing import FloatArray, IntArray
+
+SCOPES: Final = ("partition", "public", "noisy", "global")
+_REASON: Final = (
+    "every teacher's minibatches are weighted by the group shares of all private records, so one "
+    "record changes all teachers (the published sampling rule)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupBalancedSampler:
+    """Draw rows of one teacher's partition so that the groups are balanced.
+
+    Parameters
+    ----------
+    scope : {"partition", "public", "noisy", "global"}
+        What the balance is computed from.
+
+        - "partition": a group is drawn evenly from those that the partition holds, then a row of
+          it. Exact balance, at no cost; the default.
+        - "public": rows are weighted by one over their group's ``shares``, known to everybody.
+        - "noisy": the same with shares that were released through a ledger (``with_noisy_shares``).
+        - "global": the same with the shares of all private records (``with_global_shares``). This
+          is PFGuard's Equation 5. One record moves the weights in every partition, so there is no
+          guarantee, and ``claim`` says so.
+    shares : tuple of float, optional
+        Share of each group; all but "partition" need them. Greater than 0.
+
+    Privacy
+    -------
+    "partition" and "public" read the partition's own rows and public values; "noisy" reads in
+    addition what was released. So a teacher depends on its own partition alone (the disjointness
+    lemma), and drawing with replacement inside it costs nothing, whatever the weights.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> groups = np.array([0] * 95 + [1] * 5)
+    >>> rows = GroupBalancedSampler().draw(groups, 1000, rng)
+    >>> bool(abs(groups[rows].mean() - 0.5) < 0.06)
+    True
+    """
+
+    scope: str = "partition"
+    shares: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _checks.one_of("scope", self.scope, SCOPES)
+        if self.scope == "partition" and self.shares is not None:
+            raise ValueError("scope='partition' reads its own rows: leave shares out.")
+        if self.scope == "public" and self.shares is None:
+            raise ValueError("scope='public' needs shares= of the groups, from public knowledge.")
+        if self.shares is not None:
+            for share in self.shares:
+                _checks.positive("share", share, "A group without a share cannot be weighted.")
+
+    def with_noisy_shares(
+        self, groups: IntArray, n_groups: int, ledger: Ledger, *, mu_squared: float
+    ) -> GroupBalancedSampler:
+        """Buy the shares: one noisy histogram of the groups, charged before it is drawn.
+
+        Privacy
+        -------
+        One record moves one count (L2 1), or two if it is replaced (L2 sqrt(2)).
+        """
+        if self.scope != "noisy":
+            raise ValueError(f"scope='noisy' buys its shares, this one is {self.scope!r}.")
+        moved = {"add or remove one": 1.0, "replace one": 2.0**0.5}[ledger.neighbors]
+        mu = _checks.positive("mu_squared", mu_squared) ** 0.5
+        mechanism = NoisySum(sigma=moved / mu, l2_sensitivity=moved)
+        counts = np.bincount(_checks.codes("groups", groups, n_groups), minlength=n_groups)
+        noisy = ledger.release(mechanism, counts[None, :], purpose="group shares for the sampler")
+        # A count that noise took below one counts as one: its weight stays finite.
+        return replace(self, shares=_normal(np.maximum(noisy[0], 1.0)))
+
+    def with_global_shares(self, groups: IntArray, n_groups: int) -> GroupBalancedSampler:
+        """Read the shares off all private records, as published. The claim is lost."""
+        if self.scope != "global":
+            raise ValueError(f"Only scope='global' reads all records, this one is {self.scope!r}.")
+        counts = np.bincount(_checks.codes("groups", groups, n_groups), minlength=n_groups)
+        return replace(self, shares=_normal(np.maximum(counts, 1.0)))
+
+    def draw(self, groups: IntArray, size: int, rng: np.random.Generator) -> IntArray:
+        """Draw positions in one partition, with replacement.
+
+        Parameters
+        ----------
+        groups : ndarray of int64, shape (n_rows_of_the_partition,)
+            Group of each of its rows; or any other code that is to be balanced, such as the
+            combination of label and group.
+        size : int
+            How many rows to draw; none from an empty partition.
+        rng : Generator
+            The teacher's own, so that others draw the same whatever this partition holds.
+        """
+        size = _checks.at_least("size", size, 0)
+        if not len(groups):
+            return np.zeros(0, dtype=np.int64)
+        chances = self.chances(groups)
+        return rng.choice(len(groups), size=size, p=chances).astype(np.int64)
+
+    def chances(self, groups: IntArray) -> FloatArray:
+        """Return the chance of each row of a partition; they sum to 1."""
+        codes = _checks.codes("groups", groups)
+        if self.scope == "partition":
+            weights = 1.0 / np.bincount(codes)[codes]
+        else:
+            if self.shares is None:
+                how = "with_noisy_shares" if self.scope == "noisy" else "with_global_shares"
+                raise ValueError(f"scope={self.scope!r} has no shares yet. Call {how} first.")
+            _checks.codes("groups", codes, len(self.shares))
+            weights = 1.0 / np.array(self.shares)[codes]
+        chances: FloatArray = weights / weights.sum()
+        return chances
+
+    def claim(self, guarantee: Guarantee) -> Guarantee:
+        """Return the claim of a run that drew through this sampler."""
+        if self.scope == "global":
+            return replace(guarantee, holds=False, reason=_REASON)
+        if self.scope == "public":
+            public = (*guarantee.public, "the group shares of the sampler")
+            return replace(guarantee, public=public)
+        return guarantee
+
+
+def _normal(counts: FloatArray) -> tuple[float, ...]:
+    return tuple((counts / counts.sum()).tolist())

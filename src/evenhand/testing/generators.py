@@ -1,0 +1,177 @@
+"""What every generator of tables must keep: subclass the contract in your tests, name your own.
+
+The private table is small and mixed: text, whole, real, boolean and category columns, some with
+missing values, two sensitive columns.
+"""
+
+# ruff: noqa: D102 -- a test's name is its sentence
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.datasets import Schema
+from evenhand.generators import GeneratorDamaged, Synthesizer, load_synthesizer
+from evenhand.privacy import Budget
+
+BUDGET: Final = Budget(epsilon=2.0, delta=1e-6)
+ROLES: Final[dict[str, Any]] = {"label": "rich", "sensitive": ["sex", "old"]}
+SCHEMA: Final = Schema.declared(
+    {
+        "job": {"categories": ["chef", "clerk", "none"], "missing": True},
+        "hours": {"bounds": (0, 80)},
+        "rich": ["no", "yes"],
+        "gain": {"bounds": (0, 20_000)},
+        "sex": ["F", "M"],
+        "old": ["False", "True"],
+        "score": {"bounds": (-0.5, 1.5), "missing": True},
+    }
+)
+
+__all__ = ["BUDGET", "ROLES", "SCHEMA", "SynthesizerContract", "table"]
+
+
+def table(n: int = 4000, seed: int = 0) -> pd.DataFrame:
+    """Return text, whole, real, boolean and category columns, some with missing values."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M"], n, p=[0.35, 0.65])
+    old = rng.random(n) < 0.4
+    job = np.where(old, rng.choice(["chef", "none"], n), rng.choice(["chef", "clerk"], n))
+    hours = np.clip(np.where(sex == "M", 42, 36) + rng.normal(0, 9, n), 0, 80).round()
+    gain = np.where(rng.random(n) < 0.7, 0.0, rng.exponential(2000, n)).clip(0, 20_000)
+    rich = np.where(hours + rng.normal(0, 8, n) > 44, "yes", "no")
+    frame = pd.DataFrame(
+        {
+            "job": job,
+            "hours": hours.astype(np.int64),
+            "rich": rich,
+            "gain": gain,
+            "sex": pd.Categorical(sex, categories=["F", "M"]),
+            "old": old,
+            "score": np.where(old, 0.7, 0.2) + rng.normal(0, 0.1, n),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "job"] = None
+    frame.loc[rng.random(n) < 0.2, "score"] = np.nan
+    return frame
+
+
+_FITTED: dict[type, Synthesizer] = {}  # one fit for all tests of a method
+
+
+@pytest.mark.filterwarnings(
+    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+)
+class SynthesizerContract:
+    """Laws of ``Synthesizer``; subclass it and write :meth:`new`."""
+
+    def new(self) -> Synthesizer:
+        """Return a new generator whose privacy noise is ``SeededNoise``."""
+        raise NotImplementedError("Return the generator to check, for example MyGenerator().")
+
+    def fitted(self) -> Synthesizer:
+        """Return one that was fitted on the small table."""
+        if type(self) not in _FITTED:
+            _FITTED[type(self)] = self.new().fit(table(), **ROLES, budget=BUDGET, schema=SCHEMA)
+        return _FITTED[type(self)]
+
+    def test_the_ledger_sums_to_the_claim_and_never_passes_it(self) -> None:
+        made = self.fitted()
+        spent = sum(entry.mu_squared for entry in made.ledger_.entries)
+        assert spent == pytest.approx(BUDGET.mu_squared, rel=1e-6)
+        assert spent <= BUDGET.mu_squared
+        claim = made.guarantee_
+        assert (claim.epsilon, claim.delta) == (BUDGET.epsilon, BUDGET.delta)
+        assert claim.neighbors == "add or remove one"
+        assert not claim.holds  # the noise of this test is seeded
+        assert all(entry.settled for entry in made.ledger_.entries)
+
+    def test_counts_by_label_and_group_are_exact(self) -> None:
+        rows = self.fitted().sample(803, random_state=1)
+        counts = rows.groupby(["rich", "sex", "old"], observed=False).size()
+        assert len(counts) == 8
+        assert set(counts) == {100, 101}
+
+    def test_a_table_of_conditions_is_answered_row_by_row(self) -> None:
+        asked = pd.DataFrame(
+            {"rich": ["yes", "no", "yes"], "sex": ["F", "F", "M"]}, index=[7, 3, 9]
+        )
+        rows = self.fitted().sample(conditions=asked, random_state=1)
+        assert rows.index.tolist() == [7, 3, 9]
+        assert rows["rich"].tolist() == ["yes", "no", "yes"]
+        assert rows["sex"].tolist() == ["F", "F", "M"]
+
+    def test_values_that_are_fixed_are_fixed_and_the_rest_is_balanced(self) -> None:
+        rows = self.fitted().sample(400, conditions={"sex": "F", "old": True}, random_state=1)
+        assert (rows["sex"] == "F").all()
+        assert rows["old"].all()
+        assert (rows["rich"] == "yes").sum() == 200
+
+    def test_the_columns_have_their_names_order_dtypes_and_ranges(self) -> None:
+        private, rows = table(), self.fitted().sample(2000, random_state=1)
+        assert rows.columns.tolist() == private.columns.tolist()
+        assert rows.dtypes.tolist() == private.dtypes.tolist()
+        assert rows["hours"].between(0, 80).all()
+        assert rows["gain"].between(0, 20_000).all()
+        assert rows["score"].dropna().between(-0.5, 1.5).all()
+        assert set(rows["job"].dropna()) <= {"chef", "clerk", "none"}
+
+    def test_missing_values_come_at_the_learnt_rate(self) -> None:
+        # 20,000 rows: the noise of the rate over draws is .003, that of the counts less than .01.
+        rows = self.fitted().sample(20_000, balance=(), random_state=1)
+        assert abs(rows["score"].isna().mean() - 0.2) < 0.03
+        assert abs(rows["job"].isna().mean() - 0.1) < 0.03
+        assert not rows[["hours", "gain", "rich", "sex", "old"]].isna().any().any()
+
+    def test_it_comes_back_from_its_folder_as_it_was(self, tmp_path: Path) -> None:
+        made = self.fitted()
+        folder = made.save(tmp_path / "generator")
+        again = load_synthesizer(folder)
+        assert type(again) is type(made)
+        assert again.guarantee_ == made.guarantee_
+        assert again.settings() == made.settings()
+        assert again.ledger_.to_dict() == made.ledger_.to_dict()
+        pd.testing.assert_frame_equal(
+            again.sample(300, random_state=4), made.sample(300, random_state=4)
+        )
+        assert not list(folder.rglob("*.pkl"))
+        claim = json.loads((folder / "claim.json").read_text())
+        assert claim["sentence"] == str(made.guarantee_)
+
+    def test_an_edited_folder_is_refused(self, tmp_path: Path) -> None:
+        folder = self.fitted().save(tmp_path / "generator")
+        text = (folder / "claim.json").read_text()
+        (folder / "claim.json").write_text(text.replace('"epsilon": 2.0', '"epsilon": 0.2'))
+        with pytest.raises(GeneratorDamaged, match=r"claim\.json is not as it was saved"):
+            load_synthesizer(folder)
+
+    def test_a_sample_is_a_function_of_its_seed(self) -> None:
+        made = self.fitted()
+        one, same, other = (made.sample(200, random_state=s) for s in (1, 1, 2))
+        pd.testing.assert_frame_equal(one, same)
+        assert not one.equals(other)
+
+    def test_a_condition_that_was_never_seen_is_refused_with_the_nearest(self) -> None:
+        made = self.fitted()
+        with pytest.raises(ValueError, match=r"rich='yess' is not a category.*Did you mean 'yes'"):
+            made.sample(5, conditions={"rich": "yess"})
+        with pytest.raises(ValueError, match=r"'job' is not a condition.*'rich', 'sex', 'old'"):
+            made.sample(5, conditions={"job": "chef"})
+        with pytest.raises(ValueError, match=r"balance must be one of 'label', 'sensitive'"):
+            made.sample(5, balance=("labels",))
+        with pytest.raises(ValueError, match="n is missing"):
+            made.sample()
+
+    def test_the_predicted_signal_to_noise_is_there_and_a_poor_one_warns(self) -> None:
+        assert self.fitted().snr_.value > 0
+        with pytest.warns(UserWarning, match=r"signal-to-noise is .*, below 50.*Raise epsilon"):
+            poor = self.new().fit(
+                table(300), **ROLES, budget=Budget(epsilon=0.05, delta=1e-6), schema=SCHEMA
+            )
+        assert any("signal-to-noise" in words for words in poor.notes_)

@@ -1,0 +1,195 @@
+"""Aggregators: the declared sensitivity is the largest distance between sums of neighbors."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from evenhand.generators import (
+    BinaryVotes,
+    FeatureSums,
+    GradientSum,
+    TableCounts,
+    TableDistances,
+    noisy_sum,
+)
+from evenhand.privacy import FloatNoise, audit_epsilon_lower_bound, epsilon_from_mu
+
+RELATIONS = ("add or remove one", "replace one")
+
+
+def neighbors(rows: list[object], values: list[object], relation: str) -> list[list[object]]:
+    """Every neighbor of a small data set."""
+    if relation == "replace one":
+        return [
+            [*rows[:i], v, *rows[i + 1 :]] for i in range(len(rows)) for v in values if v != rows[i]
+        ]
+    return [[*rows, v] for v in values] + [rows[:i] + rows[i + 1 :] for i in range(len(rows))]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_tables_of_counts_move_as_far_as_declared_and_no_further(relation: str) -> None:
+    # Brute force: two tables of shape (2, 2) over three binary columns, all data sets of 2 rows.
+    counter = TableCounts(shapes=((2, 2), (2, 2)))
+    values = list(itertools.product((0, 1), repeat=3))
+
+    def sums(rows: list[tuple[int, ...]]) -> np.ndarray:
+        x = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return counter.total([(x[0], x[1]), (x[0], x[2])])
+
+    worst = max(
+        float(np.linalg.norm(sums(list(rows)) - sums(other)))
+        for rows in itertools.product(values, repeat=2)
+        for other in neighbors(list(rows), values, relation)
+    )
+    assert worst == pytest.approx(counter.l2_sensitivity(relation))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_distances_of_tables_move_as_far_as_declared_and_no_further(relation: str) -> None:
+    rng = np.random.default_rng(0)
+    score = TableDistances(n_tables=2)
+    values = list(itertools.product((0, 1), repeat=3))
+    worst = 0.0
+    for trial in range(12):
+        # Fixed tables far away on one side make the bound tight; random ones must stay below it.
+        fixed = (
+            [np.array([[9.0, -9.0], [9.0, -9.0]])] * 2
+            if trial == 0
+            else [rng.normal(0, 2, (2, 2)) for _ in range(2)]
+        )
+
+        def sums(rows: list[tuple[int, ...]], fixed: list[np.ndarray] = fixed) -> np.ndarray:
+            x = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+            counted = [np.bincount(2 * x[0] + x[j], minlength=4).reshape(2, 2) for j in (1, 2)]
+            return score.total(counted, fixed)
+
+        found = max(
+            float(np.linalg.norm(sums(list(rows)) - sums(other)))
+            for rows in itertools.product(values, repeat=2)
+            for other in neighbors(list(rows), values, relation)
+        )
+        worst = max(worst, found)
+        assert found <= score.l2_sensitivity(relation) + 1e-9
+    assert worst == pytest.approx(score.l2_sensitivity(relation))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_feature_sums_move_as_far_as_declared_and_no_further(relation: str) -> None:
+    # Unit vectors of both signs, and one that is too long and must be shortened.
+    phis = [(1.0, 0.0), (-1.0, 0.0), (0.6, 0.8), (30.0, -40.0)]
+    values = [(phi, c) for phi in phis for c in (0, 1)]
+    sums_of = FeatureSums(n_features=2, n_conditions=2)
+
+    def sums(rows: list[tuple[tuple[float, float], int]]) -> np.ndarray:
+        phi = np.array([r[0] for r in rows], dtype=float).reshape(-1, 2)
+        return sums_of.total(phi, np.array([r[1] for r in rows], dtype=np.int64))
+
+    worst = max(
+        float(np.linalg.norm(sums(list(rows)) - sums(other)))
+        for rows in itertools.product(values, repeat=2)
+        for other in neighbors(list(rows), values, relation)
+    )
+    declared = sums_of.l2_sensitivity(relation)
+    assert worst <= declared
+    assert worst == pytest.approx(declared, rel=1e-5)
+
+
+def test_a_teachers_block_is_clipped_as_a_whole_and_moves_by_twice_the_norm() -> None:
+    rng = np.random.default_rng(1)
+    gradient = GradientSum(clip_norm=0.5)
+    rest = rng.normal(size=(5, 4, 3))
+    long = rng.normal(size=(4, 3))
+    long *= 100 / np.linalg.norm(long)
+    one, other = (gradient.total(np.concatenate([rest, b[None]])) for b in (long, -long))
+    apart = float(np.linalg.norm(one - other))
+    assert apart <= gradient.l2_sensitivity("replace one")
+    assert apart == pytest.approx(gradient.l2_sensitivity("replace one"), rel=1e-5)
+    # Clipping each of the four rows to 0.5 would let the block reach norm 1.
+    assert np.linalg.norm(gradient.total(long[None])) * gradient.unit <= 0.5
+
+
+def test_votes_of_one_teacher_can_flip_on_every_row() -> None:
+    votes = BinaryVotes(n_rows=7)
+    rest = np.random.default_rng(0).integers(0, 2, (9, 7))
+    one, other = (votes.total(np.vstack([rest, np.full(7, v)])) for v in (0, 1))
+    assert np.linalg.norm(one - other) == pytest.approx(votes.l2_sensitivity("replace one"))
+
+
+def test_rounding_is_towards_zero_so_that_no_norm_grows() -> None:
+    # 2000 equal coordinates of norm exactly 1: rounding to nearest could lengthen the vector.
+    phi = np.full((1, 2000), 2000**-0.5)
+    sums = FeatureSums(n_features=2000, n_conditions=1)
+    total = sums.total(phi, np.zeros(1, dtype=np.int64))[:-1]
+    assert np.linalg.norm(total.astype(float)) * sums.unit <= 1.0
+
+
+def test_units_with_several_records_multiply_the_sensitivity() -> None:
+    for relation in RELATIONS:
+        for one, three in (
+            (TableCounts(shapes=((2, 2),)), TableCounts(shapes=((2, 2),), per_unit=3)),
+            (TableDistances(n_tables=4), TableDistances(n_tables=4, per_unit=3)),
+            (
+                FeatureSums(n_features=2, n_conditions=2),
+                FeatureSums(n_features=2, n_conditions=2, per_unit=3),
+            ),
+        ):
+            assert three.l2_sensitivity(relation) == 3 * one.l2_sensitivity(relation)
+
+
+WORST = {
+    "tables": (
+        TableCounts(shapes=((1, 2), (1, 2))),
+        [np.array([1, 0, 1, 0]), np.array([0, 0, 0, 0])],
+    ),
+    "features": (
+        FeatureSums(n_features=1, n_conditions=1),
+        [np.array([2**20, 2**20]), np.array([0, 0])],
+    ),
+    "gradients": (GradientSum(clip_norm=1.0), [np.array([2**20]), np.array([-(2**20)])]),
+    "votes": (BinaryVotes(n_rows=4), [np.ones(4, np.int64), np.zeros(4, np.int64)]),
+    "distances": (TableDistances(n_tables=9), [np.full(9, 1), np.zeros(9, np.int64)]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WORST))
+def test_an_attack_stays_below_the_claim_and_convicts_half_the_noise(name: str) -> None:
+    # The score is the best one there is: the projection on the direction between the two sums.
+    # 100,000 runs each; the bound is wrong with a chance of at most 1e-6 (FALSE_ALARM).
+    aggregator, (one, other) = WORST[name]
+    delta, mu, n = 1e-3, 1.0, 100_000
+    claimed = epsilon_from_mu(mu, delta)
+    step = noisy_sum(
+        aggregator,
+        mu_squared=mu**2,
+        n_steps=1,
+        neighbors="add or remove one",
+        noise=FloatNoise(),
+    )
+    rng = np.random.default_rng(3)
+
+    def found(sigma: float) -> float:
+        way = (one - other) / np.linalg.norm(one - other)
+        scores = []
+        for sums in (one, other):
+            drawn = rng.normal(0.0, sigma, (n, len(sums)))
+            scores.append(step.decide(np.broadcast_to(sums, drawn.shape), drawn) @ way)
+        return audit_epsilon_lower_bound(*scores, delta=delta, confidence=1 - 1e-6)
+
+    assert 0.5 * claimed < found(step.sigma) < claimed
+    assert found(step.sigma / 2) > claimed
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GradientSum(clip_norm=0.0), "clip_norm must be finite and > 0"),
+        (lambda: TableCounts(shapes=()), "number of tables must be at least 1"),
+        (lambda: BinaryVotes(n_rows=2).total(np.array([[0, 2]])), "votes must be 0 or 1"),
+        (lambda: GradientSum(clip_norm=1.0).total(np.array([[np.nan]])), "not finite"),
+        (lambda: TableCounts(shapes=((1, 1),)).l2_sensitivity("none"), "neighbors must be one of"),
+    ],
+)
+def test_what_has_no_bound_is_refused(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()  # type: ignore[operator]

@@ -1,0 +1,117 @@
+"""The balanced sampler: exact balance inside a partition, and one record moves one teacher."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from evenhand.generators import GroupBalancedSampler
+from evenhand.privacy import Budget, Ledger, SeededNoise
+from evenhand.teachers.partition import by_position
+
+FALSE_ALARM = 1e-6
+N, TEACHERS, SIZE = 400, 8, 64
+
+
+def groups_of(n: int = N) -> np.ndarray:
+    return (np.random.default_rng(0).random(n) < 0.1).astype(np.int64)
+
+
+def minibatches(sampler: GroupBalancedSampler, groups: np.ndarray) -> list[bytes]:
+    """What each teacher is given: rows and their groups, as bytes."""
+    deal = by_position(len(groups), TEACHERS, random_state=5)
+    given = []
+    for rows, rng in zip(deal.all_rows, np.random.default_rng(7).spawn(TEACHERS), strict=True):
+        drawn = rows[sampler.draw(groups[rows], SIZE, rng)]
+        given.append(np.stack([drawn, groups[drawn]]).tobytes())
+    return given
+
+
+@pytest.mark.parametrize("scope", ["partition", "public"])
+def test_changing_one_record_changes_the_minibatches_of_one_teacher_alone(scope: str) -> None:
+    sampler = GroupBalancedSampler(scope=scope, shares=(0.9, 0.1) if scope == "public" else None)
+    groups = groups_of()
+    before = minibatches(sampler, groups)
+    for record in (0, 17, 399):
+        changed = groups.copy()
+        changed[record] = 1 - changed[record]
+        after = minibatches(sampler, changed)
+        teacher = by_position(N, TEACHERS, random_state=5).teacher[record]
+        assert [t for t in range(TEACHERS) if before[t] != after[t]] == [teacher]
+
+
+def test_the_published_rule_moves_every_teacher_by_one_record() -> None:
+    def published(groups: np.ndarray) -> list[bytes]:
+        sampler = GroupBalancedSampler(scope="global").with_global_shares(groups, 2)
+        deal = by_position(len(groups), TEACHERS, random_state=5)
+        return [sampler.chances(groups[rows]).tobytes() for rows in deal.all_rows]
+
+    groups = groups_of()
+    changed = groups.copy()
+    changed[3] = 1 - changed[3]
+    before, after = published(groups), published(changed)
+    mixed = [
+        t
+        for t, rows in enumerate(by_position(N, TEACHERS, random_state=5).all_rows)
+        if len(set(groups[rows])) == 2
+    ]
+    assert len(mixed) > 2
+    assert all(before[t] != after[t] for t in mixed)
+
+
+def test_inside_a_partition_every_group_present_is_drawn_alike() -> None:
+    groups = np.array([0] * 950 + [1] * 45 + [3] * 5)  # nobody of group 2
+    chances = GroupBalancedSampler().chances(groups)
+    held = np.bincount(groups, chances)
+    assert held == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
+    n = 30_000
+    drawn = groups[GroupBalancedSampler().draw(groups, n, np.random.default_rng(1))]
+    rare = int((drawn == 3).sum())
+    assert binomtest(rare, n, 1 / 3).pvalue > FALSE_ALARM
+    assert binomtest(rare, n, 1 / 3 * 0.9).pvalue < FALSE_ALARM  # the test would see 10 % less
+
+
+def test_noisy_shares_are_bought_through_the_ledger() -> None:
+    ledger = Ledger(Budget(epsilon=1.0, delta=1e-5), noise=SeededNoise(0))
+    bought = GroupBalancedSampler(scope="noisy").with_noisy_shares(
+        groups_of(), 2, ledger, mu_squared=0.01
+    )
+    assert ledger.spent == pytest.approx(0.01)
+    (entry,) = ledger.entries
+    assert entry.purpose == "group shares for the sampler"
+    assert sum(bought.shares or ()) == pytest.approx(1.0)
+
+
+def test_only_the_published_rule_loses_the_claim() -> None:
+    claim = Ledger(Budget(epsilon=1.0, delta=1e-5)).guarantee()
+    assert GroupBalancedSampler().claim(claim) == claim
+    public = GroupBalancedSampler(scope="public", shares=(0.5, 0.5)).claim(claim)
+    assert public.holds
+    assert "the group shares of the sampler" in public.public
+    lost = GroupBalancedSampler(scope="global").claim(claim)
+    assert not lost.holds
+    assert str(lost).startswith("NOT PRIVATE: every teacher's minibatches are weighted")
+
+
+def test_an_empty_partition_gives_no_rows() -> None:
+    assert len(GroupBalancedSampler().draw(np.zeros(0, np.int64), 5, np.random.default_rng(0))) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GroupBalancedSampler(scope="partitions"), "Did you mean 'partition'"),
+        (lambda: GroupBalancedSampler(scope="public"), "needs shares="),
+        (lambda: GroupBalancedSampler(shares=(0.5, 0.5)), "leave shares out"),
+        (
+            lambda: GroupBalancedSampler(scope="global").chances(groups_of()),
+            "Call with_global_shares first",
+        ),
+        (
+            lambda: GroupBalancedSampler().with_global_shares(groups_of(), 2),
+            "Only scope='global'",
+        ),
+    ],
+)
+def test_a_sampler_without_what_its_scope_needs_is_refused(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()  # type: ignore[operator]

@@ -1,0 +1,143 @@
+"""Every generator: the claim, exact conditions, the same table shape, and files without code."""
+
+import math
+import warnings
+from contextlib import suppress
+from functools import cache
+
+import numpy as np
+import pytest
+
+from evenhand.datasets import Schema
+from evenhand.generators import MarginalSynthesizer, Synthesizer
+from evenhand.privacy import MemoryStore, SeededNoise
+from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
+
+pytestmark = pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+
+
+class TestMarginal(SynthesizerContract):
+    def new(self) -> Synthesizer:
+        return MarginalSynthesizer(noise=SeededNoise(0))
+
+
+@cache
+def fitted() -> Synthesizer:
+    return TestMarginal().fitted()
+
+
+@pytest.mark.parametrize("relation", ["add or remove one", "replace one"])
+def test_replacing_one_record_costs_more_noise_at_the_same_claim(relation: str) -> None:
+    made = MarginalSynthesizer(neighbors=relation, noise=SeededNoise(0)).fit(
+        table(), **ROLES, budget=BUDGET, schema=SCHEMA
+    )
+    named = {entry.purpose: entry.mechanism for entry in made.ledger_.entries}
+    sensitivity = float(named["counts of each column by label and group"].split("=")[-1][:-1])
+    tables = 4 * (1 if relation == "add or remove one" else 2)
+    assert sensitivity == pytest.approx(math.sqrt(tables))
+    public = made.guarantee_.public
+    assert ("the number of records" in public) == (relation == "replace one")
+
+
+def test_a_person_with_many_records_adds_only_those_that_are_paid_for() -> None:
+    frame = table().assign(person=np.arange(4000) % 1000)
+    made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
+        frame, **ROLES, budget=BUDGET, schema=SCHEMA, unit="person", per_unit=2
+    )
+    assert made.guarantee_.unit == "person"
+    assert "person" not in made.sample(10).columns
+    # 2 of the 4 records of each of 1000 people: the noisy total is that of 2000 records.
+    sigma = made.counts_sigma_ * math.sqrt(len(made.counts_))
+    assert abs(made.counts_.sum() - 2000) < 6 * sigma
+    with pytest.raises(ValueError, match="replacing one is two such steps"):
+        MarginalSynthesizer(neighbors="replace one").fit(
+            frame, **ROLES, budget=BUDGET, schema=SCHEMA, unit="person"
+        )
+
+
+def test_noisy_counts_decide_the_shares_where_nothing_is_balanced() -> None:
+    made = fitted()
+    rows = made.sample(10_000, balance=(), random_state=0)
+    share = rows.groupby(["rich", "sex", "old"], observed=False).size() / len(rows)
+    assert np.abs(share.to_numpy() - made.shares_.to_numpy()).max() < 1e-4
+    by_label = made.sample(10_000, balance="label", random_state=0)
+    assert (by_label["rich"] == "yes").sum() == 5000
+
+
+def test_a_group_without_a_record_is_not_made_up() -> None:
+    declared = SCHEMA.to_dict()
+    for column in declared["columns"]:
+        if column["name"] == "sex":
+            column["categories"] = ["F", "M", "X"]
+    with pytest.warns(UserWarning, match=r"combinations of label and group cannot be told"):
+        made = MarginalSynthesizer(noise=SeededNoise(1)).fit(
+            table(), **ROLES, budget=BUDGET, schema=Schema.from_dict(declared)
+        )
+    with pytest.raises(ValueError, match=r"No record of .*sex=X.* can be told from the noise"):
+        made.sample(100, conditions={"sex": "X"})
+    assert len(made.sample(100, conditions={"sex": "F"})) == 100
+    assert len(made.sample(100, balance=())) == 100
+
+
+def test_dependence_between_columns_survives() -> None:
+    # In the private table the score is about .5 higher for the old, and old chefs have no clerks.
+    rows = fitted().sample(6000, random_state=0)
+    assert rows.loc[rows["old"], "score"].mean() - rows.loc[~rows["old"], "score"].mean() > 0.3
+    assert (rows.loc[rows["old"], "job"] == "clerk").mean() < 0.05
+
+
+BAD = {
+    "a label that is missing": (
+        lambda f: f.assign(rich=f["rich"].where(f.index != 3)),
+        r"label column 'rich' is missing in 1 of 4000 rows: rows 3",
+    ),
+    "a group that is missing": (
+        lambda f: f.assign(sex=f["sex"].where(f.index != 5)),
+        r"sensitive column 'sex' is missing in 1 of 4000 rows: rows 5.*fillna",
+    ),
+    "a category that is not declared": (
+        lambda f: f.assign(job=f["job"].where(f.index != 8, "cheff")),
+        r"Column 'job' .* holds 'cheff' in row 8.*Did you mean 'chef'",
+    ),
+    "a missing value that is not declared": (
+        lambda f: f.assign(gain=f["gain"].where(f.index != 2)),
+        r"Column 'gain' .* has no value in row 2",
+    ),
+    "text among numbers": (
+        lambda f: f.assign(gain=f["gain"].astype(str).where(f.index != 6, "much")),
+        r"Column 'gain' .* must hold numbers, got 'much' in row 6",
+    ),
+    "a column that is not there": (
+        lambda f: f.rename(columns={"sex": "sexx"}),
+        r"sensitive names the column 'sex'.*Did you mean 'sexx'",
+    ),
+    "no rows": (lambda f: f.iloc[:0], "The private table has no rows"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_named_with_its_row_and_column_before_anything_is_spent(case: str) -> None:
+    spoil, message = BAD[case]
+    store = MemoryStore()
+    with pytest.raises(ValueError, match=message):
+        MarginalSynthesizer().fit(
+            spoil(table()), **ROLES, budget=BUDGET, schema=SCHEMA, store=store
+        )
+    with suppress(KeyError):  # most input is refused before the account is opened
+        assert store.entries("default") == ()
+
+
+def test_a_column_with_two_roles_is_refused() -> None:
+    with pytest.raises(ValueError, match="'rich' has two roles"):
+        MarginalSynthesizer().fit(table(), label="rich", sensitive="rich", budget=BUDGET)
+
+
+def test_numbers_beyond_the_bounds_are_moved_to_the_end() -> None:
+    frame = table()
+    frame.loc[0, "gain"] = 1e12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
+            frame, **ROLES, budget=BUDGET, schema=SCHEMA
+        )
+    assert made.sample(1000)["gain"].max() <= 20_000
