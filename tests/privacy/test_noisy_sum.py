@@ -34,7 +34,8 @@ def test_the_cost_bounds_the_exact_divergence_of_a_shift_by_discrete_noise(
 
 
 def test_continuous_noise_costs_the_distance_over_sigma() -> None:
-    assert NoisySum(sigma=5.0, l2_sensitivity=3.0).mu_squared(FloatNoise()) == 0.36
+    mechanism = NoisySum(sigma=5.0, l2_sensitivity=3.0)
+    assert mechanism.mu_squared(FloatNoise()) == pytest.approx(0.36)
 
 
 @pytest.mark.parametrize("noise", [DiscreteNoise(), FloatNoise()])
