@@ -16,6 +16,7 @@ ROOT = Path(evenhand.__file__).parent
 MAY_CALL = {
     "gaussian": "privacy/",
     "laplace": "privacy/",
+    "random_words": "privacy/",
     "draw_noise": "privacy/ledger.py",
 }
 
@@ -60,6 +61,7 @@ def test_noise_is_drawn_only_behind_the_ledger() -> None:
         "GNMax(sigma=1.0).draw_noise(noise, 3, 2)",
         "f = noise.gaussian\nf(1.0, (3,))",
         "getattr(noise, 'gaussian')(1.0, (3,))",
+        "noise.random_words((3,))",
     ],
 )
 def test_the_reader_sees_a_second_door(source: str) -> None:
@@ -73,7 +75,9 @@ def test_the_names_that_are_read_are_the_names_that_draw() -> None:
         assert not hasattr(mechanism, "draw")
     assert not hasattr(ConfidentGNMax, "draw_noise")
     public = {name for name in vars(SeededNoise) if not name.startswith("_")}
-    assert public == {"name", "protects", "gaussian", "laplace", "gaussian_mu", "laplace_mu"}
+    draws = {"gaussian", "laplace", "random_words"}
+    assert draws == set(MAY_CALL) - {"draw_noise"}
+    assert public == {"name", "protects", "gaussian_mu", "laplace_mu"} | draws
 
 
 def test_only_the_noise_itself_calls_the_samplers_of_opendp() -> None:

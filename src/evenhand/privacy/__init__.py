@@ -21,6 +21,7 @@ from evenhand.privacy.noise import DiscreteNoise, FloatNoise, InversionNoise, No
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.one_bit import one_bit_rdp
+from evenhand.privacy.randomized_response import RESPONSE_ACCOUNTING, RandomizedResponse
 from evenhand.privacy.relation import (
     GROUP_AND_CLASS_LABEL,
     GROUP_LABEL,
@@ -49,6 +50,7 @@ __all__ = [
     "LAPLACE_ACCOUNTING",
     "NEIGHBORS",
     "ORDERS",
+    "RESPONSE_ACCOUNTING",
     "SUBSAMPLED_ACCOUNTING",
     "Budget",
     "BudgetExceeded",
@@ -75,6 +77,7 @@ __all__ = [
     "NoisyThreshold",
     "OtherAccount",
     "PoissonRepetitions",
+    "RandomizedResponse",
     "RenyiCurve",
     "Repetitions",
     "SeededNoise",

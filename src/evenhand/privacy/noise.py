@@ -20,6 +20,9 @@ LARGEST_SCALE: Final = 2.0**50
 
 SEED_BITS: Final = 256
 
+WORD: Final = 2**63
+"""Words are below it: the largest range of whole numbers that int64 holds from 0 on."""
+
 
 class Noise(Protocol):
     """A source of noise, and what one count costs under it.
@@ -40,6 +43,9 @@ class Noise(Protocol):
 
     def laplace(self, scale: float, shape: tuple[int, ...]) -> Array:
         """Independent Laplace noise of the given scale."""
+
+    def random_words(self, shape: tuple[int, ...]) -> IntArray:
+        """Independent whole numbers, uniform on [0, 2**63)."""
 
     def gaussian_mu(self, sigma: float) -> float:
         """Gaussian DP parameter of one count that moves by 1 under this Gaussian noise."""
@@ -72,6 +78,12 @@ class DiscreteNoise:
     def laplace(self, scale: float, shape: tuple[int, ...]) -> IntArray:
         """Discrete Laplace noise: the chance of k is proportional to exp(-|k| / scale)."""
         return _drawn(_opendp_laplace(_within("scale", scale)), shape)
+
+    def random_words(self, shape: tuple[int, ...]) -> IntArray:
+        """Whole numbers, uniform on [0, 2**63): bytes of the operating system, one bit dropped."""
+        shape = _shape(shape)
+        drawn = np.frombuffer(secrets.token_bytes(8 * math.prod(shape)), dtype=np.uint64)
+        return (drawn >> np.uint64(1)).astype(np.int64).reshape(shape)
 
     def gaussian_mu(self, sigma: float) -> float:
         """Gaussian DP parameter of one count that moves by 1."""
@@ -140,6 +152,10 @@ class FloatNoise:
         """Laplace noise, in doubles."""
         return self._generator().laplace(0.0, positive("scale", scale), _shape(shape))
 
+    def random_words(self, shape: tuple[int, ...]) -> IntArray:
+        """Whole numbers, uniform on [0, 2**63), of the same generator."""
+        return self._generator().integers(WORD, size=_shape(shape))
+
     def gaussian_mu(self, sigma: float) -> float:
         """``1 / sigma``."""
         return 1.0 / positive("sigma", sigma)
@@ -192,6 +208,10 @@ class SeededNoise:
     def laplace(self, scale: float, shape: tuple[int, ...]) -> FloatArray:
         """Laplace noise, in doubles."""
         return self._rng.laplace(0.0, positive("scale", scale), _shape(shape))
+
+    def random_words(self, shape: tuple[int, ...]) -> IntArray:
+        """Whole numbers, uniform on [0, 2**63)."""
+        return self._rng.integers(WORD, size=_shape(shape))
 
     def gaussian_mu(self, sigma: float) -> float:
         """``1 / sigma``: what the same noise would cost without the seed."""
