@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import numpy as np
-import pandas as pd
-from fairlearn.reductions import DemographicParity as ParityMoment
-from fairlearn.reductions import ExponentiatedGradient, Moment
+from fairlearn.reductions import ExponentiatedGradient
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -17,9 +14,15 @@ from sklearn.linear_model import LogisticRegression
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import ClassifierWithClaim
+from evenhand.estimators.moments import (
+    count_answers,
+    gap_of_decisions,
+    moment_of,
+    require_constraint,
+)
 from evenhand.estimators.nonprivate import WHY
 from evenhand.estimators.one_model import read_for_one_model
-from evenhand.fairness import DemographicParity, FairnessKind, GroupCodes, Tally
+from evenhand.fairness import FairnessKind, Notion
 from evenhand.learners import Mixture
 from evenhand.privacy import no_guarantee
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
@@ -35,7 +38,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
 
     Parameters
     ----------
-    fairness : DemographicParity
+    fairness : DemographicParity, EqualizedOdds or ErrorParity
         The margin that training keeps on the private rows. Needed.
     learner : scikit-learn classifier, optional
         Anything whose ``fit`` takes ``sample_weight``. Default: logistic regression.
@@ -56,7 +59,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
         row the same answer always. ``predict_proba`` is the members' weighted mean, and
         ``predict`` is *not* its larger column where the members disagree.
     training_gap_ : float
-        Gap of its decisions on the private rows. Not private.
+        Gap of its decisions on the private rows, of the notion in ``fairness``. Not private.
     n_iter_ : int
         Rounds that were made.
     groups_ : tuple of str
@@ -75,6 +78,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
     --------
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(900, random_state=0)
+    >>> from evenhand import DemographicParity
     >>> clf = FairOnlyClassifier(DemographicParity(margin=0.05), random_state=0)
     >>> clf = clf.fit(X[:700], y[:700], sensitive_features=X[:700, 0] > 0, X_public=X[700:])
     >>> print(clf.fairness_kind_)
@@ -83,7 +87,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
 
     def __init__(
         self,
-        fairness: DemographicParity | None = None,
+        fairness: Notion | None = None,
         *,
         learner: Any = None,
         max_iter: int = 50,
@@ -119,7 +123,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
         ValueError
             For inputs that cannot be used; the message names the way out.
         """
-        moment = self._moment()
+        notion = self._notion()
         rng = as_generator(self.random_state)
         read = read_for_one_model(self, X, y, X_public, rng)
         if len(read.data.classes) != 2:
@@ -134,22 +138,20 @@ class FairOnlyClassifier(ClassifierWithClaim):
                 "is missing. Pass it, or use NonPrivateClassifier for no margin."
             )
         groups = read.groups(sensitive_features)
-        learner = LogisticRegression(max_iter=1000) if self.learner is None else self.learner
-        reduction = ExponentiatedGradient(
-            clone(learner), moment(groups), eps=self.slack, max_iter=self.max_iter
-        )
-        with warnings.catch_warnings():
-            # Fairlearn 0.15 fills Series in ways that pandas 3 deprecates.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            reduction.fit(read.X_encoded, read.data.y_private, sensitive_features=groups.codes)
-        weights = reduction.weights_.sort_index().to_numpy()
-        self.student_ = Mixture.of(
-            [_as_linear(member, read.X_encoded.shape[1]) for member in reduction.predictors_],
-            weights,
+        y, answered = read.data.y_private, groups.codes
+        reduced = reduce_within(
+            self.learner,
+            read.X_encoded,
+            y,
+            answered,
+            moment_of(notion, count_answers(notion, y, answered, groups.n_groups)),
+            slack=self.slack,
+            max_iter=self.max_iter,
             seed=int(rng.integers(2**62)),
         )
-        self.n_iter_ = int(reduction.last_iter_) + 1
-        self.training_gap_ = self._gap(self.student_.predict(read.X_encoded), groups)
+        self.student_, self.n_iter_ = reduced
+        decided = self.student_.predict(read.X_encoded)
+        self.training_gap_ = gap_of_decisions(notion, decided, y, answered, groups.n_groups)
         self.encoder_ = read.encoder
         self.classes_ = read.data.classes
         self.groups_ = groups.names
@@ -158,24 +160,10 @@ class FairOnlyClassifier(ClassifierWithClaim):
         self.guarantee_ = no_guarantee(WHY)
         return self
 
-    def _moment(self) -> Callable[[GroupCodes], Moment]:
-        """Return the constraint for a table of groups."""
+    def _notion(self) -> Notion:
         _checks.at_least("max_iter", self.max_iter, 1)
         _checks.positive("slack", self.slack)
-        make = MOMENTS.get(type(self.fairness))
-        if make is None:
-            known = ", ".join(notion.__name__ for notion in MOMENTS)
-            raise ValueError(
-                f"fairness must be one of {known}, got {self.fairness!r}. Say how far apart the "
-                f"groups may be, for example fairness=DemographicParity(margin=0.05); for no "
-                f"margin use NonPrivateClassifier."
-            )
-        return lambda groups: make(self.fairness, groups)
-
-    def _gap(self, decisions: IntArray, groups: GroupCodes) -> float:
-        assert self.fairness is not None
-        counts = Tally.of(groups.codes, decisions, groups.n_groups, 2).counts
-        return self.fairness.gap(counts)
+        return require_constraint(self.fairness)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -183,39 +171,31 @@ class FairOnlyClassifier(ClassifierWithClaim):
         return tags
 
 
-class _Parity(ParityMoment):  # type: ignore[misc]  # untyped base
-    """Fairlearn's moment with a bound of its own for each group.
-
-    Fairlearn bounds ``P(1 | z) - P(1)``. The rate of all others is farther from a group's rate by
-    ``1 / (1 - share of z)``, so the margin of the ``rest`` comparison becomes a bound per group.
-    """
-
-    def __init__(self, bounds: FloatArray) -> None:
-        super().__init__(difference_bound=float(bounds.max()))
-        self.bounds = bounds
-
-    def bound(self) -> pd.Series[float]:
-        of = self.index.get_level_values("group_id").astype(np.int64)
-        return pd.Series(self.bounds[of], index=self.index)
-
-    def project_lambda(self, lambda_vec: pd.Series[float]) -> pd.Series[float]:
-        """Leave multipliers as they are: fairlearn's shift is for bounds that are all equal."""
-        return lambda_vec
-
-
-def _parity(fairness: DemographicParity, groups: GroupCodes) -> Moment:
-    share = np.bincount(groups.codes, minlength=groups.n_groups) / len(groups.codes)
-    if fairness.reference == "overall":
-        widen = np.ones(groups.n_groups)
-    elif fairness.reference == "rest" or groups.n_groups == 2:
-        widen = 1.0 - share
-    else:
-        widen = np.full(groups.n_groups, 0.5)  # two groups half a margin from everybody
-    return _Parity(fairness.margin * widen)
-
-
-MOMENTS: Final[Mapping[type, Callable[[Any, GroupCodes], Moment]]] = {DemographicParity: _parity}
-"""The notions that can be a constraint here, each with its form in fairlearn."""
+def reduce_within(
+    learner: Any,
+    X: FloatArray,
+    y: IntArray,
+    groups: IntArray,
+    moment: Any,
+    *,
+    slack: float,
+    max_iter: int,
+    seed: int,
+) -> tuple[Mixture, int]:
+    """Run the reduction; return the mixture of its members, and the rounds that it took."""
+    reduction = ExponentiatedGradient(
+        LogisticRegression(max_iter=1000) if learner is None else clone(learner),
+        moment,
+        eps=slack,
+        max_iter=max_iter,
+    )
+    with warnings.catch_warnings():
+        # Fairlearn 0.15 fills Series in ways that pandas 3 deprecates.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        reduction.fit(X, y, sensitive_features=groups)
+    members = [_as_linear(member, X.shape[1]) for member in reduction.predictors_]
+    weights = reduction.weights_.sort_index().to_numpy()
+    return Mixture.of(members, weights, seed=seed), int(reduction.last_iter_) + 1
 
 
 def _as_linear(member: Any, n_features: int) -> Any:

@@ -23,6 +23,7 @@ from evenhand.fairness.metrics import (
     group_error_rates,
     selection_rates,
 )
+from evenhand.fairness.noisy_groups import AnsweredGroups, share_error, unbiased_sums
 from evenhand.fairness.notions import (
     NOTIONS,
     DemographicParity,
@@ -53,6 +54,7 @@ from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
 __all__ = [
     "NOTIONS",
+    "AnsweredGroups",
     "CalibratedJoint",
     "Coverage",
     "Decisions",
@@ -103,5 +105,7 @@ __all__ = [
     "parity_gaps",
     "require_notion",
     "selection_rates",
+    "share_error",
+    "unbiased_sums",
     "vote_rates",
 ]
