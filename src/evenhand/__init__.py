@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         FairPATEClassifier,
         NonPrivateClassifier,
         PATEClassifier,
+        RandomizedResponseClassifier,
         RejectOptionClassifier,
         load,
     )
@@ -41,6 +42,7 @@ _HOMES = {
     "FalsePositiveParity": "evenhand.fairness",
     "NonPrivateClassifier": "evenhand.estimators",
     "PATEClassifier": "evenhand.estimators",
+    "RandomizedResponseClassifier": "evenhand.estimators",
     "RejectOptionClassifier": "evenhand.estimators",
     "load": "evenhand.estimators",
 }
@@ -59,6 +61,7 @@ __all__ = [
     "FalsePositiveParity",
     "NonPrivateClassifier",
     "PATEClassifier",
+    "RandomizedResponseClassifier",
     "RejectOptionClassifier",
     "__version__",
     "load",

@@ -12,6 +12,7 @@ from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
 from evenhand.estimators.points import POINTS, InterventionPoint
 from evenhand.estimators.post_processing import DPPostProcessingClassifier
+from evenhand.estimators.randomized_response import RandomizedResponseClassifier
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saved import METHODS, load
 from evenhand.estimators.thresholded import GroupThresholdClassifier
@@ -31,6 +32,7 @@ __all__ = [
     "ModelDamaged",
     "NonPrivateClassifier",
     "PATEClassifier",
+    "RandomizedResponseClassifier",
     "RejectOptionClassifier",
     "RejectOptionResult",
     "SavedLedger",

@@ -109,6 +109,17 @@ def moment_of(notion: Notion, answered: AnsweredGroups) -> Any:
     return made
 
 
+def estimated_gap(
+    notion: Notion, decisions: IntArray, y: IntArray, answers: IntArray, answered: AnsweredGroups
+) -> float:
+    """Return the notion's gap of decisions between the true groups, as noisy answers tell it."""
+    hit = decisions != y if isinstance(notion, ErrorParity) else decisions == 1
+    cells = strata_of(notion, y) * answered.n_groups + answers
+    hits = np.zeros(answered.counts.size)
+    np.add.at(hits, cells, hit)
+    return answered.gap(notion, hits.reshape(answered.counts.shape))
+
+
 def gap_of_decisions(
     notion: Notion, decisions: IntArray, y: IntArray, groups: IntArray, n_groups: int
 ) -> float:

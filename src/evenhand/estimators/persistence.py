@@ -36,6 +36,7 @@ _NUMBERS: Final = (
     "within_margin_",
     "margin_source_",
     "training_gap_",
+    "estimated_gap_",
     "table_gap_",
     "noise_bound_",
 )
@@ -143,6 +144,8 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
         model.table_ = np.array(head["table"], dtype=np.float64)
     if (estimate := head.get("calibration_gap")) is not None:
         model.calibration_gap_ = Estimate(**estimate)
+    if (shares := head.get("estimated_shares")) is not None:
+        model.estimated_shares_ = np.array(shares, dtype=np.float64)
     model.student_ = load_student(path, trusted)
     return model
 
@@ -227,6 +230,11 @@ def _write_model(model: Any, folder: Path) -> None:
             None
             if (estimate := getattr(model, "calibration_gap_", None)) is None
             else estimate.to_dict()
+        ),
+        "estimated_shares": (
+            None
+            if (shares := getattr(model, "estimated_shares_", None)) is None
+            else shares.tolist()
         ),
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }

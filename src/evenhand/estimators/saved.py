@@ -16,6 +16,7 @@ from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.post_processing import DPPostProcessingClassifier
+from evenhand.estimators.randomized_response import RandomizedResponseClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 
 METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClassifier]]] = {
@@ -27,6 +28,7 @@ METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClass
         DPSGDClassifier,
         DPFERMIClassifier,
         DPPostProcessingClassifier,
+        RandomizedResponseClassifier,
         NonPrivateClassifier,
         FairOnlyClassifier,
         GroupThresholdClassifier,

@@ -23,7 +23,7 @@ from evenhand.fairness.metrics import (
     group_error_rates,
     selection_rates,
 )
-from evenhand.fairness.noisy_groups import AnsweredGroups, share_error, unbiased_sums
+from evenhand.fairness.noisy_groups import SURE, AnsweredGroups, share_error, unbiased_sums
 from evenhand.fairness.notions import (
     NOTIONS,
     DemographicParity,
@@ -54,6 +54,7 @@ from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
 __all__ = [
     "NOTIONS",
+    "SURE",
     "AnsweredGroups",
     "CalibratedJoint",
     "Coverage",

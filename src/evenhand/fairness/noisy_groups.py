@@ -128,6 +128,22 @@ class AnsweredGroups:
         margins: FloatArray = notion.margin * widen / self.stretch
         return margins
 
+    def gap(self, notion: Notion, hits: FloatArray) -> float:
+        """Return the notion's gap between the true groups, as the answers tell it.
+
+        ``hits`` (n_strata, n_groups) counts what the notion's rates count, by answer: decisions
+        for a class, or wrong ones. It may be above 1, for an estimate may.
+        """
+        sums, sizes = unbiased_sums(hits, self.truth), self.sizes
+        rates = sums / np.where(sizes > 0, sizes, np.nan)
+        if notion.reference == "pairwise":
+            return float(np.nanmax(np.nanmax(rates, axis=1) - np.nanmin(rates, axis=1)))
+        others, among = hits.sum(axis=1, keepdims=True), self.totals
+        if notion.reference == "rest":
+            others, among = others - sums, among - sizes
+        apart = rates - others / np.where(among > 0, among, np.nan)
+        return float(np.nanmax(np.abs(apart)))
+
     def require_told(self, names: Sequence[str]) -> None:
         """Raise ValueError where the answers do not tell that a group has anybody in it."""
         unsure = self.shares <= SURE * self.standard_error

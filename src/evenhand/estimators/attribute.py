@@ -1,0 +1,152 @@
+"""What the classifiers share that protect the sensitive attribute alone, on one table of people."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.datasets import PublicEncoder
+from evenhand.estimators.fitted import PrivateClassifier
+from evenhand.estimators.inputs import FitInputs, read_fit_inputs
+from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.privacy import (
+    GROUP_LABEL,
+    Budget,
+    DiscreteNoise,
+    Guarantee,
+    Ledger,
+    Noise,
+    attribute_of,
+    delta_warning,
+)
+from evenhand.typing import ArrayLike, FloatArray, RandomState
+
+UNIT: Final = attribute_of("person")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PeopleInputs:
+    """Rows whose features and labels are public, with groups that are not.
+
+    Parameters
+    ----------
+    data : FitInputs
+        ``X_private`` are all rows.
+    encoder : PublicEncoder
+        Fitted on these rows: their features are public.
+    X_encoded : ndarray, shape (n, n_features)
+    groups : GroupCodes
+        Private.
+    """
+
+    data: FitInputs
+    encoder: PublicEncoder
+    X_encoded: FloatArray
+    groups: GroupCodes
+
+
+class AttributeClassifier(PrivateClassifier):
+    """Base of the classifiers that protect the group of each person and nothing else."""
+
+    budget: Budget | None
+    schema: Any
+    classes: ArrayLike | None
+    random_state: RandomState
+
+    def _checked_budget(self) -> Budget:
+        if not isinstance(self.budget, Budget):
+            raise ValueError(
+                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
+                f"allowed, for example budget=Budget(epsilon=1.0, delta=1e-5)."
+            )
+        return self.budget
+
+    def _read_people(
+        self, X: Any, y: ArrayLike, sensitive_features: Any, rng: np.random.Generator
+    ) -> PeopleInputs:
+        """Check the rows; features are public here, so they scale themselves."""
+        data = read_fit_inputs(
+            self,
+            X,
+            y,
+            sensitive_features=None,
+            X_public=X,
+            sensitive_features_public=None,
+            unit_ids=None,
+            classes=self.classes,
+            public_fraction=None,
+            needs_groups=False,
+            rng=rng,
+        )
+        if sensitive_features is None:
+            raise ValueError(
+                f"{type(self).__name__} keeps a margin between the groups of these rows, and "
+                f"sensitive_features is missing. Pass it, or use NonPrivateClassifier: without "
+                f"groups there is nothing to protect here."
+            )
+        groups = encode_groups(sensitive_features)
+        _checks.same_length(X=data.X_private, sensitive_features=groups)
+        if groups.n_groups < 2:
+            raise ValueError(
+                f"The rows hold one group only ({groups.names[0]!r}): there is nothing to compare "
+                f"it with. Check the sensitive column."
+            )
+        encoder = PublicEncoder(self.schema).fit(data.X_private)
+        return PeopleInputs(
+            data=data, encoder=encoder, X_encoded=encoder.transform(data.X_private), groups=groups
+        )
+
+    def _own_noise(self, default: type[Noise] = DiscreteNoise) -> Noise:
+        return default() if self.noise is None else copy.deepcopy(self.noise)
+
+    @staticmethod
+    def _only_at_its_delta(budget: Budget, noise: Noise) -> Ledger:
+        """Open a ledger of this run alone, for a cost that is known at one delta only."""
+        return Ledger(
+            budget,
+            noise=noise,
+            unit=UNIT,
+            neighbors=GROUP_LABEL,
+            facts={"valid only at delta": repr(budget.delta)},
+        )
+
+    @staticmethod
+    def _claim(
+        people: PeopleInputs,
+        noise: Noise,
+        *,
+        epsilon: float,
+        delta: float,
+        accounting: str,
+        noise_words: str,
+        mu_squared: float | None = None,
+    ) -> Guarantee:
+        """Return what is promised to whoever has a group among these rows."""
+        n = people.data.n_private
+        warning = delta_warning(delta, n)
+        return Guarantee(
+            epsilon=epsilon,
+            delta=delta,
+            unit=UNIT,
+            neighbors=GROUP_LABEL,
+            noise=noise_words,
+            accounting=accounting,
+            public=(
+                f"the features and class labels of all {n} rows",
+                "the names of the groups",
+                "all settings",
+            ),
+            not_covered=(
+                "what the public features and labels tell of the attribute",
+                "a choice of settings or of a model made by looking at the groups",
+                "measurements that read the groups",
+            ),
+            warnings=(warning,) if warning else (),
+            holds=noise.protects,
+            reason="" if noise.protects else "the noise came from a seed and can be removed",
+            mu_squared=mu_squared,
+        )

@@ -1,0 +1,237 @@
+"""M: everybody's group by randomised response, then a fair learner that knows how it was noised."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
+from evenhand.estimators.base import Progress
+from evenhand.estimators.fair_only import reduce_within
+from evenhand.estimators.moments import (
+    count_answers,
+    estimated_gap,
+    moment_of,
+    require_constraint,
+    strata_of,
+)
+from evenhand.fairness import SURE, FairnessKind, Notion, share_error
+from evenhand.privacy import RESPONSE_ACCOUNTING, Budget, Ledger, Noise, RandomizedResponse
+from evenhand.typing import ArrayLike, FloatArray, RandomState
+
+
+class RandomizedResponseClassifier(AttributeClassifier):
+    """Noise everybody's group once, then train under a margin corrected for that noise ("M").
+
+    Each person's group is told truly or not by a draw of that person's own (k-ary randomised
+    response); everything after reads the answers. The margin on true groups is narrowed to what
+    it means among answered ones, exactly, and kept there by the reductions approach. The model
+    needs no group at prediction. For two classes.
+
+    Parameters
+    ----------
+    budget : Budget
+        ``epsilon`` of one person's answer. The promise has delta 0; ``delta`` is not used up.
+    fairness : DemographicParity, EqualizedOdds or ErrorParity
+        The margin between the true groups, as far as the answers tell. Needed.
+    learner : scikit-learn classifier, optional
+        Anything whose ``fit`` takes ``sample_weight``. Default: logistic regression.
+    max_iter : int
+        Rounds of the reduction, each of which fits the learner once.
+    slack : float
+        By how much the constraint may be missed in training, in rates between true groups.
+    schema, classes
+        As for ``PATEClassifier``. Features are public here, so the rows scale themselves.
+    noise : Noise, optional
+        Default: exact draws from the operating system's randomness.
+    random_state : int, Generator or None
+        Chooses which member of the mixture answers which row.
+
+    Attributes
+    ----------
+    mechanism_ : RandomizedResponse
+        The chances of answers.
+    estimated_shares_ : ndarray, shape (n_strata, n_groups)
+        Shares of the true groups, as the answers tell them; by true class for equalized odds.
+        Public.
+    estimated_gap_ : float
+        Gap of the decisions on these rows between the true groups, as the answers tell it. Public.
+    student_ : Mixture
+        As for ``FairOnlyClassifier``.
+    n_iter_ : int
+    groups_ : tuple of str
+    guarantee_, ledger_, classes_, encoder_, fairness_kind_
+
+    Privacy
+    -------
+    Neighbors : change the group label of one person. Features and class labels are public.
+    Sensitivity : one person's group is read by that person's answer alone, so it could be made on
+        a device of their own and nobody need be trusted with it ("local" privacy).
+    Cost : ``epsilon``, with delta 0; see ``RandomizedResponse``. Training reads answers only
+        (post-processing), and so may any other training on the same answers.
+
+    References
+    ----------
+    Mozannar, Ohannessian and Srebro 2020, "Fair Learning with Private Demographic Data"; called M
+    by SF-PATE. The paper corrects by a second stage that needs the group at prediction for
+    equalized odds; here the first stage is corrected, and none is needed. The correction is derived
+    in ``evenhand.fairness.noisy_groups``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from evenhand import DemographicParity
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> clf = RandomizedResponseClassifier(
+    ...     Budget(epsilon=1.0, delta=1e-6), DemographicParity(margin=0.05), random_state=0
+    ... )
+    >>> clf = clf.fit(X, y, sensitive_features=X[:, 0] > 0)
+    >>> clf.guarantee_.delta, clf.guarantee_.unit
+    (0.0, 'sensitive attribute of one person')
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        fairness: Notion | None = None,
+        *,
+        learner: Any = None,
+        max_iter: int = 50,
+        slack: float = 0.002,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.fairness = fairness
+        self.learner = learner
+        self.max_iter = max_iter
+        self.slack = slack
+        self.schema = schema
+        self.classes = classes
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Draw everybody's answer, then train on the answers.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+            Public.
+        y : array-like, shape (n,)
+            Class labels. Public.
+        sensitive_features : array-like or DataFrame, n rows
+            The group of each row: private. Only the names of the groups are public. A row is taken
+            for a person; somebody with several rows is protected for each by itself.
+        ledger : None
+            A shared account cannot be charged: a pure epsilon is known at one delta only there.
+        progress : callable, optional
+            Called as ``progress("training", done, total)``.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used, and where the answers would say too little or said it;
+            the message names the way out.
+        """
+        budget, notion = self._checked_budget(), self._checked_notion(ledger)
+        rng = as_generator(self.random_state)
+        people = self._read_people(X, y, sensitive_features, rng)
+        self._require_two_classes(people)
+        response = RandomizedResponse.within(budget, n_groups=people.groups.n_groups)
+        labels = people.data.y_private
+        self._require_told(response, notion, people)
+        noise = self._own_noise()
+        run = self._only_at_its_delta(budget, noise)
+        (answers,) = run.release(
+            response, people.groups.codes[None, :], purpose="everybody's group, randomised"
+        )
+        answered = count_answers(
+            notion, labels, answers, people.groups.n_groups, float(response.truth)
+        )
+        answered.require_told(people.groups.names)
+        if progress is not None:
+            progress("training", 0, 1)
+        self.student_, self.n_iter_ = reduce_within(
+            self.learner,
+            people.X_encoded,
+            labels,
+            answers,
+            moment_of(notion, answered),
+            # What may be missed between true groups is less between answered ones.
+            slack=self.slack / float(np.nanmax(answered.stretch)),
+            max_iter=self.max_iter,
+            seed=int(rng.integers(2**62)),
+        )
+        if progress is not None:
+            progress("training", 1, 1)
+        decided = self.student_.predict(people.X_encoded)
+        self.estimated_gap_ = estimated_gap(notion, decided, labels, answers, answered)
+        self.estimated_shares_: FloatArray = answered.shares
+        self.mechanism_ = response
+        self.encoder_, self.classes_ = people.encoder, people.data.classes
+        self.groups_ = people.groups.names
+        self.ledger_ = run
+        self.fairness_kind_ = FairnessKind.WEIGHTS
+        self.guarantee_ = self._claim(
+            people,
+            noise,
+            epsilon=budget.epsilon,
+            delta=0.0,
+            accounting=RESPONSE_ACCOUNTING,
+            noise_words=response.said(noise),
+        )
+        return self
+
+    def _checked_notion(self, ledger: Ledger | None) -> Notion:
+        _checks.at_least("max_iter", self.max_iter, 1)
+        _checks.positive("slack", self.slack)
+        if ledger is not None:
+            raise ValueError(
+                "ledger= was given, and randomised response cannot be charged to a shared account: "
+                "its epsilon is known at one delta only there, and adds up with no Gaussian cost. "
+                "Leave ledger=None and add the guarantees: model.guarantee_ + other.guarantee_."
+            )
+        return require_constraint(self.fairness)
+
+    def _require_two_classes(self, people: PeopleInputs) -> None:
+        if people.data.n_classes != 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass: "
+                f"y has {people.data.n_classes} classes. Use PFLDClassifier, which takes any "
+                f"number."
+            )
+
+    @staticmethod
+    def _require_told(response: RandomizedResponse, notion: Notion, people: PeopleInputs) -> None:
+        """Refuse, before anything is drawn, answers that can say of no group that it is there."""
+        n_groups, labels = response.n_groups, people.data.y_private
+        sizes = np.bincount(strata_of(notion, labels)).astype(np.float64)
+        error = float(share_error(sizes, n_groups, float(response.truth)).max())
+        if SURE * error < 1.0 / n_groups:
+            return
+        raise ValueError(
+            f"epsilon={response.epsilon:.4g} is too small for the correction: with "
+            f"{int(sizes.min())} rows in the smallest class that is compared, the share of a group "
+            f"would be known to within {error:.3f} only (standard error), and {n_groups} groups "
+            f"have a share of {1 / n_groups:.3f} each at best. Nothing was drawn. Raise epsilon, "
+            f"or give more rows."
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
