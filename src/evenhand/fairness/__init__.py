@@ -7,6 +7,20 @@ from evenhand.fairness.bounds import (
     vote_rates,
 )
 from evenhand.fairness.calibration import CalibratedJoint, calibrated_rates
+from evenhand.fairness.functions import (
+    FUNCTIONS,
+    DemographicParityFunction,
+    EqualizedOddsFunction,
+    ErrorParityFunction,
+    FairnessFunction,
+    MomentsFunction,
+    OwnFunction,
+    decided,
+    function_named,
+    score_distance,
+    violations,
+    worst_violation,
+)
 from evenhand.fairness.gate import DemographicParityGate, Outcome
 from evenhand.fairness.gate_stack import GateStack
 from evenhand.fairness.gate_stack import fits as gate_fits
@@ -53,6 +67,7 @@ from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
 __all__ = [
+    "FUNCTIONS",
     "NOTIONS",
     "SURE",
     "AnsweredGroups",
@@ -61,10 +76,14 @@ __all__ = [
     "Decisions",
     "Delivery",
     "DemographicParity",
+    "DemographicParityFunction",
     "DemographicParityGate",
     "EqualizedOdds",
+    "EqualizedOddsFunction",
     "ErrorParity",
+    "ErrorParityFunction",
     "Estimate",
+    "FairnessFunction",
     "FairnessKind",
     "FairnessReport",
     "FalsePositiveParity",
@@ -72,8 +91,10 @@ __all__ = [
     "GroupCodes",
     "JointTally",
     "LabelledNotion",
+    "MomentsFunction",
     "Notion",
     "Outcome",
+    "OwnFunction",
     "Rates",
     "RejectOption",
     "StateFile",
@@ -87,6 +108,7 @@ __all__ = [
     "cap_majority",
     "clopper_pearson",
     "coverage_table",
+    "decided",
     "demographic_parity",
     "encode_groups",
     "equalized_odds",
@@ -96,6 +118,7 @@ __all__ = [
     "fairness_report",
     "false_positive_parity",
     "filter_in_turn",
+    "function_named",
     "gap_of",
     "gap_trace",
     "gate_fits",
@@ -105,8 +128,11 @@ __all__ = [
     "notion_named",
     "parity_gaps",
     "require_notion",
+    "score_distance",
     "selection_rates",
     "share_error",
     "unbiased_sums",
+    "violations",
     "vote_rates",
+    "worst_violation",
 ]

@@ -1,6 +1,7 @@
 """Models behind one small protocol: fit one on each of many partitions, let all predict."""
 
 from evenhand.learners.dpsgd import DPSGD, DPSGDModel, GroupPull
+from evenhand.learners.dual import Differences, Multipliers, RowFunction
 from evenhand.learners.fermi import FERMI, FERMIModel
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.learners.mixture import Mixture
@@ -11,11 +12,14 @@ __all__ = [
     "DPSGD",
     "FERMI",
     "DPSGDModel",
+    "Differences",
     "FERMIModel",
     "GroupPull",
     "LogisticStack",
     "Mixture",
+    "Multipliers",
     "Progress",
+    "RowFunction",
     "StackedLearner",
     "StackedLogistic",
     "StackedModel",

@@ -3,6 +3,7 @@
 from evenhand.students.constrained import LinearFit, MarginNotMet, fit_linear
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.fair_tuning import FairTuning, fair_tune
+from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
 from evenhand.students.student import (
@@ -18,6 +19,7 @@ from evenhand.students.within import SOURCES, Within
 __all__ = [
     "SOURCES",
     "ConstantStudentWarning",
+    "Constraint",
     "DerivedRule",
     "FairTuning",
     "GroupThresholds",
@@ -30,6 +32,7 @@ __all__ = [
     "Student",
     "Within",
     "fair_tune",
+    "fit_lagrangian",
     "fit_linear",
     "fit_student",
     "noise_bound",

@@ -1,0 +1,249 @@
+"""A linear student under a fairness function, by the Lagrangian dual; it knows no other notion."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from evenhand import _checks
+from evenhand.fairness.functions import FairnessFunction, decided
+from evenhand.learners.dual import Differences, Multipliers
+from evenhand.students.constrained import LinearFit, MarginNotMet
+from evenhand.students.objective import Objective
+from evenhand.students.rows import Rows
+from evenhand.typing import FloatArray, IntArray
+
+ROUNDS: Final = 40
+"""Steps of the multipliers, at most."""
+
+PRIMAL_STEPS: Final = 25
+"""Steps of the weights (L-BFGS) between two steps of the multipliers."""
+
+STEP: Final = 1.0
+"""Default step of the multipliers. Losses, and differences of means, are of order one."""
+
+AIM: Final = 0.9
+"""Part of alpha that the multipliers aim for: ascent nears its goal from outside."""
+
+PATIENCE: Final = 6
+"""Steps of the multipliers without a better student, after which the search ends."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Constraint:
+    """``|E[h | A = a] - E[h]| <= alpha`` for all groups a, on some rows.
+
+    Parameters
+    ----------
+    function : FairnessFunction
+        h.
+    alpha : float
+        At least 0.
+    truth : ndarray of float64, shape (n, n_classes)
+        True classes of the rows, one-hot; what h and ``among`` read. Zeros where h reads none.
+    weights : ndarray of float64, shape (n, n_groups)
+        Groups of the rows: one-hot, probabilities, or unbiased weights that may be negative.
+    rows : ndarray of int64, optional
+        Which of the student's rows these are. Default: all of them.
+    """
+
+    function: FairnessFunction
+    alpha: float
+    truth: FloatArray
+    weights: FloatArray
+    rows: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        _checks.non_negative("alpha", self.alpha)
+        _checks.same_length(truth=self.truth, weights=self.weights)
+        if self.rows is not None:
+            _checks.same_length(rows=self.rows, weights=self.weights)
+
+    def differences(self) -> Differences:
+        """Return the differences that shall be small, as a linear map of h."""
+        return Differences(self.weights, self.function.among(self.truth))
+
+    def apart(self, differences: Differences, chances: FloatArray) -> FloatArray:
+        """Return them for a model's chances, of its decisions where h is about decisions."""
+        judged = decided(chances) if self.function.on_decisions else chances
+        return differences.apart(self.function.values(judged, self.truth))
+
+    def violation(self, chances: FloatArray) -> float:
+        """Return the largest difference for chances (n, n_classes) of these rows."""
+        return float(np.abs(self.apart(self.differences(), chances)).max(initial=0.0))
+
+
+def fit_lagrangian(
+    X: FloatArray,
+    objective: Objective,
+    constraint: Constraint | None,
+    *,
+    anchor: FloatArray | None = None,
+    pull: float = 0.0,
+    step: float = STEP,
+    rounds: int = ROUNDS,
+) -> LinearFit:
+    """Minimise ``objective + pull * |theta - anchor|^2`` subject to the constraint.
+
+    SF-PATE's problem (2), solved as in Fioretto et al. 2020: some steps on the weights for fixed
+    multipliers, one step on the multipliers, until no better student is found. Where h is about
+    decisions, the weights follow the chances, and the multipliers move, and the search stops, by
+    what the decisions do.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n, n_features)
+    objective : Objective
+        Loss over all rows.
+    constraint : Constraint or None
+        None: the minimiser of the objective alone.
+    anchor : ndarray of float64, shape (n_columns, n_features + 1), optional
+        theta*, coefficients and intercepts. Default: the minimiser of ``objective``.
+    pull : float
+        lambda, at least 0.
+    step : float
+        Of the multipliers, greater than 0.
+    rounds : int
+        Steps of the multipliers, at most.
+
+    Returns
+    -------
+    LinearFit
+        Of the students within alpha, the one with the smallest loss. If there is none: the one
+        with the smallest violation, ``met`` False, and a :class:`MarginNotMet` warning.
+    """
+    _checks.non_negative("pull", pull)
+    problem = _Problem(X, objective, constraint)
+    free = problem.solve(np.zeros(problem.n_weights), None, steps=400)
+    if constraint is None:
+        return problem.fit(free, float("nan"), met=True)
+    problem.anchor = free if anchor is None else anchor.T.ravel().copy()
+    problem.pull = pull
+    violation = problem.violation(free)
+    if violation <= constraint.alpha:
+        return problem.fit(free, violation, met=True)
+    multipliers = Multipliers(alpha=AIM * constraint.alpha, step=step * problem.differences.shares)
+    closest, best = (violation, free), (np.inf, violation, free)
+    weights, idle = free, 0
+    for _ in range(rounds):
+        multipliers.ascend(problem.apart(weights))
+        weights = problem.solve(weights, multipliers.net, steps=PRIMAL_STEPS)
+        violation = problem.violation(weights)
+        closest = min(closest, (violation, weights), key=lambda pair: pair[0])
+        idle += 1
+        if violation <= constraint.alpha:
+            loss = problem.loss(weights)
+            if loss < best[0]:
+                best, idle = (loss, violation, weights), 0
+        if idle >= PATIENCE and np.isfinite(best[0]):
+            break
+    if np.isfinite(best[0]):
+        return problem.fit(best[2], best[1], met=True)
+    warnings.warn(
+        f"No student with a violation of {constraint.function.name} of at most "
+        f"alpha={constraint.alpha:g} was found in {rounds} steps of the multipliers; the best has "
+        f"{closest[0]:.4f} and is kept. Widen alpha, or take more steps or larger ones.",
+        MarginNotMet,
+        stacklevel=2,
+    )
+    return problem.fit(closest[1], closest[0], met=False)
+
+
+class _Problem:
+    """The loss and the multiplied constraint in flat weights, for the optimiser."""
+
+    def __init__(self, X: FloatArray, objective: Objective, constraint: Constraint | None) -> None:
+        self.X = Rows(X)
+        self.objective = objective
+        self.constraint = constraint
+        self.shape = (X.shape[1] + 1, objective.n_columns)
+        self.n_weights = self.shape[0] * self.shape[1]
+        self.anchor = np.zeros(self.n_weights)
+        self.pull = 0.0
+        if constraint is not None:
+            self.differences = constraint.differences()
+            self.rows = slice(None) if constraint.rows is None else constraint.rows
+
+    def solve(self, start: FloatArray, net: FloatArray | None, *, steps: int) -> FloatArray:
+        """Descend from ``start`` under multipliers ``net``."""
+        pull = None if net is None else self.differences.back(net)
+        found = minimize(
+            self._value,
+            start,
+            args=(pull,),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": steps, "maxcor": 20},
+        )
+        weights: FloatArray = found.x
+        return weights
+
+    def chances(self, weights: FloatArray) -> FloatArray:
+        """Return the chances of the rows that the constraint is about."""
+        scores = self.X.scores(weights.reshape(self.shape))[self.rows]
+        return _chances(scores)
+
+    def apart(self, weights: FloatArray) -> FloatArray:
+        """Return the differences that the constraint is about."""
+        assert self.constraint is not None
+        return self.constraint.apart(self.differences, self.chances(weights))
+
+    def violation(self, weights: FloatArray) -> float:
+        """Return the largest difference."""
+        return float(np.abs(self.apart(weights)).max(initial=0.0))
+
+    def loss(self, weights: FloatArray) -> float:
+        """Return what is minimised, without the multipliers."""
+        return self._value(weights, None)[0]
+
+    def fit(self, weights: FloatArray, violation: float, *, met: bool) -> LinearFit:
+        """Return the weights as coefficients and intercepts."""
+        W = weights.reshape(self.shape).T
+        return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=violation, met=met)
+
+    def _value(self, weights: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
+        W = weights.reshape(self.shape)
+        scores = self.X.scores(W)
+        value, slope = self.objective.loss(scores)
+        if pull is not None:
+            assert self.constraint is not None
+            term, push = _pulled(self.constraint, scores[self.rows], pull)
+            value += term
+            slope = slope.copy()
+            slope[self.rows] += push
+        gradient = self.X.back(slope)
+        ridge = self.objective.ridge
+        value += ridge * float((W[:-1] ** 2).sum())
+        gradient[:-1] += 2.0 * ridge * W[:-1]
+        if self.pull:
+            away = weights - self.anchor
+            value += self.pull * float(away @ away)
+            gradient += 2.0 * self.pull * away.reshape(self.shape)
+        return value, gradient.ravel()
+
+
+def _pulled(
+    constraint: Constraint, scores: FloatArray, pull: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return ``sum(pull * h)`` and its slope in the scores."""
+    chances = _chances(scores)
+    function, truth = constraint.function, constraint.truth
+    value = float((pull * function.values(chances, truth)).sum())
+    back = function.slope(chances, truth, pull)
+    if scores.shape[1] == 1:
+        return value, ((back[:, 1] - back[:, 0]) * chances[:, 0] * chances[:, 1])[:, None]
+    slope: FloatArray = chances * (back - (back * chances).sum(axis=1, keepdims=True))
+    return value, slope
+
+
+def _chances(scores: FloatArray) -> FloatArray:
+    if scores.shape[1] == 1:
+        p = expit(scores[:, 0])
+        return np.stack([1.0 - p, p], axis=1)
+    many: FloatArray = softmax(scores, axis=1)
+    return many
