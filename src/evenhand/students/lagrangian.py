@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from evenhand import _checks
 from evenhand.fairness.functions import FairnessFunction, decided
 from evenhand.learners.dual import Differences, Multipliers
-from evenhand.students.constrained import LinearFit, MarginNotMet
+from evenhand.students.constrained import PRECISION, LinearFit, MarginNotMet
 from evenhand.students.objective import Objective
 from evenhand.students.rows import Rows
 from evenhand.typing import FloatArray, IntArray
@@ -158,7 +158,7 @@ class _Problem:
     """The loss and the multiplied constraint in flat weights, for the optimiser."""
 
     def __init__(self, X: FloatArray, objective: Objective, constraint: Constraint | None) -> None:
-        self.X = Rows(X)
+        self.X = Rows.of(X)
         self.objective = objective
         self.constraint = constraint
         self.shape = (X.shape[1] + 1, objective.n_columns)
@@ -173,14 +173,14 @@ class _Problem:
         """Descend from ``start`` under multipliers ``net``."""
         pull = None if net is None else self.differences.back(net)
         found = minimize(
-            self._value,
-            start,
+            self._value_in_frame,
+            self.X.into_frame(start.reshape(self.shape)).ravel(),
             args=(pull,),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": steps, "maxcor": 20},
+            options={"maxiter": steps, "maxcor": 20, "ftol": PRECISION},
         )
-        weights: FloatArray = found.x
+        weights: FloatArray = self.X.from_frame(found.x.reshape(self.shape)).ravel()
         return weights
 
     def chances(self, weights: FloatArray) -> FloatArray:
@@ -205,6 +205,11 @@ class _Problem:
         """Return the weights as coefficients and intercepts."""
         W = weights.reshape(self.shape).T
         return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=violation, met=met)
+
+    def _value_in_frame(self, u: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
+        weights = self.X.from_frame(u.reshape(self.shape)).ravel()
+        value, gradient = self._value(weights, pull)
+        return value, self.X.slope_in_frame(gradient.reshape(self.shape)).ravel()
 
     def _value(self, weights: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
         W = weights.reshape(self.shape)
