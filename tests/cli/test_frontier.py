@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from evenhand import load
 from evenhand.cli import app
+from evenhand.cli.frontier import TRAINED_ANEW
 from evenhand.frontier import RunStore
 from evenhand.frontier.methods import METHODS
 from evenhand.privacy import epsilon_from_mu
@@ -30,14 +31,18 @@ n_teachers = 30
 """
 
 
-@pytest.fixture
-def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def write_tables() -> None:
     rng = np.random.default_rng(3)
     for part, n in (("private", 500), ("public", 200), ("test", 150)):
         sex, age = rng.choice(["F", "M"], n), rng.normal(40, 10, n)
         loan = np.where(age + 5 * (sex == "M") + rng.normal(0, 4, n) > 42, "yes", "no")
         pd.DataFrame({"age": age, "sex": sex, "loan": loan}).to_csv(f"{part}.csv", index=False)
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_tables()
     path = tmp_path / "grid.toml"
     path.write_text(GRID)
     return path
@@ -78,19 +83,6 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     assert said["cost"]["sentence"].split(";")[0] in page
 
 
-def test_the_command_of_a_run_trains_it(spec: Path) -> None:
-    run("grid.toml", "--out", "front")
-    with RunStore("front/runs.db") as store:
-        chosen = next(r for r in store.runs() if r.setting.method == "fairpate")
-    program, *words = chosen.command.split()
-    assert (program, words[0]) == ("evenhand", "frontier")
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
-    model = load("model")
-    assert model.guarantee_.epsilon == chosen.epsilon
-    assert model.fairness.margin == 0.1
-
-
 def test_a_grid_without_private_rows_releases_nothing(spec: Path) -> None:
     spec.write_text(GRID.replace("[data]", '[data]\nkind = "public stand-in"'))
     result = run("grid.toml", "--out", "front")
@@ -119,16 +111,46 @@ def test_the_cost_counts_what_the_folder_holds_of_other_grids(spec: Path) -> Non
     assert first["sentence"].split(";")[0].lower() in page.lower()
 
 
-def test_every_method_of_a_grid_can_be_trained(spec: Path) -> None:
-    every = GRID[: GRID.index("[[runs]]")] + (
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a frontier of one run of each method."""
+    folder = tmp_path_factory.mktemp("every")
+    grid = GRID[: GRID.index("[[runs]]")] + (
         f"[[runs]]\nmethod = {json.dumps(list(METHODS))}\n"
-        'epsilon = 4\nmargin = 0.3\nn_teachers = 30\nat = "S_in"\n'
+        'epsilon = 4\nmargin = 0.3\nn_teachers = 30\nat = "S_in"\nfairness_weight = 2\n'
     )
-    spec.write_text(every)
-    said = json.loads(run("grid.toml", "--out", "front", "--json").stdout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_tables()
+        Path("grid.toml").write_text(grid)
+        said = json.loads(run("grid.toml", "--out", "front", "--json").stdout)
     assert said["skipped"] == {}
+    return folder
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_command_of_a_run_trains_it(
+    every: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.chdir(every)
     with RunStore("front/runs.db") as store:
-        assert {r.setting.method for r in store.runs()} == set(METHODS)
+        (chosen,) = store.runs(methods=[method])
+    program, *words = chosen.command.split()
+    assert (program, words[0], words[-1]) == ("evenhand", "frontier", "model")
+    result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "model")])
+    assert result.exit_code == 0, result.output
+    model = load(tmp_path / "model")
+    assert type(model).__name__ == METHODS[method].estimator
+    assert model.guarantee_.holds is METHODS[method].private
+    if METHODS[method].private:
+        assert model.guarantee_.epsilon == chosen.epsilon == 4
+        assert TRAINED_ANEW in " ".join(result.stdout.split())
+    assert str(model.fairness_kind_) == chosen.fairness_kind
+    margin = getattr(model, "margin", None) or getattr(getattr(model, "fairness", 0), "margin", 0)
+    assert margin == chosen.setting.arguments.get("margin", 0)
+    assert getattr(model, "fairness_weight", 1) == chosen.setting.arguments.get(
+        "fairness_weight", 1
+    )
 
 
 def test_a_reject_option_is_said_to_need_the_group(spec: Path) -> None:

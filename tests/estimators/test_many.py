@@ -7,6 +7,7 @@ import pytest
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
 from evenhand.estimators import fit_many
+from evenhand.fairness import EqualizedOdds, ErrorParity
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, NoisyHistogram, SeededNoise
 
 
@@ -87,6 +88,51 @@ def test_models_without_a_margin_share_teachers_too(table: dict[str, Any]) -> No
     for one, other in zip(together, alone, strict=True):
         other.fit(**table)
         assert np.array_equal(one.student_.coef_, other.student_.coef_)
+
+
+def test_a_margin_about_true_classes_is_read_on_the_calibration_rows(table: dict[str, Any]) -> None:
+    labelled = {
+        "X_calibration": table["X"][:120],
+        "y_calibration": table["y"][:120],
+        "sensitive_features_calibration": (table["X"][:120, 0] > 0.5).astype(int),
+    }
+
+    def make() -> list[FairPATEClassifier]:
+        kinds = (EqualizedOdds, ErrorParity, DemographicParity)
+        return [
+            FairPATEClassifier(
+                Budget(epsilon=12.0, delta=1e-5),
+                kind(margin=0.05),
+                n_teachers=30,
+                random_state=3,
+                noise=SeededNoise(40 + i),
+            )
+            for i, kind in enumerate(kinds)
+        ]
+
+    together, alone = make(), make()
+    assert fit_many(together, **table, **labelled) == [None] * 3
+    said = "the 120 calibration rows with their labels and groups"
+    for one, other in zip(together, alone, strict=True):
+        needs = isinstance(one.fairness, EqualizedOdds | ErrorParity)
+        other.fit(**table, **(labelled if needs else {}))
+        assert np.array_equal(one.student_.coef_, other.student_.coef_)
+        assert one.guarantee_ == other.guarantee_
+        assert (said in one.guarantee_.public) == needs
+    fit_many(released := make(), **table)
+    # They are read: without them the margin is read from the released answers, another student.
+    assert not np.array_equal(released[0].student_.coef_, together[0].student_.coef_)
+
+
+def test_units_are_dealt_whole_to_one_teacher_for_all_models(table: dict[str, Any]) -> None:
+    units = np.arange(600) // 3
+    together, alone = settings()[:2], settings()[:2]
+    assert fit_many(together, **table, unit_ids=units) == [None, None]
+    for one, other in zip(together, alone, strict=True):
+        other.fit(**table, unit_ids=units)
+        assert np.array_equal(one.student_.coef_, other.student_.coef_)
+        assert (one.guarantee_.unit, one.guarantee_.neighbors) == ("person", "add or remove one")
+        assert one.guarantee_ == other.guarantee_
 
 
 def test_a_setting_that_cannot_be_paid_for_does_not_stop_the_others(table: dict[str, Any]) -> None:

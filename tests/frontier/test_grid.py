@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.methods import METHODS as OF_THE_COMMAND_LINE
+from evenhand.datasets import Schema
 from evenhand.frontier import DataSource, Grid, Setting
 from evenhand.frontier.methods import METHODS
 
@@ -23,6 +24,13 @@ def write(tmp_path: Path) -> Write:
 
 
 ADULT = '[data]\nset = "adult"\n'
+FILES = """[data]
+private = "private.csv"
+public = "public.csv"
+test = "test.csv"
+label = "y"
+sensitive = "sex"
+"""
 RUN = '[[runs]]\nmethod = "fairpate"\nepsilon = 1\nmargin = 0.05\n'
 
 
@@ -49,12 +57,13 @@ def test_a_grid_is_the_product_of_its_lists_in_one_order(write: Write) -> None:
 
 def test_a_method_leaves_out_what_it_does_not_read_and_stands_once(write: Write) -> None:
     path = write(
-        ADULT + '[[runs]]\nmethod = ["pate", "nonprivate"]\nepsilon = 2\nmargin = [0.05, 0.1]\n'
-        'reference = "pairwise"\n' + RUN + RUN
+        ADULT + '[[runs]]\nmethod = ["pate", "nonprivate", "fair-only"]\nepsilon = 2\n'
+        'margin = 0.05\nreference = "pairwise"\n' + RUN + RUN
     )
     assert arguments(Grid.from_toml(path).settings()) == [
         ("pate", {"epsilon": 2.0}, 0),
         ("nonprivate", {}, 0),
+        ("fair-only", {"margin": 0.05, "reference": "pairwise"}, 0),
         ("fairpate", {"epsilon": 1.0, "margin": 0.05}, 0),
     ]
 
@@ -105,6 +114,54 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (ADULT + RUN + "threshold = 90\n", "needs threshold, sigma_check and sigma together"),
         (ADULT + RUN + 'sigma = 3\nanswers = "shares"\n', "sigma is the noise of labels"),
         (ADULT + RUN + 'sigma = "much"\n', "sigma must be a number, got 'much'"),
+        (
+            ADULT + '[[runs]]\nmethod = ["pate", "nonprivate"]\nepsilon = 2\nmargin = [0, 0.1]\n',
+            r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'nonprivate'\] beside it, "
+            "but by 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', 'fair-only'",
+        ),
+        (
+            ADULT + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\nn_teachers = 50\n',
+            "n_teachers = 50 is not read by method = 'dpsgd' .* by 'fairpate', 'pate', 'interv",
+        ),
+        (
+            ADULT + RUN + "fairness_weight = 2\n",
+            "fairness_weight = 2.0 is not read by method = 'fairpate' beside it, but by 'dp-fermi'",
+        ),
+        (
+            ADULT + '[[runs]]\nmethod = "dp-fermi"\nepsilon = 2\nfairness_weight = -1\n',
+            "fairness_weight must be finite and >= 0",
+        ),
+        (
+            ADULT + '[[runs]]\nmethod = "dp-fermi"\nepsilon = 2\nnotion = "error-parity"\n',
+            "'dp-fermi' holds 'demographic-parity' or 'equalized-odds' alone, got notion = 'error",
+        ),
+        (
+            ADULT
+            + RUN.replace('"fairpate"', '["fairpate", "dpsgd"]')
+            + 'notion = "error-parity"\n',
+            "'dpsgd' holds 'demographic-parity' alone, got notion = 'error-parity'",
+        ),
+        (ADULT + '[[runs]]\nmethod = "dp-post-procesing"\n', "mean 'dp-post-processing'"),
+        (ADULT + RUN + 'notion = "equalised-odds"\n', r"Did you mean 'equalized-odds'\?"),
+        (
+            ADULT + RUN + 'notion = "equalized-odds"\nrule = "published"\n',
+            "rule = 'published' is about the gate, and notion = 'equalized-odds' has none",
+        ),
+        (ADULT + 'unit = "person"\n' + RUN, r"\[data\] unit = 'person' is about files of your own"),
+        (
+            ADULT + 'schema = "s.json"\n' + RUN,
+            "is about files of your own, and set = 'adult' is bui",
+        ),
+        (ADULT + 'calibration = "c.csv"\n' + RUN, "calibration = .* is about files of your own"),
+        (ADULT + "calibration_fraction = 1.0\n" + RUN, "calibration_fraction must lie strictly"),
+        (
+            FILES + "calibration_fraction = 0.1\n" + RUN,
+            "file of labelled public rows instead: cali",
+        ),
+        (
+            FILES + 'unit = "id"\n' + RUN.replace("fairpate", "dpsgd"),
+            "'dpsgd' promises something for",
+        ),
         ("[data\n", "is not TOML"),
         (RUN, r"The table \[data\] is missing"),
         (ADULT + "[runs]\n", r"head each of them with \[\[runs\]\]"),
@@ -128,7 +185,7 @@ def test_a_grid_beyond_reason_is_refused() -> None:
 
 
 def test_a_fingerprint_changes_with_the_roles_and_not_with_the_rows(tmp_path: Path) -> None:
-    def source(rows: str, sensitive: str) -> str:
+    def source(rows: str, sensitive: str = "sex", **more: str) -> str:
         for part in ("private", "public", "test"):
             (tmp_path / f"{part}.csv").write_text("age,sex,race,y\n" + rows)
         return DataSource(
@@ -138,13 +195,36 @@ def test_a_fingerprint_changes_with_the_roles_and_not_with_the_rows(tmp_path: Pa
             test=str(tmp_path / "test.csv"),
             label="y",
             sensitive=(sensitive,),
+            **more,  # type: ignore[arg-type]  # text alone
         ).fingerprint
 
-    first = source("1,F,A,0\n2,M,B,1\n", "sex")
-    assert source("5,F,A,1\n2,M,B,0\n", "sex") == first
-    assert source("1,F,A,0\n2,M,B,1\n", "race") != first
+    schema = tmp_path / "schema.json"
+    Schema.declared({"age": {"bounds": (17, 90)}}).save(schema)
+    rows = "1,F,A,0\n2,M,B,1\n"
+    first = source(rows)
+    assert source("5,F,A,1\n2,M,B,0\n") == first
+    others = [
+        source(rows, "race"),
+        source(rows, unit="race"),
+        source(rows, unit="race", unit_name="race"),
+        source(rows, calibration="labelled.csv"),
+        source(rows, schema=str(schema)),
+    ]
+    Schema.declared({"age": {"bounds": (18, 90)}}).save(other := tmp_path / "other.json")
+    others.append(source(rows, schema=str(other)))
+    assert len({first, *others}) == 7
+    # regression: stores of earlier sweeps hold keys that are made of these
+    assert DataSource(name="adult").fingerprint == "62655ce32fcf25d7"
 
 
-def test_a_method_has_one_name_and_one_estimator_everywhere() -> None:
+def test_the_methods_are_those_of_the_command_line() -> None:
+    assert set(METHODS) == set(OF_THE_COMMAND_LINE)
     for name, method in METHODS.items():
-        assert OF_THE_COMMAND_LINE[name].estimator == method.estimator
+        other = OF_THE_COMMAND_LINE[name]
+        assert other.estimator == method.estimator
+        assert (other.private, other.teachers) == (method.private, method.teachers)
+        assert other.notions == method.notions
+        assert (other.margin in ("needed", "optional")) == ("margin" in method.reads)
+        assert (other.margin == "needed") == ("margin" in method.needs)
+        assert (other.margin == "weight") == ("fairness_weight" in method.reads)
+        assert bool({"margin", "notion"} & set(other.takes)) == method.in_words

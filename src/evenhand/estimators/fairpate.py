@@ -206,9 +206,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         self.gate_ = gate if isinstance(answers, Answers) else None
         within = self._within(data, notion, calibration)
         self._conclude(data, X_asked, answers, run, mechanism, partition, within)
-        if calibration is not None:
-            said = f"the {len(calibration)} calibration rows with their labels and groups"
-            self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
+        self._claim_calibration(calibration)
         return self
 
     @property
@@ -246,6 +244,12 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
             labels=calibration.labels,
             source="calibration rows",
         )
+
+    def _claim_calibration(self, calibration: Calibration | None) -> None:
+        """Say in the claim that the calibration rows are public."""
+        if calibration is not None:
+            said = f"the {len(calibration)} calibration rows with their labels and groups"
+            self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
 
     def _open_gate(
         self, notion: Notion, n_groups: int, n_classes: int

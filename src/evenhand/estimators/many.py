@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.estimators.calibration import Calibration, read_calibration
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.pate import PATEClassifier
@@ -33,6 +34,9 @@ def fit_many(
     sensitive_features: Any = None,
     X_public: Any = None,
     sensitive_features_public: Any = None,
+    X_calibration: Any = None,
+    y_calibration: ArrayLike | None = None,
+    sensitive_features_calibration: Any = None,
     unit_ids: ArrayLike | None = None,
     progress: Progress | None = None,
     concluded: Callable[[int], None] | None = None,
@@ -49,6 +53,8 @@ def fit_many(
         ``random_state``. They are fitted in place.
     X, y, sensitive_features, X_public, sensitive_features_public, unit_ids, progress
         As for ``FairPATEClassifier.fit``; ``PATEClassifier`` reads no groups.
+    X_calibration, y_calibration, sensitive_features_calibration : optional
+        As there; read by the models whose margin is about true classes.
     concluded : callable, optional
         Called with the position of a model as soon as it is fitted.
 
@@ -79,6 +85,11 @@ def fit_many(
     data = first._read(X, y, X_public=X_public, unit_ids=unit_ids, **groups)
     partition = first._deal(data)
     opened = [_Opened.of(model, data, partition) for model in models]
+    labelled = (X_calibration, y_calibration, sensitive_features_calibration)
+    for each in opened:
+        if each.within is not None and each.within.notion.needs_labels:
+            notion = each.within.notion
+            each.calibration = read_calibration(first, data, notion, *labelled)
     if all(each.refused for each in opened):
         return [each.refused for each in opened]
     votes, X_asked = first._teach(data, partition, progress)
@@ -109,6 +120,7 @@ class _Opened:
         self.mechanism: Any = None
         self.gate: DemographicParityGate | None = None
         self.within: Within | None = None
+        self.calibration: Calibration | None = None
         self.answers: Answers | Shares | None = None
 
     @classmethod
@@ -176,11 +188,14 @@ def _conclude(
     if answers is None:
         groups = None if data.groups_public is None else data.groups_public.codes
         answers = model._ask(votes, X_asked, opened.mechanism, opened.ledger, None, groups=groups)
+    within = opened.within
     if isinstance(model, FairPATEClassifier):
         model.gate_ = opened.gate if isinstance(answers, Answers) else None
-    model._conclude(
-        data, X_asked, answers, opened.ledger, opened.mechanism, partition, opened.within
-    )
+        if within is not None and opened.calibration is not None:
+            within = model._within(data, within.notion, opened.calibration)
+    model._conclude(data, X_asked, answers, opened.ledger, opened.mechanism, partition, within)
+    if isinstance(model, FairPATEClassifier):
+        model._claim_calibration(opened.calibration)
 
 
 def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:

@@ -13,7 +13,13 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.frontier.material import DataSource
-from evenhand.frontier.methods import ARGUMENTS, arguments_of, check_value
+from evenhand.frontier.methods import (
+    ARGUMENTS,
+    METHODS,
+    arguments_of,
+    check_value,
+    refuse_unread,
+)
 from evenhand.frontier.run import Plain, Setting
 
 MOST_SETTINGS: Final = 1_000_000
@@ -60,6 +66,7 @@ class Grid:
         if not self.runs:
             raise ValueError("The grid has nothing to run: add a table [[runs]] with a method.")
         object.__setattr__(self, "runs", tuple(map(_checked, self.runs)))
+        _refuse_records_for_units(self.data, [str(m) for run in self.runs for m in run["method"]])
         seeds = tuple(_checks.at_least("seeds", seed, 0) for seed in self.seeds)
         if not seeds:
             raise ValueError("The grid has nothing to run: seeds is empty. Leave it out for one.")
@@ -144,7 +151,19 @@ def _checked(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...]]
         if not values:
             raise ValueError(f"The grid has nothing to run: {name} is an empty list.")
         checked[name] = tuple(check_value(name, value) for value in values)
+    refuse_unread([str(method) for method in checked["method"]], checked)
     return checked
+
+
+def _refuse_records_for_units(data: DataSource, methods: Sequence[str]) -> None:
+    for method in methods:
+        if data.unit is not None and METHODS[method].private and not METHODS[method].teachers:
+            able = ", ".join(repr(m) for m, known in METHODS.items() if known.teachers)
+            raise ValueError(
+                f"The method {method!r} promises something for each record, and [data] unit = "
+                f"{data.unit!r} asks for a promise for each {data.unit_name}. Take {able}, or "
+                f"leave out unit."
+            )
 
 
 def _values(name: str, value: Any) -> list[Any]:
@@ -184,7 +203,7 @@ def _source(table: Mapping[str, Any], folder: Path) -> DataSource:
     given = dict(table)
     if "set" in given:
         given["name"] = given.pop("set")
-    for part in ("private", "public", "test"):
+    for part in ("private", "public", "test", "calibration", "schema"):
         if part in given:
             given[part] = str(folder / str(given[part]))
     given.setdefault("name", Path(given["private"]).name if "private" in given else "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks, datasets
-from evenhand.datasets import Dataset, read_table
+from evenhand.datasets import Dataset, Schema, read_table
 from evenhand.frontier.run import DATA_KINDS
 
 LOADERS: Final[Mapping[str, Callable[[], Dataset]]] = {
@@ -39,6 +39,11 @@ class Material:
     X_test, y_test, groups_test : rows to measure on
     positive : hashable or None
         The favourable class.
+    units : whose record each private row is, where the claim is for these
+    schema : Schema or None
+        Declared columns; else they are read from the public rows.
+    calibration : mapping
+        Labelled public rows, as the arguments of ``fit`` that they are; empty without them.
     """
 
     X: pd.DataFrame
@@ -50,6 +55,9 @@ class Material:
     y_test: pd.Series[Any]
     groups_test: Any
     positive: Any
+    units: pd.Series[Any] | None = None
+    schema: Schema | None = None
+    calibration: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +75,19 @@ class DataSource:
     drop : tuple of str
         Columns to leave out.
     positive : str or int, optional
+    unit : str, optional
+        Column that says whose record a row is: the claim is then for each of these, with all of its
+        records. Methods without teachers promise nothing about it, and are refused.
+    unit_name : str
+        What a unit is, in the claim.
+    schema : str, optional
+        File with the declared columns in JSON: kinds, categories, bounds. Default: read from the
+        public rows.
+    calibration : str, optional
+        File of public rows with labels and groups, on which a notion about true classes is read.
+        Default: it is read from the released answers.
+    calibration_fraction : float
+        The same for a built-in data set: share of its public rows whose labels are public too.
     public_fraction, test_fraction : float
         How a built-in data set is split.
     kind : {"private", "public stand-in", "synthetic stand-in"}
@@ -74,8 +95,8 @@ class DataSource:
 
     Privacy
     -------
-    ``fingerprint`` reads names alone. Rows are read where they are needed, by every process for
-    itself: they do not travel through a scheduler.
+    ``fingerprint`` reads names and the declared schema, which are public. Rows are read where they
+    are needed, by every process for itself: they do not travel through a scheduler.
     """
 
     name: str
@@ -86,6 +107,11 @@ class DataSource:
     sensitive: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     positive: str | int | None = None
+    unit: str | None = None
+    unit_name: str = "person"
+    schema: str | None = None
+    calibration: str | None = None
+    calibration_fraction: float = 0.0
     public_fraction: float = 0.2
     test_fraction: float = 0.25
     kind: str = "private"
@@ -98,7 +124,23 @@ class DataSource:
             _checks.one_of("set", self.name, LOADERS)
             _checks.open_unit("public_fraction", self.public_fraction)
             _checks.open_unit("test_fraction", self.test_fraction)
+            if self.calibration_fraction:
+                _checks.open_unit("calibration_fraction", self.calibration_fraction)
+            own = {"unit": self.unit, "schema": self.schema, "calibration": self.calibration}
+            for name, value in own.items():
+                if value is not None:
+                    raise ValueError(
+                        f"[data] {name} = {value!r} is about files of your own, and set = "
+                        f"{self.name!r} is built in. Leave it out, or name the files private, "
+                        f"public and test."
+                    )
             return
+        if self.calibration_fraction:
+            raise ValueError(
+                f"[data] calibration_fraction = {self.calibration_fraction:g} deals the rows of a "
+                f"built-in set. Name a file of labelled public rows instead: calibration = "
+                f'"labelled.csv".'
+            )
         if absent:
             raise ValueError(
                 f"[data] names files, and {' and '.join(absent)} is missing. A frontier needs "
@@ -127,6 +169,14 @@ class DataSource:
             said += [[Path(str(file)).name for file in files], list(_columns(self.private))]
         else:
             said += [self.public_fraction, self.test_fraction]
+        # Only what is given, so that the keys of older runs stay what they are.
+        more = {
+            "unit": self.unit and [self.unit, self.unit_name],
+            "schema": self.schema and _declared(self.schema).to_dict(),
+            "calibration": self.calibration and Path(self.calibration).name,
+            "calibration_fraction": self.calibration_fraction,
+        }
+        said += [{name: value} for name, value in more.items() if value]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
     def load(self, seed: int) -> Material:
@@ -140,17 +190,32 @@ def _loaded(source: DataSource, seed: int) -> Material:
         return _from_files(source)
     data = _built_in(source.name)
     split = data.split(public=source.public_fraction, test=source.test_fraction, random_state=seed)
+    public = split.public
+    # The rows come in random order already, so the first are as good as any.
+    n = round(source.calibration_fraction * len(public))
+    labelled, asked = public.take(range(n)), public.take(range(n, len(public)))
     return Material(
         X=split.private.X,
         y=_labels(split.private.y),
         groups=split.private.groups,
-        X_public=split.public.X,
-        groups_public=split.public.groups,
+        X_public=asked.X,
+        groups_public=asked.groups,
         X_test=split.test.X,
         y_test=_labels(split.test.y),
         groups_test=split.test.groups,
         positive=data.positive,
+        calibration=_calibration(labelled.X, data.y.loc[labelled.X.index], labelled.groups)
+        if n
+        else {},
     )
+
+
+def _calibration(X: Any, y: Any, groups: Any) -> dict[str, Any]:
+    return {
+        "X_calibration": X,
+        "y_calibration": y,
+        "sensitive_features_calibration": groups,
+    }
 
 
 @functools.lru_cache(maxsize=2)
@@ -169,29 +234,17 @@ def _columns(file: str) -> tuple[str, ...]:
 
 
 def _from_files(source: DataSource) -> Material:
-    whole = {
-        part: Dataset.from_frame(
-            _with_label(read_table(str(file)), source)
-            if part == "public"
-            else read_table(str(file)),
-            label=source.label,
-            sensitive=source.sensitive,
-            drop=source.drop,
-            name=f"{file}",
-        )
-        for part, file in (
-            ("private", source.private),
-            ("public", source.public),
-            ("test", source.test),
-        )
-    }
-    private, public, test = whole["private"], whole["public"], whole["test"]
-    classes = private.classes
-    strange = [value for value in test.classes if value not in classes]
-    if strange:
-        raise ValueError(
-            f"{source.test} holds the class {strange[0]!r}, which no private row has: "
-            f"{', '.join(map(repr, classes))}.{_checks.did_you_mean(strange[0], classes)}"
+    private = _read(source, str(source.private), unit=source.unit)
+    public = _read(source, str(source.public), labelled=False)
+    test = _read(source, str(source.test))
+    classes, columns = private.classes, list(private.X.columns)
+    _refuse_unknown_classes(str(source.test), test, classes)
+    calibration: dict[str, Any] = {}
+    if source.calibration is not None:
+        rows = _read(source, source.calibration)
+        _refuse_unknown_classes(source.calibration, rows, classes)
+        calibration = _calibration(
+            _same_columns(rows, private, source.calibration), rows.y, rows.groups
         )
     positive = source.positive
     if positive is None and len(classes) == 2:
@@ -200,13 +253,70 @@ def _from_files(source: DataSource) -> Material:
         X=private.X,
         y=private.y,
         groups=private.groups,
-        X_public=public.X[list(private.X.columns)],
+        X_public=_same_columns(public, private, str(source.public)),
         groups_public=public.groups,
-        X_test=test.X[list(private.X.columns)],
+        X_test=_same_columns(test, private, str(source.test)),
         y_test=test.y,
         groups_test=test.groups,
         positive=positive,
+        units=private.units,
+        schema=None if source.schema is None else _of_features(_declared(source.schema), columns),
+        calibration=calibration,
     )
+
+
+def _read(
+    source: DataSource, file: str, *, unit: str | None = None, labelled: bool = True
+) -> Dataset:
+    """Read one file; only the private one need have every column that is left out."""
+    table = read_table(file)
+    if not labelled:
+        table = _with_label(table, source)
+    is_private = file == source.private
+    return Dataset.from_frame(
+        table,
+        label=source.label,
+        sensitive=source.sensitive,
+        unit=unit,
+        drop=[name for name in source.drop if is_private or name in table.columns],
+        name=file,
+    )
+
+
+def _same_columns(rows: Dataset, private: Dataset, file: str) -> pd.DataFrame:
+    """Return the features that the private rows have, in their order."""
+    for name in private.X.columns:
+        if name not in rows.X.columns:
+            spare = [column for column in rows.X.columns if column not in private.X.columns]
+            raise ValueError(
+                f"{file} has no column {name!r}, which the private rows have."
+                f"{_checks.did_you_mean(name, spare)} Rename it, leave it out with drop = "
+                f"[{name!r}], or say what it is: unit = {name!r}."
+            )
+    return rows.X[list(private.X.columns)]
+
+
+def _refuse_unknown_classes(file: str, rows: Dataset, classes: Sequence[Any]) -> None:
+    for value in rows.classes:
+        if value not in classes:
+            raise ValueError(
+                f"{file} holds the class {value!r}, which no private row has: "
+                f"{', '.join(map(repr, classes))}.{_checks.did_you_mean(value, classes)}"
+            )
+
+
+@functools.lru_cache(maxsize=8)
+def _declared(file: str) -> Schema:
+    try:
+        return Schema.load(file)
+    except (ValueError, TypeError, KeyError) as error:
+        said = str(error)
+        raise ValueError(said if file in said else f"{file}: {said}") from error
+
+
+def _of_features(schema: Schema, columns: Sequence[str]) -> Schema:
+    """Leave out what is declared and is no feature, such as the label."""
+    return Schema(columns=tuple(c for c in schema.columns if c.name in columns))
 
 
 def _with_label(frame: pd.DataFrame, source: DataSource) -> pd.DataFrame:

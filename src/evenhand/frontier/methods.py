@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,11 +34,32 @@ class Method:
         Arguments it reads, ``reject_margin`` aside, which is about any model's decisions.
     needs : tuple of str
         Those it cannot do without.
+    notions : tuple of str
+        What it can hold equal, where it holds anything.
+    in_words : bool
+        Whether it is told margin and notion in words, and not by ``fairness=``.
     """
 
     estimator: str
     reads: tuple[str, ...]
     needs: tuple[str, ...]
+    notions: tuple[str, ...] = ("demographic-parity",)
+    in_words: bool = False
+
+    @property
+    def private(self) -> bool:
+        """Whether it promises privacy."""
+        return "epsilon" in self.reads
+
+    @property
+    def teachers(self) -> bool:
+        """Whether it asks teachers, whose records can be dealt by unit."""
+        return "n_teachers" in self.reads
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether its training may tell the groups of the private rows apart."""
+        return bool({"margin", "fairness_weight"} & set(self.reads))
 
 
 METHODS: Final[Mapping[str, Method]] = {
@@ -46,6 +67,7 @@ METHODS: Final[Mapping[str, Method]] = {
         estimator="FairPATEClassifier",
         reads=(*_BUDGET, *_VOTES, *_MARGIN, "notion", "answers", "rule"),
         needs=("epsilon", "margin"),
+        notions=tuple(NOTIONS),
     ),
     "pate": Method(
         estimator="PATEClassifier", reads=(*_BUDGET, *_VOTES, "answers"), needs=("epsilon",)
@@ -56,6 +78,20 @@ METHODS: Final[Mapping[str, Method]] = {
         needs=("epsilon", "margin", "at"),
     ),
     "dpsgd": Method(estimator="DPSGDClassifier", reads=(*_BUDGET, *_MARGIN), needs=("epsilon",)),
+    "dp-fermi": Method(
+        estimator="DPFERMIClassifier",
+        reads=(*_BUDGET, "fairness_weight", "notion"),
+        needs=("epsilon",),
+        notions=("demographic-parity", "equalized-odds"),
+        in_words=True,
+    ),
+    "dp-post-processing": Method(
+        estimator="DPPostProcessingClassifier",
+        reads=(*_BUDGET, "margin", "notion"),
+        needs=("epsilon", "margin"),
+        notions=("demographic-parity", "equalized-odds"),
+        in_words=True,
+    ),
     "nonprivate": Method(estimator="NonPrivateClassifier", reads=(), needs=()),
     "fair-only": Method(estimator="FairOnlyClassifier", reads=_MARGIN, needs=("margin",)),
 }
@@ -80,6 +116,7 @@ NUMBERS: Final = (
     "sigma",
     "threshold",
     "sigma_check",
+    "fairness_weight",
     "reject_margin",
 )
 ARGUMENTS: Final = (*WORDS, *NUMBERS)
@@ -91,6 +128,7 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
     "notion": "demographic-parity",
     "reference": "rest",
     "rule": "sound",
+    "fairness_weight": 1.0,
 }
 
 
@@ -104,9 +142,23 @@ def check_value(name: str, value: Plain) -> Plain:
         return _checks.at_least(name, value, 1)  # type: ignore[arg-type]  # it checks the type
     if name in ("margin", "reject_margin"):
         return _checks.closed_unit(name, value)
+    if name == "fairness_weight":
+        return _checks.non_negative(name, value)
     if name == "delta":
         return _checks.open_unit(name, value)
     return _checks.positive(name, value)
+
+
+def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
+    """Raise ValueError for an argument that no method of a table reads."""
+    for name, values in run.items():
+        if name in ("method", "reject_margin") or any(name in METHODS[m].reads for m in methods):
+            continue
+        readers = ", ".join(repr(m) for m, known in METHODS.items() if name in known.reads)
+        raise ValueError(
+            f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "
+            f"{readers}. Leave it out, or take one of them."
+        )
 
 
 def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
@@ -115,7 +167,8 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     Raises
     ------
     ValueError
-        For an argument that the method needs, or half a noisy threshold.
+        For an argument that the method needs, a notion that it does not know, half a noisy
+        threshold, and arguments that exclude each other.
     """
     known = METHODS[method]
     reads = (*known.reads, "reject_margin")
@@ -130,6 +183,18 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
                 f"The method {method!r} needs {name}, and the grid gives none. Add a line such as "
                 f"{name} = {_EXAMPLES[name]}."
             )
+    notion = str(values.get("notion", DEFAULTS["notion"]))
+    if notion not in known.notions and ("notion" in known.reads or "margin" in kept):
+        raise ValueError(
+            f"The method {method!r} holds {' or '.join(map(repr, known.notions))} alone, got "
+            f"notion = {notion!r}. Give it a table [[runs]] of its own, or take 'fairpate', which "
+            f"knows all."
+        )
+    if "rule" in kept and notion != DEFAULTS["notion"]:
+        raise ValueError(
+            f"rule = {kept['rule']!r} is about the gate, and notion = {notion!r} has none: it "
+            f"binds the student alone. Leave one of them out."
+        )
     half = {"threshold", "sigma_check"} & set(kept)
     if half and not {"threshold", "sigma_check", "sigma"} <= set(kept):
         raise ValueError(
@@ -145,21 +210,30 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     return kept
 
 
-def estimator_of(setting: Setting, *, teachers: Any = None) -> Any:
+def estimator_of(setting: Setting, *, teachers: Any = None, **shared: Any) -> Any:
     """Return the unfitted estimator that a setting stands for.
 
-    ``teachers`` train the ensemble, for the methods that have one.
+    ``teachers`` train the ensemble, and ``unit`` names its units, for the methods that have one;
+    ``shared`` is told to every estimator.
     """
     known = METHODS[setting.method]
     given = {**DEFAULTS, **setting.arguments}
-    made: dict[str, Any] = {"random_state": setting.seed}
+    unit = shared.pop("unit", None)
+    made: dict[str, Any] = {"random_state": setting.seed, **shared}
     if "epsilon" in known.reads:
         made["budget"] = Budget(epsilon=float(given["epsilon"]), delta=float(given["delta"]))  # type: ignore[arg-type]  # checked when the grid was read
     if "noise" in known.reads:
         made["noise"] = InversionNoise() if given["noise"] == "exact" else FloatNoise()
-    if "margin" in known.reads and "margin" in given:
+    if known.in_words:
+        made["notion"] = str(given["notion"]).replace("-", "_")
+        words = {"margin", "fairness_weight"} & set(known.reads)
+        made |= {name: float(given[name]) for name in words}  # type: ignore[arg-type]  # a number
+        if "fairness_weight" in words and given["notion"] != DEFAULTS["notion"]:
+            made["group_shares"] = "released"  # public rows tell no shares given the true label
+    elif "margin" in known.reads and "margin" in given:
         made["fairness"] = notion_of(setting)
-    if "n_teachers" in known.reads:
+    if known.teachers:
+        made |= {"unit": unit} if unit else {}
         made |= {
             "n_teachers": given.get("n_teachers"),
             "mechanism": _mechanism(given),
@@ -185,6 +259,12 @@ def _mechanism(given: Mapping[str, Plain]) -> Mechanism | None:
     if threshold is None or check is None:
         return GNMax(sigma=float(sigma))
     return ConfidentGNMax(threshold=float(threshold), sigma_check=float(check), sigma=float(sigma))
+
+
+def _said(values: Sequence[Plain]) -> str:
+    """Write values as they stand in a grid."""
+    listed = [repr(value) for value in values]
+    return listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
 
 
 _EXAMPLES: Final = {

@@ -88,7 +88,7 @@ def train(task: Task) -> Trained:
     """Train and measure the settings of a task."""
     started = time.perf_counter()
     material = task.source.load(task.settings[0].seed)
-    models = [_model(setting, task) for setting in task.settings]
+    models = [_model(setting, task, material) for setting in task.settings]
     with warnings.catch_warnings():
         # What they warn of is in the run: the gap, the coverage, and the warnings of its claim.
         warnings.simplefilter("ignore")
@@ -117,14 +117,14 @@ def teach(task: Task) -> None:
         return
     first = task.settings[0]
     material = task.source.load(first.seed)
-    model = _model(first, task)
+    model = _model(first, task, material)
     data = model._read(
         material.X,
         material.y,
         sensitive_features=None,
         X_public=material.X_public,
         sensitive_features_public=material.groups_public,
-        unit_ids=None,
+        unit_ids=material.units,
         needs_groups=False,
     )
     model._teach(data, model._deal(data), None)
@@ -139,41 +139,40 @@ def train_one(source: DataSource, setting: Setting) -> Any:
         If the budget does not cover one answer.
     """
     task = Task(source=source, settings=(setting,), cache=None, spec="")
-    model = estimator_of(setting)
-    (refused,) = _fit(task, [model], source.load(setting.seed))
+    material = source.load(setting.seed)
+    model = _model(setting, task, material)
+    (refused,) = _fit(task, [model], material)
     if refused is not None:
         raise refused
     return model
 
 
-def _model(setting: Setting, task: Task) -> Any:
+def _model(setting: Setting, task: Task, material: Material) -> Any:
     """Return the unfitted estimator of a setting, with teachers that are remembered."""
+    shared = {"schema": material.schema, "unit": task.source.unit_name}
     votes_only = setting.method in TOGETHER or setting.arguments.get("at") in VOTES_ONLY
     if task.cache is None or not votes_only:
-        return estimator_of(setting)
+        return estimator_of(setting, **shared)
     kept = KeptTeachers(
         teachers=LogisticTeachers(),
         cache=VotesCache(folder=task.cache),
         name=f"{setting.data} {setting.fingerprint} seed {setting.seed}",
     )
-    return estimator_of(setting, teachers=kept)
+    return estimator_of(setting, teachers=kept, **shared)
 
 
 def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exception | None]:
     method = task.settings[0].method
+    known = METHODS[method]
     tables: dict[str, Any] = {"X_public": material.X_public}
-    if method in TOGETHER:
-        return fit_many(
-            models,
-            material.X,
-            material.y,
-            sensitive_features_public=material.groups_public,
-            **tables,
-        )
-    if "margin" in METHODS[method].reads:
-        tables["sensitive_features"] = material.groups
-    if method == "intervention":
+    if known.teachers:
+        tables["unit_ids"] = material.units
+    if known.teachers or method == "dp-fermi":
         tables["sensitive_features_public"] = material.groups_public
+    if method in TOGETHER:
+        return fit_many(models, material.X, material.y, **tables, **material.calibration)
+    if known.reads_groups:
+        tables["sensitive_features"] = material.groups
     refused: list[Exception | None] = []
     for model in models:
         try:
@@ -207,7 +206,7 @@ class _Trial:
         notion = notion_of(setting)
         error, gap = error_rate(joint), gap_of(notion, joint)
         guarantee = getattr(model, "guarantee_", None)
-        private = "epsilon" in METHODS[setting.method].reads
+        private = METHODS[setting.method].private
         kind = getattr(model, "fairness_kind_", FairnessKind.NONE)
         return {
             "setting": setting,
@@ -237,7 +236,7 @@ class _Trial:
             self._truth = np.array(
                 [place[value] for value in self._material.y_test.tolist()], dtype=np.int64
             )
-        if getattr(model, "group_thresholds_", None) is None and hasattr(model, "encoder_"):
+        if not model.needs_group_at_prediction_:
             # Every model of a task encodes with the same public rows.
             if self._encoded is None:
                 self._encoded = model.encoder_.transform(self._material.X_test)

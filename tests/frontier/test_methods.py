@@ -1,0 +1,296 @@
+"""Every method of a frontier: trained, measured as it decides, and priced; on users' files too."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.datasets import Dataset, Schema
+from evenhand.fairness import fairness_report
+from evenhand.frontier import DataSource, Grid, ReleaseCost, Run, RunStore, material, sweep
+from evenhand.frontier.methods import METHODS
+from evenhand.frontier.train import _Trial, train_one
+
+EVERY: tuple[dict[str, list[Any]], ...] = (
+    {"method": ["fairpate", "pate"], "epsilon": [9], "margin": [0.1], "n_teachers": [30]},
+    {
+        "method": ["fairpate"],
+        "epsilon": [9],
+        "margin": [0.1],
+        "n_teachers": [30],
+        "notion": ["equalized-odds", "error-parity", "false-positive-parity"],
+    },
+    {
+        "method": ["fairpate"],
+        "epsilon": [9],
+        "margin": [0.1],
+        "n_teachers": [30],
+        "sigma": [6],
+        "threshold": [20],
+        "sigma_check": [8],
+        "reference": ["pairwise"],
+    },
+    {
+        "method": ["intervention"],
+        "epsilon": [9],
+        "margin": [0.01],
+        "n_teachers": [30],
+        "at": ["aggregator", "S_post"],
+    },
+    {"method": ["dpsgd"], "epsilon": [3], "margin": [0.1]},
+    {
+        "method": ["dp-fermi"],
+        "epsilon": [3],
+        "fairness_weight": [0.5],
+        "notion": ["demographic-parity", "equalized-odds"],
+    },
+    {
+        "method": ["dp-post-processing"],
+        "epsilon": [3],
+        "margin": [0.1],
+        "notion": ["demographic-parity", "equalized-odds"],
+    },
+    {"method": ["nonprivate", "fair-only"], "margin": [0.1]},
+)
+
+
+@pytest.fixture(scope="module")
+def grid(town: Path) -> Grid:
+    return Grid(data=Grid.from_toml(town).data, runs=EVERY)
+
+
+@pytest.fixture(scope="module")
+def runs(grid: Grid, tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    with RunStore(tmp_path_factory.mktemp("methods") / "runs.db") as store:
+        summary = sweep(grid, store)
+        assert summary.skipped == ()
+        assert summary.n_new == len(grid.settings())
+        return store.runs()
+
+
+def test_every_method_is_among_the_runs_and_claims_what_was_asked_for(runs: list[Run]) -> None:
+    assert {run.setting.method for run in runs} == set(METHODS)
+    for run in runs:
+        if METHODS[run.setting.method].private:
+            assert run.epsilon == run.guarantee["epsilon"] == run.setting.arguments["epsilon"]
+            assert run.delta == run.guarantee["delta"] == 1e-5
+            assert run.guarantee["holds"] is True
+        else:
+            assert run.epsilon == math.inf
+            assert run.guarantee["holds"] is False
+
+
+def test_a_gap_is_that_of_the_notion_that_the_run_holds(runs: list[Run]) -> None:
+    for run in runs:
+        notion = str(run.setting.arguments.get("notion", "demographic-parity")).replace("-", "_")
+        of = run.setting.arguments.get("reference", "rest")
+        assert run.gap_name == f"{notion}_{of}"
+
+
+def test_the_price_of_publishing_them_is_the_sum_of_the_private_ones(runs: list[Run]) -> None:
+    private = [run for run in runs if METHODS[run.setting.method].private]
+    for method in METHODS:
+        own = [run for run in private if run.setting.method == method]
+        if own:
+            (part,) = ReleaseCost.of(own).parts
+            assert part.n_runs == part.n_gaussian + part.n_basic == len(own)
+            # Votes add up without loss, so two cost less than twice; the others add plainly.
+            most = sum(run.epsilon for run in own)
+            assert max(run.epsilon for run in own) <= part.epsilon <= most * (1 + 1e-9)
+    by_kind = {part.neighbors: part for part in ReleaseCost.of(private).parts}
+    assert set(by_kind) == {"replace one", "add or remove one"}
+    assert all(math.isfinite(part.epsilon) for part in by_kind.values())
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if not METHODS[name].private])
+def test_one_that_promises_nothing_leaves_the_price_without_bound(
+    runs: list[Run], method: str
+) -> None:
+    shown = [run for run in runs if METHODS[run.setting.method].private]
+    shown += [run for run in runs if run.setting.method == method]
+    cost = ReleaseCost.of(shown)
+    assert cost.epsilon == math.inf
+    assert "has no bound on its cost: 1 of them promises nothing" in str(cost)
+
+
+@pytest.mark.parametrize("i", range(len(EVERY)))
+def test_what_is_measured_is_what_the_model_decides(grid: Grid, i: int) -> None:
+    # Also where the decisions are not those of the model's own student: derived ones, thresholds.
+    rows = grid.data.load(0)
+    setting = Grid(data=grid.data, runs=(EVERY[i],)).settings()[-1]
+    model = train_one(grid.data, setting)
+    run = _Trial(grid.data, rows).run(setting, model, "")
+    told = {"sensitive_features": rows.groups_test} if model.needs_group_at_prediction_ else {}
+    if told:
+        told["random_state"] = 0
+    names = list(model.classes_)
+    report = fairness_report(
+        np.searchsorted(names, rows.y_test),
+        np.searchsorted(names, model.predict(rows.X_test, **told)),
+        rows.groups_test,
+        classes=names,
+        positive=names.index("granted"),
+    )
+    assert run["error"] == report["error_rate"].value
+    assert run["gap"] == report[run["gap_name"]].value
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Return a folder of a user's files: visits of patients, and a few with public labels."""
+    rng = np.random.default_rng(4)
+    for part, n in (("private", 600), ("public", 150), ("test", 150), ("labelled", 200)):
+        sex, age = rng.choice(["F", "M"], n), rng.normal(40, 10, n).round()
+        ill = np.where(age + 5 * (sex == "M") + rng.normal(0, 4, n) > 42, "yes", "no")
+        frame = pd.DataFrame({"age": age, "sex": sex, "ill": ill, "visit": np.arange(n)})
+        if part == "private":
+            frame["patient"] = np.arange(n) // 3
+        if part == "public":
+            frame = frame.drop(columns=["ill", "visit"])
+        frame.to_csv(tmp_path / f"{part}.csv", index=False)
+    Schema.declared({"age": {"bounds": (18, 90)}, "ill": ["no", "yes"]}).save(
+        tmp_path / "schema.json"
+    )
+    return tmp_path
+
+
+FILES = """
+[data]
+name = "visits"
+private = "private.csv"
+public = "public.csv"
+test = "test.csv"
+label = "ill"
+sensitive = "sex"
+drop = {drop}
+"""
+NO_UNIT = '["visit", "patient"]'
+
+
+def swept(folder: Path, data: str, runs: str, *, drop: str = NO_UNIT) -> list[Run]:
+    path = folder / "grid.toml"
+    path.write_text(
+        FILES.format(drop=drop) + data + "\n[[runs]]\nepsilon = 9\nn_teachers = 30\n" + runs
+    )
+    with RunStore(folder / "runs.db") as store:
+        summary = sweep(Grid.from_toml(path), store, cache=folder / "votes")
+        assert summary.skipped == ()
+        return store.runs()
+
+
+def test_with_a_unit_the_claim_is_for_all_of_its_records(files: Path) -> None:
+    found = swept(
+        files,
+        'unit = "patient"\nunit_name = "patient"',
+        'method = ["fairpate", "pate", "intervention", "nonprivate"]\nmargin = 0.1\nat = "S_in"\n',
+        drop='"visit"',
+    )
+    private = [run for run in found if run.setting.method != "nonprivate"]
+    assert len(private) == 3
+    for run in private:
+        assert run.guarantee["unit"] == "patient"
+        assert run.guarantee["neighbors"] == "add or remove one"
+    (part,) = ReleaseCost.of(private).parts
+    assert (part.unit, part.neighbors) == ("patient", "add or remove one")
+    model = train_one(
+        Grid.from_toml(files / "grid.toml").data,
+        next(run.setting for run in found if run.setting.method == "nonprivate"),
+    )
+    assert list(model.feature_names_in_) == ["age"]  # neither whose a row is nor what was dropped
+
+
+def test_calibration_rows_are_read_by_the_notions_about_true_classes_alone(files: Path) -> None:
+    found = swept(
+        files,
+        'calibration = "labelled.csv"',
+        'method = ["fairpate", "pate"]\nmargin = 0.1\n'
+        'notion = ["demographic-parity", "equalized-odds"]\n',
+    )
+    said = "the 200 calibration rows with their labels and groups"
+    assert {
+        (run.setting.method, run.setting.arguments.get("notion"), said in run.guarantee["public"])
+        for run in found
+    } == {
+        ("fairpate", None, False),
+        ("fairpate", "equalized-odds", True),
+        ("pate", None, False),
+    }
+
+
+def test_a_built_in_set_deals_calibration_rows_from_its_public_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n = 400
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame({"row": np.arange(n), "sex": rng.choice(["F", "M"], n)})
+    frame["y"] = frame["row"] % 2  # so that a row tells its label
+    made = Dataset.from_frame(frame, label="y", sensitive="sex")
+    monkeypatch.setitem(material.LOADERS, "german", lambda: made)  # type: ignore[arg-type]  # a dict
+    for cache in (material._built_in, material._loaded):
+        cache.cache_clear()
+    plain = DataSource(name="german").load(3)
+    dealt = DataSource(name="german", calibration_fraction=0.25).load(3)
+    for cache in (material._built_in, material._loaded):
+        cache.cache_clear()
+    labelled = dealt.calibration["X_calibration"]
+    assert plain.calibration == {}
+    assert len(labelled) == round(0.25 * len(plain.X_public)) == 15
+    assert sorted([*labelled["row"], *dealt.X_public["row"]]) == sorted(plain.X_public["row"])
+    assert (dealt.calibration["y_calibration"] == labelled["row"] % 2).all()
+    groups = dealt.calibration["sensitive_features_calibration"]
+    assert (groups == frame["sex"].loc[labelled["row"]]).all()
+    assert dealt.X.equals(plain.X)
+    assert dealt.X_test.equals(plain.X_test)
+
+
+def test_a_declared_schema_is_what_rows_are_encoded_by(files: Path) -> None:
+    found = swept(
+        files, 'schema = "schema.json"', 'method = ["fairpate", "nonprivate"]\nmargin = 0.1\n'
+    )
+    for run in found:
+        model = train_one(Grid.from_toml(files / "grid.toml").data, run.setting)
+        assert model.encoder_.schema_.columns[0].bounds == (18, 90)
+        assert model.encoder_.schema_.names == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("data", "change", "words"),
+    [
+        ('unit = "patiant"', None, "names the column 'patiant'.*Did you mean 'patient'"),
+        (
+            "",
+            ("public.csv", "age", "ege"),
+            r"public.csv has no column 'age', which the private rows have. Did you mean 'ege'\?",
+        ),
+        ('calibration = "labeled.csv"', None, "There is no file .*labeled.csv"),
+        (
+            'calibration = "labelled.csv"',
+            ("labelled.csv", "yes", "yess"),
+            r"labelled.csv holds the class 'yess', which no private row has.*mean 'yes'",
+        ),
+        (
+            'schema = "schema.json"',
+            ("schema.json", '"numeric"', '"numerical"'),
+            "kind of column 'age' must be one of 'numeric'",
+        ),
+        ('schema = "schema.json"', ("schema.json", "{", ""), "schema.json is not a JSON file"),
+        (
+            'schema = "schema.json"',
+            ("schema.json", '"columns"', '"colums"'),
+            "schema.json: A schema is written as",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_told(
+    files: Path, data: str, change: tuple[str, str, str] | None, words: str
+) -> None:
+    if change is not None:
+        file = files / change[0]
+        file.write_text(file.read_text().replace(change[1], change[2], 1))
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        swept(files, data, 'method = "fairpate"\nmargin = 0.1\n')
