@@ -85,7 +85,7 @@ class Estimate:
 
 
 def clopper_pearson(
-    successes: ArrayLike, trials: ArrayLike, *, error: float
+    successes: ArrayLike, trials: ArrayLike, *, error: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Exact two-sided interval of a binomial rate.
 
@@ -93,7 +93,7 @@ def clopper_pearson(
     ----------
     successes, trials : array-like of int, same shape
         ``0 <= successes <= trials``.
-    error : float
+    error : float or array-like that broadcasts with them
         Chance, at most, that the interval misses the rate; half of it on each side. In (0, 1].
 
     Returns
@@ -107,15 +107,16 @@ def clopper_pearson(
     >>> high.round(4), low.round(4)
     (array([0.3085, 0.8129, 1.    ]), array([0.    , 0.1871, 0.    ]))
     """
-    if not 0 < error <= 1:
+    e = np.asarray(error, float)
+    if not ((e > 0) & (e <= 1)).all():
         raise ValueError(f"error must lie in (0, 1], got error={error!r}.")
-    x, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
+    x, n, e = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float), e)
     if ((x < 0) | (x > n)).any():
         raise ValueError("successes must lie between 0 and trials in every cell.")
     low, high = np.zeros(x.shape), np.ones(x.shape)
     some, rest = x > 0, x < n
-    low[some] = betaincinv(x[some], n[some] - x[some] + 1, error / 2)
-    high[rest] = betaincinv(x[rest] + 1, n[rest] - x[rest], 1 - error / 2)
+    low[some] = betaincinv(x[some], n[some] - x[some] + 1, e[some] / 2)
+    high[rest] = betaincinv(x[rest] + 1, n[rest] - x[rest], 1 - e[rest] / 2)
     return low, high
 
 
@@ -200,9 +201,12 @@ class _Rates:
         self.successes, self.trials = successes, trials
         self.n_empty = int((trials == 0).sum())
 
-    def box(self, error: float) -> tuple[FloatArray, FloatArray]:
-        """Interval of each rate by itself; an error of 1 leaves its median-unbiased range."""
-        return clopper_pearson(self.successes, self.trials, error=error)
+    def boxes(self, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Intervals of each rate by itself, shape (n_errors, n_rows, n_rates).
+
+        An error of 1 leaves the median-unbiased range.
+        """
+        return clopper_pearson(self.successes, self.trials, error=errors[:, None, None])
 
 
 def _range(
@@ -214,27 +218,27 @@ def _range(
     differences = np.abs(first - ratio(other.successes, other.trials)[None, :, :])[mask]
     seen = differences[~np.isnan(differences)]
     value = float(seen.max()) if seen.size else math.nan
-    low, high = np.ones(mask.shape), np.zeros(mask.shape)
-    for error_one, error_other in _boxes(error / mask.sum(), independent=independent):
-        low_one, high_one = one.box(error_one)
-        low_other, high_other = other.box(error_other)
-        above = high_one[:, None, :] - low_other[None, :, :]
-        below = high_other[None, :, :] - low_one[:, None, :]
-        # The difference lies in [-below, above]; its size is 0 at least where that holds 0.
-        low = np.minimum(low, np.maximum(0.0, -np.minimum(above, below)))
-        high = np.maximum(high, np.maximum(above, below))
+    errors_one, errors_other = _boxes(error / mask.sum(), independent=independent)
+    low_one, high_one = one.boxes(errors_one)
+    low_other, high_other = other.boxes(errors_other)
+    above = high_one[:, :, None, :] - low_other[:, None, :, :]
+    below = high_other[:, None, :, :] - low_one[:, :, None, :]
+    # The difference lies in [-below, above]; its size is 0 at least where that holds 0.
+    low = np.maximum(0.0, -np.minimum(above, below)).min(axis=0)
+    high = np.maximum(above, below).max(axis=0)
     return value, float(low[mask].max()), float(high[mask].max())
 
 
-def _boxes(error: float, *, independent: bool) -> list[tuple[float, float]]:
+def _boxes(error: float, *, independent: bool) -> tuple[FloatArray, FloatArray]:
     """Errors of the two intervals of every box; the boxes cover the joint region from outside.
 
     A group and everybody are not independent: one box, half of the error for each (Bonferroni).
     """
     if not independent:
-        return [(error / 2, error / 2)]
+        half = np.array([error / 2])
+        return half, half
     radius = math.sqrt(chi2.isf(error, 2))
     angles = np.linspace(0.0, math.pi / 2, _PIECES + 1)
     across = chi2.sf((radius * np.cos(angles[:-1])) ** 2, 1)
     along = chi2.sf((radius * np.sin(angles[1:])) ** 2, 1)
-    return list(zip(across.tolist(), along.tolist(), strict=True))
+    return across, along

@@ -22,10 +22,10 @@ from evenhand.frontier.run import Run, Setting
 from evenhand.frontier.train import TOGETHER, Task, Trained, kin, teach, train
 from evenhand.frontier.votes_cache import VotesCache
 
-LARGEST_TASK: Final = 100
+LARGEST_TASK: Final = 250
 """Settings that are trained together at most; what a process that is killed loses."""
 
-TASKS_PER_JOB: Final = 4
+TASKS_PER_JOB: Final = 2
 """At least so many tasks for each process, so that none waits long for the last."""
 
 ATTEMPTS: Final = 3
