@@ -166,13 +166,16 @@ class DataSource:
         said.append(self.kind)
         if self.private is not None:
             files = (self.private, self.public, self.test)
-            said += [[Path(str(file)).name for file in files], list(_columns(self.private))]
+            said += [
+                [Path(str(file)).name for file in files],
+                list(_columns(self.private, _version(self.private))),
+            ]
         else:
             said += [self.public_fraction, self.test_fraction]
         # Only what is given, so that the keys of older runs stay what they are.
         more = {
             "unit": self.unit and [self.unit, self.unit_name],
-            "schema": self.schema and _declared(self.schema).to_dict(),
+            "schema": self.schema and _declared(self.schema, _version(self.schema)).to_dict(),
             "calibration": self.calibration and Path(self.calibration).name,
             "calibration_fraction": self.calibration_fraction,
         }
@@ -181,11 +184,21 @@ class DataSource:
 
     def load(self, seed: int) -> Material:
         """Read the rows; the seed decides the split of a built-in data set."""
-        return _loaded(self, seed)
+        files = (self.private, self.public, self.test, self.calibration, self.schema)
+        return _loaded(self, seed, tuple(_version(file) for file in files if file is not None))
+
+
+def _version(file: str) -> tuple[str, int, int] | None:
+    """Tell one content of a file from a later one; None if there is no such file."""
+    path = Path(file).absolute()
+    if not path.exists():
+        return None
+    known = path.stat()
+    return str(path), known.st_mtime_ns, known.st_size
 
 
 @functools.lru_cache(maxsize=4)
-def _loaded(source: DataSource, seed: int) -> Material:
+def _loaded(source: DataSource, seed: int, _: tuple[object, ...]) -> Material:
     if source.has_files:
         return _from_files(source)
     data = _built_in(source.name)
@@ -229,7 +242,7 @@ def _labels(y: pd.Series[Any] | None) -> pd.Series[Any]:
 
 
 @functools.lru_cache(maxsize=8)
-def _columns(file: str) -> tuple[str, ...]:
+def _columns(file: str, _: object) -> tuple[str, ...]:
     return tuple(map(str, read_table(file).columns))
 
 
@@ -260,7 +273,7 @@ def _from_files(source: DataSource) -> Material:
         groups_test=test.groups,
         positive=positive,
         units=private.units,
-        schema=None if source.schema is None else _of_features(_declared(source.schema), columns),
+        schema=_schema(source, columns),
         calibration=calibration,
     )
 
@@ -306,7 +319,7 @@ def _refuse_unknown_classes(file: str, rows: Dataset, classes: Sequence[Any]) ->
 
 
 @functools.lru_cache(maxsize=8)
-def _declared(file: str) -> Schema:
+def _declared(file: str, _: object) -> Schema:
     try:
         return Schema.load(file)
     except (ValueError, TypeError, KeyError) as error:
@@ -314,9 +327,12 @@ def _declared(file: str) -> Schema:
         raise ValueError(said if file in said else f"{file}: {said}") from error
 
 
-def _of_features(schema: Schema, columns: Sequence[str]) -> Schema:
-    """Leave out what is declared and is no feature, such as the label."""
-    return Schema(columns=tuple(c for c in schema.columns if c.name in columns))
+def _schema(source: DataSource, columns: Sequence[str]) -> Schema | None:
+    """Return what is declared of the features; the label may be declared too."""
+    if source.schema is None:
+        return None
+    declared = _declared(source.schema, _version(source.schema))
+    return Schema(columns=tuple(c for c in declared.columns if c.name in columns))
 
 
 def _with_label(frame: pd.DataFrame, source: DataSource) -> pd.DataFrame:
