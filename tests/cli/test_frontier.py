@@ -1,6 +1,11 @@
 """``evenhand frontier``: a folder of runs, gone on with, and what all of it costs."""
 
 import json
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +16,9 @@ from typer.testing import CliRunner, Result
 from evenhand import load
 from evenhand.cli import app
 from evenhand.cli.frontier import TRAINED_ANEW
-from evenhand.frontier import RunStore
+from evenhand.frontier import RunStore, sweep
 from evenhand.frontier.methods import METHODS
+from evenhand.frontier.train import Task, Trained, train
 from evenhand.privacy import epsilon_from_mu
 
 GRID = """
@@ -194,3 +200,94 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert result.exit_code == 2, result.output
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_store_of_another_version_is_refused_and_left_alone(spec: Path) -> None:
+    assert run("grid.toml", "--out", "front").exit_code == 0
+    with closing(sqlite3.connect("front/runs.db")) as db, db:
+        db.execute("UPDATE evenhand_frontier SET schema_version = 7")
+    before = Path("front/runs.db").read_bytes()
+    for words in (["frontier", "grid.toml", "--out", "front"], ["check", "spec.toml", "front"]):
+        Path("spec.toml").write_text("epsilon = 4\n")
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 2, result.output
+        assert "is a store of version 7.1, and this package writes 1.1" in result.stderr
+        assert "Give the runs a new file" in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert Path("front/runs.db").read_bytes() == before
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> tuple[str, Callable[[], object], Callable[[], object]]:
+    """Return where a store is, and how to take it away and to bring it back."""
+    if request.param == "sqlite":
+        file, away = tmp_path / "disk" / "runs.db", tmp_path / "away"
+        file.parent.mkdir()
+        return (
+            str(file),
+            lambda: shutil.move(file.parent, away),
+            lambda: shutil.move(away, file.parent),
+        )
+    url: str = request.getfixturevalue("postgres")
+    server = request.getfixturevalue("postgres_server")
+    return url, server.stop, server.start
+
+
+def test_a_database_that_goes_away_keeps_what_is_finished_and_the_run_says_how_to_go_on(
+    spec: Path,
+    place: tuple[str, Callable[[], object], Callable[[], object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where, take_away, bring_back = place
+    tasks: list[Task] = []
+
+    def takes_the_store_away(task: Task) -> Trained:
+        tasks.append(task)
+        if len(tasks) == 3:
+            take_away()
+        return train(task)
+
+    words = ("grid.toml", "--out", "front", "--store", where)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[sweep.__module__], "train", takes_the_store_away)
+        result = run(*words)
+    bring_back()
+    assert result.exit_code == 2, result.output
+    assert len(tasks) == 3
+    assert "could not be" in result.stderr
+    assert "Runs that were added before are kept" in result.stderr
+    assert "give the same command again" in result.stderr
+    assert result.stderr.count("\n") == 1
+    finished = {setting.key for task in tasks[:2] for setting in task.settings}
+    with RunStore(where) as store:
+        before = {found.key: found for found in store.runs()}
+    assert set(before) == finished
+    again = json.loads(run(*words, "--json").stdout)
+    assert (again["n_before"], again["n_new"]) == (len(finished), 4 - len(finished))
+    with RunStore(where) as store:
+        assert len(store) == 4
+        assert store.get(sorted(before)) == [before[key] for key in sorted(before)]
+
+
+def test_votes_that_do_not_belong_to_the_data_stop_the_command(spec: Path) -> None:
+    assert run("grid.toml", "--out", "front", "--votes", "votes").exit_code == 0
+    frame = pd.read_csv("private.csv")
+    frame.loc[0, "age"] += 1
+    frame.to_csv("private.csv", index=False)
+    result = run("grid.toml", "--out", "again", "--votes", "votes")
+    assert result.exit_code == 2, result.output
+    assert "were made from other rows than those at hand" in result.stderr
+    assert "Give the sweep another cache folder, or remove this one" in result.stderr
+    assert result.stderr.count("\n") == 1
+    with RunStore("again/runs.db") as store:
+        assert len(store) == 0
+    assert run("grid.toml", "--out", "again", "--votes", "more").exit_code == 0
+
+
+def test_a_folder_of_votes_that_others_may_read_is_refused(spec: Path) -> None:
+    Path("votes").mkdir(mode=0o755)
+    result = run("grid.toml", "--out", "front", "--votes", "votes")
+    assert result.exit_code == 2, result.output
+    assert "may be read by others (mode 755), and votes are private. Run chmod 700" in result.stderr
