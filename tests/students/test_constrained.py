@@ -1,5 +1,7 @@
 """The bound student: its optimum, its slope, its margin, and what it knows of the noise."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand.fairness import DemographicParity, exact_gap
 from evenhand.students import LabelLoss, MarginNotMet, ShareLoss, Within, fit_linear
-from evenhand.students.constrained import _Problem
+from evenhand.students.constrained import ENOUGH, TRIALS, _Problem, _search
 from evenhand.typing import FloatArray, IntArray
 
 
@@ -94,6 +96,78 @@ def test_decisions_on_the_public_rows_are_within_the_margin(
     assert bound.gap == pytest.approx(float(exact_gap(table, "rest")))
     assert bound.gap > margin / 2  # and it is used, not avoided
     assert (decided == y).mean() > (np.full_like(y, np.bincount(y).argmax()) == y).mean()
+
+
+class Curve:
+    """A problem whose hard difference is a known function of the target, with a sign."""
+
+    def __init__(self, of: Callable[[float], float], top: float) -> None:
+        self.of, self.top, self.solves = of, top, 0
+
+    def smooth_gap(self, weights: FloatArray) -> float:
+        return float(weights[0])
+
+    def solve(self, target: float, start: FloatArray) -> FloatArray:
+        self.solves += 1
+        return np.array([target])
+
+    def hard_differences(self, weights: FloatArray) -> FloatArray:
+        return np.array([self.of(weights[0]), -self.of(weights[0])])
+
+    def gap(self, weights: FloatArray) -> float:
+        return abs(self.of(weights[0]))
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.03, 0.1])
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda t: t,
+        lambda t: 1.4 * t - 0.06,  # turned round where the smooth difference is small
+        lambda t: 2 * t - 0.2,
+        lambda t: 0.7 * t + 0.005,
+        lambda t: 3 * t**2 - 0.04,
+        lambda t: np.sqrt(t) - 0.3,
+    ],
+    ids=["equal", "turned", "far turned", "above", "convex", "concave"],
+)
+def test_the_target_is_found_also_where_the_hard_difference_turns_round(
+    of: Callable[[float], float], margin: float
+) -> None:
+    curve = Curve(of, top=0.3)
+    start = np.array([curve.top])
+    gap, weights = _search(curve, margin, start, curve.gap(start))
+    assert ENOUGH * margin <= gap <= margin
+    assert of(weights[0]) > 0
+    assert curve.solves <= TRIALS
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "margin", "width"), [(2, 0.1, 0.1), (4, 0.03, 1.0), (3, 0.01, 1.0)]
+)
+def test_no_target_on_a_grid_gives_a_better_student_within_the_margin(
+    n_groups: int, margin: float, width: float
+) -> None:
+    # With one group of 12 % and a skewed score, smooth and hard differences are far apart.
+    rng = np.random.default_rng(6)
+    groups = np.where(rng.random(4000) < 0.12, 0, rng.integers(1, n_groups, 4000))
+    X = rng.gamma(1.0, size=(4000, 5)) + 0.9 * groups[:, None] * np.array([1, 0, 0, 0.3, 0])
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=4000) > 3.5).astype(np.int64)
+    problem = _Problem(X, label_loss(y, 2), within(margin, groups))
+    start = problem.solve(None, np.zeros(problem.n_weights))
+    problem.width = width
+    assert problem.gap(start) > margin
+
+    def loss(weights: FloatArray) -> float:
+        return problem.objective.loss(problem.X.scores(weights.reshape(problem.shape)))[0]
+
+    gap, found = _search(problem, margin, start, problem.gap(start))
+    targets = np.linspace(0.0, problem.smooth_gap(start), 40)
+    grid = [problem.solve(target, start) for target in targets]
+    inner = [loss(weights) for weights in grid if problem.gap(weights) <= ENOUGH * margin]
+    if len(inner) >= 3:  # of 40: with fewer the next width is for it
+        assert gap <= margin
+        assert loss(found) <= min(inner) + 2e-3
 
 
 def test_a_fit_within_the_margin_already_is_left_alone() -> None:
