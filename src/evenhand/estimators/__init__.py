@@ -10,6 +10,7 @@ from evenhand.estimators.many import fit_many
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged, SavedLedger
+from evenhand.estimators.pfld import PFLDClassifier
 from evenhand.estimators.points import POINTS, InterventionPoint
 from evenhand.estimators.post_processing import DPPostProcessingClassifier
 from evenhand.estimators.randomized_response import RandomizedResponseClassifier
@@ -32,6 +33,7 @@ __all__ = [
     "ModelDamaged",
     "NonPrivateClassifier",
     "PATEClassifier",
+    "PFLDClassifier",
     "RandomizedResponseClassifier",
     "RejectOptionClassifier",
     "RejectOptionResult",

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
-import numpy as np
-from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import LabelBinarizer
-
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
-from evenhand.estimators.gradient import GradientClassifier, linear_classifier
+from evenhand.estimators.gradient import GradientClassifier, layered_classifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.fairness import DemographicParity, FairnessKind, GroupCodes
-from evenhand.learners import DPSGD, DPSGDModel, GroupPull
+from evenhand.learners import DPSGD, GroupPull
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
 from evenhand.typing import ArrayLike, RandomState
 
@@ -179,7 +175,7 @@ class DPSGDClassifier(GradientClassifier):
         self.mechanism_ = mechanism
         self.fairness_kind_ = FairnessKind.NONE if groups is None else FairnessKind.WEIGHTS
         self.ledger_ = run
-        self.student_ = _as_scikit_learn(trained, data.n_classes)
+        self.student_ = layered_classifier(trained.layers, data.n_classes)
         named = () if groups is None else ("the names of the groups",)
         self.guarantee_ = self._claim(budget, data, noise, public=named)
         return self
@@ -224,19 +220,3 @@ class DPSGDClassifier(GradientClassifier):
                 f"it with. Check the sensitive column, or leave out fairness= and penalty=."
             )
         return known
-
-
-def _as_scikit_learn(trained: DPSGDModel, n_classes: int) -> Any:
-    """Return the trained weights as the scikit-learn classifier that computes the same."""
-    classes = np.arange(n_classes)
-    if len(trained.layers) == 1:
-        return linear_classifier(*trained.layers[0], n_classes)
-    network = MLPClassifier(tuple(len(bias) for _, bias in trained.layers[:-1]))
-    network.coefs_ = [weights.copy() for weights, _ in trained.layers]
-    network.intercepts_ = [bias.copy() for _, bias in trained.layers]
-    network.n_layers_ = len(trained.layers) + 1
-    network.n_outputs_ = len(network.intercepts_[-1])
-    network.out_activation_ = "logistic" if n_classes == 2 else "softmax"
-    network.classes_, network.n_features_in_ = classes, len(network.coefs_[0])
-    network._label_binarizer = LabelBinarizer().fit(classes)
-    return network

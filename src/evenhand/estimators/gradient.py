@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import LabelBinarizer
 
 from evenhand import _checks
 from evenhand.estimators.fitted import PrivateClassifier
@@ -151,3 +153,19 @@ def linear_classifier(weights: FloatArray, bias: FloatArray, n_classes: int) -> 
     linear.coef_, linear.intercept_ = np.ascontiguousarray(weights.T), bias.copy()
     linear.classes_, linear.n_features_in_ = np.arange(n_classes), len(weights)
     return linear
+
+
+def layered_classifier(layers: tuple[tuple[FloatArray, FloatArray], ...], n_classes: int) -> Any:
+    """Return trained layers as the scikit-learn classifier that computes the same."""
+    if len(layers) == 1:
+        return linear_classifier(*layers[0], n_classes)
+    classes = np.arange(n_classes)
+    network = MLPClassifier(tuple(len(bias) for _, bias in layers[:-1]))
+    network.coefs_ = [weights.copy() for weights, _ in layers]
+    network.intercepts_ = [bias.copy() for _, bias in layers]
+    network.n_layers_ = len(layers) + 1
+    network.n_outputs_ = len(network.intercepts_[-1])
+    network.out_activation_ = "logistic" if n_classes == 2 else "softmax"
+    network.classes_, network.n_features_in_ = classes, len(network.coefs_[0])
+    network._label_binarizer = LabelBinarizer().fit(classes)
+    return network

@@ -15,6 +15,7 @@ from evenhand.estimators.fitted import ClassifierWithClaim
 from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
+from evenhand.estimators.pfld import PFLDClassifier
 from evenhand.estimators.post_processing import DPPostProcessingClassifier
 from evenhand.estimators.randomized_response import RandomizedResponseClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
@@ -29,6 +30,7 @@ METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClass
         DPFERMIClassifier,
         DPPostProcessingClassifier,
         RandomizedResponseClassifier,
+        PFLDClassifier,
         NonPrivateClassifier,
         FairOnlyClassifier,
         GroupThresholdClassifier,

@@ -93,7 +93,8 @@ class PFLD:
     momentum : float
         Of the weights, in [0, 1).
     multiplier_rate : float
-        How fast multipliers rise, per step and unit of gap. Greater than 0.
+        How fast multipliers rise, per step, unit of gap and root of the group's share. Greater
+        than 0.
     largest_multiplier : float
         Greater than 0.
     memory : int
@@ -106,12 +107,12 @@ class PFLD:
 
     hidden: tuple[int, ...] = ()
     clip_norm: float = 1.0
-    learning_rate: float = 2.0
+    learning_rate: float = 4.0
     momentum: float = 0.9
-    multiplier_rate: float = 0.3
+    multiplier_rate: float = 0.6
     largest_multiplier: float = 20.0
     memory: int = 10
-    averaged: float = 0.25
+    averaged: float = 0.5
     wrong: bool = False
 
     def __post_init__(self) -> None:

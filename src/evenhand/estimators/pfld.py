@@ -1,0 +1,283 @@
+"""PF-LD: a Lagrangian dual with noised primal and dual steps, for the group alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, Self
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.estimators.attribute import UNIT, AttributeClassifier, PeopleInputs
+from evenhand.estimators.base import Progress
+from evenhand.estimators.gradient import layered_classifier
+from evenhand.estimators.moments import require_constraint, strata_of
+from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
+from evenhand.learners import PFLD, TABLE_SENSITIVITY, EvenFrame
+from evenhand.privacy import (
+    GROUP_LABEL,
+    Budget,
+    DiscreteNoise,
+    FloatNoise,
+    Ledger,
+    Noise,
+    NoisySum,
+)
+from evenhand.privacy.guarantee import EXACT_GAUSSIAN
+from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+
+DAMPING: Final = 0.01
+"""Of the frame in which logistic regression descends; standardised columns have a variance of 1."""
+
+SIZES_SHARE: Final = 0.02
+"""Part of the budget for the sizes of the groups, which are read once."""
+
+_KEPT: Final = 1e-6  # of the budget, so that float sums of many charges stay within it
+
+
+class PFLDClassifier(AttributeClassifier):
+    """Train logistic regression or a small network by PF-LD.
+
+    The weights descend on the loss plus multipliers times the gaps between groups, the multipliers
+    ascend on the gaps. Of both steps only what the groups enter is clipped and noised; features
+    and labels are public. The model needs no group at prediction. For the whole record to be
+    protected use ``DPSGDClassifier(fairness=...)``, which is this method with everything noised.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    fairness : DemographicParity, EqualizedOdds or ErrorParity
+        The gap between groups that training aims for. Aimed for, not promised. Needed.
+    hidden : tuple of int
+        Widths of hidden layers (ReLU). Default ``()``: logistic regression.
+    clip_norm : float
+        Largest norm of the gradient of what is compared that one person's group can change, per
+        unit of difference between multipliers.
+    n_steps : int
+        Primal steps, and dual ones.
+    dual_share : float
+        Part of the budget for dual steps, in (0, 0.98).
+    learning_rate : float, optional
+        Default 4 for logistic regression, 0.5 for a network.
+    multiplier_rate : float
+        How fast multipliers rise.
+    schema, classes, random_state
+        As for ``RandomizedResponseClassifier``.
+    noise : Noise, optional
+        ``FloatNoise()`` by default, for gradients are real numbers.
+
+    Attributes
+    ----------
+    multipliers_ : ndarray, shape (n_strata, n_groups, n_hits)
+        Where they ended. Public.
+    estimated_shares_ : ndarray, shape (n_strata, n_groups)
+        Noisy shares of the groups; by true class for equalized odds. Public.
+    mechanism_ : tuple of NoisySum
+        Of a primal step, a dual step, and the sizes.
+    groups_ : tuple of str
+    guarantee_, ledger_, classes_, student_, encoder_, fairness_kind_
+
+    Privacy
+    -------
+    Neighbors : change the group label of one person. Features and class labels are public.
+    Sensitivity : L2 ``clip_norm`` for a primal step, in units of the largest difference between
+        multipliers, which is public; sqrt(2) for a dual step, and for the sizes.
+    Cost : the budget, exactly: ``mu**2 = n_steps (1 / z_p**2 + 1 / z_d**2) + 1 / z_s**2`` with z
+        the noise in units of the sensitivity (Dong, Roth and Su 2022). It is Gaussian, so it can
+        be charged to an account that other runs of this unit share.
+
+    References
+    ----------
+    Tran, Fioretto and Van Hentenryck 2021, "Differentially Private and Fair Deep Learning: A
+    Lagrangian Dual Approach". The derivation, and why no minibatch is drawn, stand in
+    ``evenhand.learners.pfld``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from evenhand import DemographicParity
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> clf = PFLDClassifier(
+    ...     Budget(epsilon=1.0, delta=1e-6), DemographicParity(margin=0.05), n_steps=50
+    ... )
+    >>> clf = clf.fit(X, y, sensitive_features=X[:, 0] > 0)
+    >>> clf.guarantee_.epsilon, clf.guarantee_.unit
+    (1.0, 'sensitive attribute of one person')
+    """
+
+    multipliers_: FloatArray
+    estimated_shares_: FloatArray
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        fairness: Notion | None = None,
+        *,
+        hidden: tuple[int, ...] = (),
+        clip_norm: float = 1.0,
+        n_steps: int = 150,
+        dual_share: float = 0.25,
+        learning_rate: float | None = None,
+        multiplier_rate: float = 0.6,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.fairness = fairness
+        self.hidden = hidden
+        self.clip_norm = clip_norm
+        self.n_steps = n_steps
+        self.dual_share = dual_share
+        self.learning_rate = learning_rate
+        self.multiplier_rate = multiplier_rate
+        self.schema = schema
+        self.classes = classes
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Read the sizes of the groups, then take the steps; every release is noised.
+
+        Parameters
+        ----------
+        X, y, sensitive_features
+            As for ``RandomizedResponseClassifier.fit``.
+        ledger : Ledger, optional
+            An account of the same unit that the fit is charged to, within its own budget.
+        progress : callable, optional
+            Called as ``progress("steps", done, total)``.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        BudgetExceeded
+            If the account does not allow it; nothing was charged or drawn then.
+        """
+        budget, notion = self._checked_budget(), require_constraint(self.fairness)
+        learner, mechanisms = self._learner(notion), self._mechanisms(budget)
+        rng = as_generator(self.random_state)
+        people = self._read_people(X, y, sensitive_features, rng)
+        data, k = people.data, people.groups.n_groups
+        strata = strata_of(notion, data.y_private)
+        cells = (data.n_classes if strata.any() else 1) * k
+        frame = None if self.hidden else EvenFrame.of(people.X_encoded, damping=DAMPING)
+        rows = people.X_encoded if frame is None else frame.rows(people.X_encoded)
+        run = self._run_of(budget, ledger)
+        primal, dual, sizes = mechanisms
+        uses = {primal: self.n_steps, dual: self.n_steps, sizes: 1}
+        with run.reserve(uses, purpose="PF-LD: primal steps, dual steps, sizes") as grant:
+            known = noisy_sizes(strata, people, grant.draw(sizes, cells), sizes.sigma)
+            trained = learner.fit(
+                rows,
+                data.y_private,
+                people.groups.codes,
+                n_classes=data.n_classes,
+                strata=strata,
+                sizes=known,
+                margins=AnsweredGroups(counts=known).margins(notion),
+                primal_noise=grant.draw(primal, learner.n_weights(rows.shape[1], data.n_classes)),
+                dual_noise=grant.draw(dual, cells * learner.n_hits(data.n_classes)),
+                rng=rng.spawn(1)[0],
+                progress=None if progress is None else lambda i, n: progress("steps", i, n),
+            )
+        layers = trained.layers
+        if frame is not None:
+            layers = (frame.layer(*layers[0]),)
+        self.student_ = layered_classifier(layers, data.n_classes)
+        self.multipliers_ = trained.multipliers
+        self.estimated_shares_ = known / known.sum(axis=1, keepdims=True)
+        self.mechanism_ = mechanisms
+        self.encoder_, self.classes_ = people.encoder, data.classes
+        self.groups_ = people.groups.names
+        self.ledger_ = run
+        self.fairness_kind_ = FairnessKind.WEIGHTS
+        self.guarantee_ = self._claim(
+            people,
+            run.noise,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            accounting=EXACT_GAUSSIAN,
+            noise_words=run.noise.name,
+            mu_squared=budget.mu_squared,
+        )
+        return self
+
+    def _learner(self, notion: Notion) -> PFLD:
+        rate = self.learning_rate
+        return PFLD(
+            hidden=tuple(self.hidden),
+            clip_norm=self.clip_norm,
+            learning_rate=(0.5 if self.hidden else 4.0) if rate is None else rate,
+            multiplier_rate=self.multiplier_rate,
+            wrong=isinstance(notion, ErrorParity),
+        )
+
+    def _mechanisms(self, budget: Budget) -> tuple[NoisySum, NoisySum, NoisySum]:
+        """Return those of a primal step, of a dual one and of the sizes; together the budget."""
+        n_steps = _checks.at_least("n_steps", self.n_steps, 1)
+        dual = _checks.open_unit("dual_share", self.dual_share)
+        if dual >= 1.0 - SIZES_SHARE:
+            raise ValueError(
+                f"dual_share must be below {1 - SIZES_SHARE}, got dual_share={dual!r}: "
+                f"{SIZES_SHARE} of the budget reads the sizes of the groups, and primal steps need "
+                f"the rest."
+            )
+        parts = (
+            (self.clip_norm, (1.0 - dual - SIZES_SHARE) / n_steps),
+            (TABLE_SENSITIVITY, dual / n_steps),
+            (TABLE_SENSITIVITY, SIZES_SHARE),
+        )
+        made: list[NoisySum] = []
+        for moved, share in parts:
+            sigma = moved / math.sqrt(budget.mu_squared * (1.0 - _KEPT) * share)
+            while (one := NoisySum(sigma=sigma, l2_sensitivity=moved)) in made:
+                sigma = math.nextafter(sigma, math.inf)  # a grant tells its uses by their values
+            made.append(one)
+        return made[0], made[1], made[2]
+
+    def _run_of(self, budget: Budget, ledger: Ledger | None) -> Ledger:
+        """Open this run's ledger: its own, or one inside the account."""
+        if ledger is None:
+            noise = self._own_noise(FloatNoise)
+            run = Ledger(budget, noise=noise, unit=UNIT, neighbors=GROUP_LABEL)
+        else:
+            ledger.require(UNIT, GROUP_LABEL, "Open another account for it.")
+            if self.noise is not None:
+                raise ValueError(
+                    "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
+                    "noise=None, or open the ledger with that noise."
+                )
+            run = ledger.run(budget, purpose=type(self).__name__)
+        if isinstance(run.noise, DiscreteNoise):
+            raise ValueError(
+                f"Gradients are real numbers, and {run.noise!r} draws whole numbers. Use "
+                f"FloatNoise(); the guarantee then names its rounding."
+            )
+        return run
+
+
+def noisy_sizes(
+    strata: IntArray, people: PeopleInputs, noise: FloatArray, sigma: float
+) -> FloatArray:
+    """Return the sizes of the groups by stratum with noise added, (n_strata, n_groups)."""
+    k = people.groups.n_groups
+    counts = np.bincount(strata * k + people.groups.codes, minlength=noise.size)
+    noisy = (counts + noise.ravel()).reshape(-1, k)
+    totals = np.bincount(strata, minlength=len(noisy))[:, None]
+    noisy += (totals - noisy.sum(axis=1, keepdims=True)) / k  # what they add up to is public
+    # A size is divided by: a cell holds at least what noise alone may show.
+    floored: FloatArray = np.maximum(noisy, 1.0 + sigma)
+    return floored
