@@ -117,7 +117,8 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (
             ADULT + '[[runs]]\nmethod = ["pate", "nonprivate"]\nepsilon = 2\nmargin = [0, 0.1]\n',
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'nonprivate'\] beside it, "
-            "but by 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', 'fair-only'",
+            "but by 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', 'm', 'pf-ld', "
+            "'fair-only'",
         ),
         (
             ADULT + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\nn_teachers = 50\n',
@@ -224,7 +225,25 @@ def test_the_methods_are_those_of_the_command_line() -> None:
         assert other.estimator == method.estimator
         assert (other.private, other.teachers) == (method.private, method.teachers)
         assert other.notions == method.notions
+        assert other.protects == method.protects
         assert (other.margin in ("needed", "optional")) == ("margin" in method.reads)
         assert (other.margin == "needed") == ("margin" in method.needs)
         assert (other.margin == "weight") == ("fairness_weight" in method.reads)
         assert bool({"margin", "notion"} & set(other.takes)) == method.in_words
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_privacy_of_the_record_and_of_an_attribute_do_not_stand_on_one_frontier(
+    write: Write, together: bool
+) -> None:
+    rest = "epsilon = 1\nmargin = 0.05\n"
+    tables = (
+        '[[runs]]\nmethod = ["dpsgd", "pf-ld"]\n' + rest
+        if together
+        else f'[[runs]]\nmethod = "m"\n{rest}[[runs]]\nmethod = "fairpate"\n{rest}'
+    )
+    with pytest.raises(ValueError, match="an epsilon of the one says nothing of the other"):
+        Grid.from_toml(write(ADULT + tables))
+    # A reference that promises nothing stands beside either.
+    alone = '[[runs]]\nmethod = ["m", "pf-ld", "fair-only"]\n' + rest
+    assert len(Grid.from_toml(write(ADULT + alone)).settings()) == 3

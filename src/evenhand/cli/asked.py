@@ -21,6 +21,7 @@ class Asked:
     """The settings of a run, in the words of the command line."""
 
     method: str
+    protect: str | None
     epsilon: float | None
     delta: float
     notion: str
@@ -95,6 +96,9 @@ class Asked:
         ``given`` are the options that stood in the command, by the names of their parameters.
         """
         one_of("--method", self.method, METHODS)
+        if self.protect is not None:
+            one_of("--protect", self.protect, settings.PROTECTS)
+        self.chosen.refuse_protection(self.method, self.protect)
         self.chosen.refuse_useless(self.method, given)
         one_of("--notion", self.notion, settings.NOTIONS)
         self.chosen.refuse_unknown(self.method, self.notion)
@@ -152,6 +156,8 @@ class Asked:
                 "--group-thresholds are set on public rows whose groups are known, and --public is "
                 "missing. Give --public FILE."
             )
+        if self.chosen.protects == "attribute":
+            return  # the features are public: there is nothing to ask for
         if not self.chosen.teachers:
             if has_public and self.public_fraction is not None:
                 raise ValueError("Give either --public FILE or --public-fraction SHARE, got both.")
@@ -175,6 +181,8 @@ class Asked:
             "public_fraction": self.public_fraction,
             "random_state": self.seed,
         }
+        if self.chosen.protects == "attribute":
+            del arguments["public_fraction"]
         any_public = tables.X_public is not None or self.public_fraction is not None
         words = self.words(any_public=any_public)
         arguments |= {name: words[name] for name in self.chosen.takes}

@@ -19,6 +19,9 @@ class Method:
         Its class in ``evenhand.estimators``.
     private : bool
         Whether it has a guarantee, and so a budget and noise.
+    protects : {"record", "attribute"}
+        What its guarantee is about: the whole record, or the group alone, where features and
+        labels are public.
     teachers : bool
         Whether it asks teachers about public rows.
     margin : {"none", "weight", "optional", "needed"}
@@ -39,6 +42,7 @@ class Method:
 
     estimator: str
     private: bool = True
+    protects: Literal["record", "attribute"] = "record"
     teachers: bool = False
     margin: Literal["none", "weight", "optional", "needed"] = "none"
     groups: Literal["public", "private"] = "private"
@@ -58,6 +62,8 @@ class Method:
                 why = "keeps no margin"
             elif option == "calibration" and not self.calibration:
                 why = "reads no calibration rows"
+            elif option in PUBLIC_ROWS and self.protects == "attribute":
+                why = "takes all features as public, and scales them by themselves"
             elif option == "group_thresholds" and not self.thresholds:
                 why = "has a place of its own for fairness"
             elif option in OWN and option not in self.takes:
@@ -66,6 +72,30 @@ class Method:
                 continue
             word = "--teachers" if option == "n_teachers" else f"--{option.replace('_', '-')}"
             raise ValueError(f"--method {name} {why}, got {word}. Leave one of them out.")
+
+    def refuse_protection(self, name: str, protect: str | None) -> None:
+        """Raise ValueError where the promise would be about less, or more, than was asked for.
+
+        Raises
+        ------
+        ValueError
+            For a method that protects the attribute alone, unless this was said in so many words,
+            and for an attribute that a method does not protect by itself.
+        """
+        if self.protects == "attribute" and protect != "attribute":
+            raise ValueError(
+                f"--method {name} protects the sensitive attribute of each person and nothing "
+                f"else: features and labels are taken as public. If that is what you need, say so: "
+                f"--protect attribute. To protect the whole record choose another method, such as "
+                f"--method dpsgd."
+            )
+        if protect == "attribute" and self.protects != "attribute":
+            able = ", ".join(word for word, m in METHODS.items() if m.protects == "attribute")
+            raise ValueError(
+                f"--protect attribute was given, and --method {name} "
+                + ("protects the whole record" if self.private else "promises no privacy")
+                + f". Leave it out, or choose a method that protects the attribute alone: {able}."
+            )
 
     def refuse_unknown(self, name: str, notion: str) -> None:
         """Raise ValueError for a notion that the method cannot hold equal."""
@@ -110,8 +140,25 @@ METHODS: Final[Mapping[str, Method]] = {
         thresholds=False,
         takes=("at",),
     ),
+    "m": Method(
+        estimator="RandomizedResponseClassifier",
+        protects="attribute",
+        margin="needed",
+        notions=NOTIONS[:3],
+        thresholds=False,
+    ),
+    "pf-ld": Method(
+        estimator="PFLDClassifier",
+        protects="attribute",
+        margin="needed",
+        notions=NOTIONS[:3],
+        thresholds=False,
+        takes=("hidden",),
+    ),
     "nonprivate": Method(estimator="NonPrivateClassifier", private=False),
-    "fair-only": Method(estimator="FairOnlyClassifier", private=False, margin="needed"),
+    "fair-only": Method(
+        estimator="FairOnlyClassifier", private=False, margin="needed", notions=NOTIONS[:3]
+    ),
 }
 """The words of ``--method``. One more method is one more line here."""
 
@@ -128,6 +175,7 @@ OF_TEACHERS: Final = (
     "account",
     "account_epsilon",
 )
+PUBLIC_ROWS: Final = ("public", "public_fraction")
 OF_NOTIONS: Final = ("notion", "calibration")
 OF_PRIVACY: Final = ("epsilon", "delta", "noise")
 OWN: Final = ("hidden", "rule", "fairness_weight", "at")

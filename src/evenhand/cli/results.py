@@ -160,7 +160,10 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "holds": guarantee.holds,
         "warnings": list(ModelReport.of(model).warnings),
         "epsilon_spent": (
-            None if model.ledger_ is None else model.ledger_.spent_epsilon(guarantee.delta)
+            None
+            if model.ledger_ is None
+            # A promise with delta 0 has its books at the delta of the budget.
+            else model.ledger_.spent_epsilon(guarantee.delta or model.budget.delta)
         ),
         "fairness_kind": str(model.fairness_kind_),
         "needs_group_at_prediction": model.needs_group_at_prediction_,

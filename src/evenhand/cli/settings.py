@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")
 NOTIONS: Final = ("demographic-parity", "equalized-odds", "error-parity", "false-positive-parity")
+PROTECTS: Final = ("record", "attribute")
 NOISES: Final = ("exact", "float")
 ANSWERS: Final = ("labels", "shares")
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")

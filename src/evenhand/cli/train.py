@@ -133,8 +133,8 @@ def train(
         typer.Option(
             help="How far apart the groups' rates may be, among the answers that the model learns "
             "from, and among its own decisions on the public rows. A difference of two rates, in "
-            "[0, 1]. Needed by fairpate, dp-post-processing, intervention, fair-only, and "
-            "for thresholds per group.",
+            "[0, 1]. Needed by fairpate, dp-post-processing, intervention, m, pf-ld, "
+            "fair-only, and for thresholds per group.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = None,
@@ -171,6 +171,18 @@ def train(
             rich_help_panel=_FAIRNESS,
         ),
     ] = "fairpate",
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            metavar=metavar(settings.PROTECTS),
+            autocompletion=choices(settings.PROTECTS),
+            help="What the guarantee is about: the whole record, or the sensitive attribute alone, "
+            "with features and labels taken as public. The second must be said, and goes with m "
+            "and pf-ld only.",
+            show_default="record",
+            rich_help_panel="Privacy",
+        ),
+    ] = None,
     fairness_weight: Annotated[
         float,
         typer.Option(
@@ -291,6 +303,7 @@ def train(
     roles = Roles(label=label, sensitive=tuple(sensitive or ()), unit=unit, drop=tuple(drop or ()))
     asked = Asked(
         method=method,
+        protect=protect,
         epsilon=epsilon,
         delta=delta,
         notion=notion,
@@ -398,8 +411,10 @@ def _fit(
         # Public rows that are set aside from the private table have their groups in that table.
         of = "sensitive_features" if tables.X_public is None else "sensitive_features_public"
         more[of] = sensitive_features(tables.groups)
+    if asked.chosen.protects == "record":
+        more["X_public"] = tables.X_public
     try:
-        model.fit(tables.X, tables.y, X_public=tables.X_public, **more)
+        model.fit(tables.X, tables.y, **more)
     except BudgetExceeded as refused:
         if ledger is None or accounts.epsilon_left(ledger) >= model.budget.epsilon:
             raise

@@ -18,6 +18,7 @@ from evenhand.frontier.methods import (
     METHODS,
     arguments_of,
     check_value,
+    refuse_mixed,
     refuse_unread,
 )
 from evenhand.frontier.run import Plain, Setting
@@ -66,7 +67,9 @@ class Grid:
         if not self.runs:
             raise ValueError("The grid has nothing to run: add a table [[runs]] with a method.")
         object.__setattr__(self, "runs", tuple(map(_checked, self.runs)))
-        _refuse_records_for_units(self.data, [str(m) for run in self.runs for m in run["method"]])
+        methods = [str(method) for run in self.runs for method in run["method"]]
+        _refuse_records_for_units(self.data, methods)
+        refuse_mixed(methods)
         seeds = tuple(_checks.at_least("seeds", seed, 0) for seed in self.seeds)
         if not seeds:
             raise ValueError("The grid has nothing to run: seeds is empty. Leave it out for one.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ DELTA: Final = 1e-5
 _BUDGET: Final = ("epsilon", "delta")
 _VOTES: Final = ("noise", "n_teachers", "sigma", "threshold", "sigma_check")
 _MARGIN: Final = ("margin", "reference")
+_CONSTRAINTS: Final = ("demographic-parity", "equalized-odds", "error-parity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Method:
         Those it cannot do without.
     notions : tuple of str
         What it can hold equal, where it holds anything.
+    protects : {"record", "attribute"}
+        What its guarantee is about, where it has one.
     in_words : bool
         Whether it is told margin and notion in words, and not by ``fairness=``.
     """
@@ -44,6 +47,7 @@ class Method:
     reads: tuple[str, ...]
     needs: tuple[str, ...]
     notions: tuple[str, ...] = ("demographic-parity",)
+    protects: str = "record"
     in_words: bool = False
 
     @property
@@ -92,8 +96,27 @@ METHODS: Final[Mapping[str, Method]] = {
         notions=("demographic-parity", "equalized-odds"),
         in_words=True,
     ),
+    "m": Method(
+        estimator="RandomizedResponseClassifier",
+        reads=(*_BUDGET, *_MARGIN, "notion"),
+        needs=("epsilon", "margin"),
+        notions=_CONSTRAINTS,
+        protects="attribute",
+    ),
+    "pf-ld": Method(
+        estimator="PFLDClassifier",
+        reads=(*_BUDGET, *_MARGIN, "notion"),
+        needs=("epsilon", "margin"),
+        notions=_CONSTRAINTS,
+        protects="attribute",
+    ),
     "nonprivate": Method(estimator="NonPrivateClassifier", reads=(), needs=()),
-    "fair-only": Method(estimator="FairOnlyClassifier", reads=_MARGIN, needs=("margin",)),
+    "fair-only": Method(
+        estimator="FairOnlyClassifier",
+        reads=(*_MARGIN, "notion"),
+        needs=("margin",),
+        notions=_CONSTRAINTS,
+    ),
 }
 """By the names of the command line. One more method is one more line here."""
 
@@ -158,6 +181,20 @@ def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) ->
         raise ValueError(
             f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "
             f"{readers}. Leave it out, or take one of them."
+        )
+
+
+def refuse_mixed(methods: Iterable[str]) -> None:
+    """Raise ValueError if methods of one grid promise privacy of different things."""
+    kinds: dict[str, str] = {}
+    for method in methods:
+        if METHODS[method].private:
+            kinds.setdefault(METHODS[method].protects, method)
+    if len(kinds) > 1:
+        raise ValueError(
+            f"method = {kinds['record']!r} protects the whole record and method = "
+            f"{kinds['attribute']!r} the sensitive attribute alone: an epsilon of the one says "
+            f"nothing of the other, and they cannot stand on one frontier. Make two grids."
         )
 
 

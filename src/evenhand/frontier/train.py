@@ -164,7 +164,9 @@ def _model(setting: Setting, task: Task, material: Material) -> Any:
 def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exception | None]:
     method = task.settings[0].method
     known = METHODS[method]
-    tables: dict[str, Any] = {"X_public": material.X_public}
+    tables: dict[str, Any] = {}
+    if known.protects == "record":  # else the features of all rows are public
+        tables["X_public"] = material.X_public
     if known.teachers:
         tables["unit_ids"] = material.units
     if known.teachers or method == "dp-fermi":

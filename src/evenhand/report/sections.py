@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evenhand.privacy import Guarantee
+from evenhand.privacy.relation import each
 from evenhand.report import claim, figures
 from evenhand.report.content import ModelReport
 from evenhand.report.frames import between, cover, framed
@@ -211,7 +212,7 @@ def _glance(report: ModelReport) -> str:
             (
                 "Privacy",
                 f"ε = {guarantee.epsilon:g}",
-                f"at δ = {guarantee.delta:g}, for each {guarantee.unit} ({guarantee.neighbors})",
+                f"at δ = {guarantee.delta:g}, for {each(guarantee.unit)} ({guarantee.neighbors})",
             )
         )
     else:
