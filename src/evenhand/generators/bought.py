@@ -178,7 +178,8 @@ def without_unknown(frame: pd.DataFrame, schema: Schema, names: Sequence[str]) -
         place = np.array([*(text in said.categories for text in texts), True])
         named = place[codes]
         if OTHER in said.categories and not named.all():
-            made[name] = frame[name].astype(object).where(named, OTHER)
+            texts_only = frame[name].astype(object).where(named, OTHER)
+            made[name] = texts_only.astype(frame[name].dtype)
         elif said.missing:
             made[name] = frame[name].where(named)
         else:

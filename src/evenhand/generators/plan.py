@@ -122,7 +122,7 @@ class SignalToNoise:
             return ""
         return (
             f"the predicted signal-to-noise is {self.value:.3g}, below {LEAST_SNR:g} "
-            f"({self.formula}): expect noise more than structure. Raise epsilon, use more "
+            f"({self.formula}): much of what is learnt may be noise. Raise epsilon, use more "
             f"records, or fewer and coarser columns"
         )
 

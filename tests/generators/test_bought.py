@@ -1,0 +1,125 @@
+"""A schema bought from the budget: nothing of one record alone is named, and all of it is paid."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.datasets import Schema
+from evenhand.generators import MarginalSynthesizer
+from evenhand.generators.bought import EDGES, OTHER, threshold
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.testing.generators import ROLES, SCHEMA, table
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*cannot be told from empty ones", "ignore:the predicted signal-to-noise"
+)
+BUDGET = Budget(epsilon=4.0, delta=1e-6)
+
+
+def fitted(frame: pd.DataFrame, seed: int = 0, **more: object) -> MarginalSynthesizer:
+    made = MarginalSynthesizer(noise=SeededNoise(seed), random_state=0)
+    return made.fit(frame, **{**ROLES, "budget": BUDGET, **more})
+
+
+@pytest.mark.parametrize("sigma", [1.0, 5.5, 40.0])
+@pytest.mark.parametrize(("n_columns", "per_unit"), [(1, 1), (12, 1), (3, 4)])
+def test_categories_of_one_unit_are_named_with_a_chance_of_at_most_delta(
+    sigma: float, n_columns: int, per_unit: int
+) -> None:
+    # Second derivation: the exact tail of the discrete Gaussian, by summation, for a unit that
+    # puts its records into categories of its own, in every way it can.
+    delta = 1e-6
+    least = threshold(sigma, delta, n_columns, per_unit)
+    grid = np.arange(-int(60 * sigma), int(60 * sigma) + 1)
+    law = np.exp(-(grid.astype(float) ** 2) / (2 * sigma**2))
+    law /= law.sum()
+
+    def named(count: int) -> float:
+        return float(law[grid >= math.ceil(least - count)].sum())
+
+    ways = [(1,) * per_unit, (per_unit,), (per_unit - 1, 1) if per_unit > 1 else (1,)]
+    for way in ways:
+        assert n_columns * sum(map(named, way)) <= delta
+    # Not vacuous: a lower threshold by one and a half deviations would break the promise.
+    assert n_columns * per_unit * float(law[grid >= least - 1.5 * sigma - per_unit].sum()) > delta
+
+
+def test_a_category_of_one_record_is_never_named() -> None:
+    # At the largest budget here the noise is small; the threshold still stands far above 1.
+    frame = table()
+    frame.loc[0, "job"] = "only king"
+    frame.loc[1, "gain"] = 3.0e9
+    for seed in range(20):
+        made = fitted(frame, seed)
+        column = made.codec_["job"].schema
+        assert "only king" not in column.categories
+        assert {"chef", "clerk", "none", OTHER} == set(column.categories)
+        assert made.codec_["gain"].schema.bounds[1] < 1e6  # type: ignore[index]  # numeric
+
+
+def test_bounds_are_powers_of_two_around_nearly_all_values() -> None:
+    frame = table()
+    made = fitted(frame)
+    for name in ("hours", "gain"):
+        low, high = made.codec_[name].schema.bounds or (1.0, 1.0)
+        assert {low, high} <= set(EDGES)
+        assert low <= frame[name].quantile(0.01)
+        assert frame[name].quantile(0.99) <= high <= 4 * frame[name].max()
+
+
+def test_what_was_bought_is_in_the_ledger_and_in_the_claim() -> None:
+    made = fitted(table())
+    first = made.ledger_.entries[0]
+    assert first.purpose == "categories and bounds of the columns"
+    assert first.mu_squared == pytest.approx(0.1 * made.ledger_.budget.mu_squared, rel=1e-6)
+    # The Gaussian part speaks at .9 delta, the naming of categories may fail with the rest.
+    assert made.ledger_.budget.delta == pytest.approx(0.9 * BUDGET.delta)
+    assert (made.guarantee_.epsilon, made.guarantee_.delta) == (BUDGET.epsilon, BUDGET.delta)
+    assert made.guarantee_.mu_squared is None
+    assert "10% of delta for naming categories" in str(made.guarantee_)
+    assert any("bought from the budget" in words for words in made.notes_)
+
+
+def test_a_complete_schema_buys_nothing_and_half_a_schema_the_other_half() -> None:
+    declared = fitted(table(), schema=SCHEMA)
+    assert declared.ledger_.budget == BUDGET
+    assert all("categories" not in e.purpose for e in declared.ledger_.entries)
+    half = Schema(columns=tuple(c for c in SCHEMA.columns if c.name != "job"))
+    made = fitted(table(), schema=half)
+    mechanism = made.ledger_.entries[0].mechanism
+    assert mechanism.endswith("l2_sensitivity=1.0)")  # one column
+    assert made.codec_["hours"].schema.bounds == (0.0, 80.0)
+
+
+def test_the_table_keeps_its_dtypes_and_rows_of_unnamed_groups_are_left_out() -> None:
+    frame = table()
+    frame["sex"] = frame["sex"].astype(object)
+    frame.loc[:4, "sex"] = "X"
+    made = fitted(frame)
+    assert made.conditions_.categories[1] == ("F", "M")
+    rows = made.sample(500, random_state=0)
+    assert rows.dtypes.tolist() == frame.dtypes.tolist()
+
+
+def test_the_order_of_the_rows_does_not_show() -> None:
+    frame = table()
+    one, other = fitted(frame), fitted(frame.iloc[::-1])
+    assert one.codec_.schema == other.codec_.schema
+    assert one.counts_ == pytest.approx(other.counts_)
+
+
+def test_a_label_of_numbers_is_made_of_classes_and_noise_alone_names_nothing() -> None:
+    numeric = {"columns": [c for c in SCHEMA.to_dict()["columns"] if c["name"] != "rich"]}
+    numeric["columns"].append({"name": "rich", "kind": "numeric", "bounds": [0, 1]})
+    with pytest.raises(ValueError, match=r"'rich' is the label or sensitive.*list its categories"):
+        fitted(table(), schema=Schema.from_dict(numeric))
+    tiny = Budget(epsilon=0.01, delta=1e-9)
+    with pytest.raises(ValueError, match=r"stands out of the noise.*Declare .* in a schema"):
+        fitted(table(200), budget=tiny)
+
+
+def test_a_schema_that_names_a_column_which_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"names the column 'job'.*Did you mean 'jobs'"):
+        fitted(table().rename(columns={"job": "jobs"}), schema=SCHEMA)
