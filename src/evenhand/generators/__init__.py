@@ -8,8 +8,11 @@ from evenhand.generators.aggregators import (
     TableCounts,
     TableDistances,
 )
+from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.base import Encoded, Synthesizer
 from evenhand.generators.codec import Conditions, TableCodec
+from evenhand.generators.evaluate import Evaluation, evaluate
+from evenhand.generators.fidelity import Fidelity, fidelity
 from evenhand.generators.loading import METHODS, load_synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
 from evenhand.generators.plan import (
@@ -23,19 +26,25 @@ from evenhand.generators.plan import (
 )
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.saved import GeneratorDamaged
+from evenhand.generators.utility import MODELS, ModelUtility, utility
 
 __all__ = [
     "LEAST_SNR",
     "METHODS",
+    "MODELS",
     "Aggregator",
+    "Balance",
     "BinaryVotes",
     "Conditions",
     "Encoded",
+    "Evaluation",
     "FeatureSums",
+    "Fidelity",
     "GeneratorDamaged",
     "GradientSum",
     "GroupBalancedSampler",
     "MarginalSynthesizer",
+    "ModelUtility",
     "Purse",
     "Released",
     "SignalToNoise",
@@ -43,8 +52,12 @@ __all__ = [
     "TableCodec",
     "TableCounts",
     "TableDistances",
+    "balance_of",
+    "evaluate",
+    "fidelity",
     "load_synthesizer",
     "noisy_sum",
     "snr_of_counts",
     "snr_of_gradients",
+    "utility",
 ]
