@@ -82,7 +82,7 @@ def spending(books: Spending) -> go.Figure:
     for name, share, colour, n_uses in parts:
         _segment(figure, label(name, 70), [share], [0], colour, hover=[f"{n_uses:,} uses"])
     _segment(figure, "not spent", [max(0.0, 1 - books.share)], [0], NOT_USED, hover=[""])
-    _style(figure, height=150 + LEGEND_LINE * (len(parts) // 2), legend=True)
+    style(figure, height=150 + LEGEND_LINE * (len(parts) // 2), legend=True)
     _share_axis(figure, "share of the privacy budget (mu²), in percent")
     figure.update_yaxes(visible=False)
     return figure
@@ -104,7 +104,7 @@ def outcomes(table: Outcomes) -> go.Figure:
             figure, SHORT[reason], n / sizes, rows, colour, shape=shape, hover=_rows_in_words(n)
         )
     entries = len(table.classes) + len(table.reasons)
-    _style(figure, height=120 + 46 * len(rows) + LEGEND_LINE * (entries // 3), legend=True)
+    style(figure, height=120 + 46 * len(rows) + LEGEND_LINE * (entries // 3), legend=True)
     whose = "the group’s public rows" if table.by_group else "all public rows"
     _share_axis(figure, f"share of {whose}, in percent")
     figure.update_yaxes(**_ticks(table.groups, table.sizes.tolist()))
@@ -151,7 +151,7 @@ def disparity(trace: Disparity) -> go.Figure:
             showarrow=False,
             font={"color": SOFT, "size": 12},
         )
-    _style(figure, height=330 + 17 * len(late), legend=False, above=17 * len(late))
+    style(figure, height=330 + 17 * len(late), legend=False, above=17 * len(late))
     figure.update_xaxes(
         title_text="answers given so far", range=[0, int(x[-1]) if len(x) else 1], tickformat=",d"
     )
@@ -177,7 +177,7 @@ def gaps(measured: Measured, notion: Notion | None) -> go.Figure:
             symbol=("circle", "diamond", "square")[at],
         )
     largest = max([gap.estimate.high for gap in shown] + [0.05])
-    _style(figure, height=130 + 64 * len(kinds), legend=True)
+    style(figure, height=130 + 64 * len(kinds), legend=True)
     kind = "" if notion is None else notion.name.replace("-", "_")
     if notion is not None and kind in kinds:
         largest = max(largest, notion.margin)
@@ -237,7 +237,7 @@ def by_group(measured: Measured) -> go.Figure:
     # One scale for all panels, so that distances may be compared across them.
     high = max([e.high for _, estimates, _ in panels for e in estimates if known(e)] + [0.05])
     figure.update_xaxes(range=[0, min(1.02, high * 1.06)], tickformat=".0%")
-    _style(figure, height=40 + lines * tall, legend=False)
+    style(figure, height=40 + lines * tall, legend=False)
     figure.update_annotations(font={"size": 14, "color": INK})
     return figure
 
@@ -341,7 +341,8 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _style(figure: go.Figure, *, height: int, legend: bool, above: int = 0) -> None:
+def style(figure: go.Figure, *, height: int, legend: bool, above: int = 0) -> None:
+    """Set what all charts of a page have in common."""
     figure.update_layout(
         template="none",
         height=height,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
@@ -13,6 +14,22 @@ from evenhand.report.htmltext import items, pairs, table, text
 from evenhand.report.outcomes import SHORT
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
+
+
+class Told(Protocol):
+    """What the sections on the claim and the ledger read: of a model, or of a generator."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim."""
+
+    @property
+    def spending(self) -> Spending | None:
+        """The ledger, added up."""
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What the writer says about the data."""
 
 
 def head(report: ModelReport) -> str:
@@ -40,7 +57,7 @@ def head(report: ModelReport) -> str:
     return "".join(parts)
 
 
-def the_claim(report: ModelReport) -> str:
+def the_claim(report: Told) -> str:
     """Return the claim, its terms in plain words, and what it rests on and leaves out."""
     guarantee = report.guarantee
     void = "" if guarantee.holds else ' class="void"'
@@ -64,7 +81,7 @@ def the_claim(report: ModelReport) -> str:
     return "".join(parts)
 
 
-def what_was_spent(report: ModelReport) -> str:
+def what_was_spent(report: Told) -> str:
     """Return the ledger, added up by purpose; nothing where there was nothing to spend."""
     books = report.spending
     if books is None:

@@ -1,0 +1,109 @@
+"""Every column as shares over a few bars, synthetic beside real: computed first, drawn later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from evenhand.datasets import Schema
+from evenhand.datasets.columns import Column, natural_order, to_numbers, to_texts
+from evenhand.typing import FloatArray
+
+N_BARS: Final = 24
+MOST_CATEGORIES: Final = 12
+REST, MISSING = "all others", "missing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnView:
+    """Shares of one column.
+
+    Parameters
+    ----------
+    name : str
+    numeric : bool
+    at : tuple of float or str
+        Middle of each bar of a numeric column, or category.
+    synthetic : tuple of float
+        Share of each bar.
+    real : tuple of float or None
+        The same of real rows.
+    missing : (float, float or None)
+        Share of missing values, synthetic and real.
+    """
+
+    name: str
+    numeric: bool
+    at: tuple[float | str, ...]
+    synthetic: tuple[float, ...]
+    real: tuple[float, ...] | None
+    missing: tuple[float, float | None]
+
+
+def column_views(
+    synthetic: pd.DataFrame, real: pd.DataFrame | None, schema: Schema
+) -> tuple[ColumnView, ...]:
+    """Return a view of every column, in the table's order."""
+    kinds = {column.name: column.kind for column in schema.columns}
+    return tuple(
+        (_of_numbers if kinds[name] == "numeric" else _of_categories)(
+            name, synthetic[name], None if real is None else real[name]
+        )
+        for name in synthetic.columns
+    )
+
+
+def _of_numbers(name: str, synthetic: Column, real: Column | None) -> ColumnView:
+    both = [to_numbers(c) for c in (synthetic, real) if c is not None]
+    known = np.concatenate([v[np.isfinite(v)] for v in both])
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    edges = np.linspace(low, high if high > low else low + 1.0, N_BARS + 1)
+    if high - low < N_BARS and np.array_equal(known, np.round(known)):
+        edges = np.arange(low - 0.5, high + 1.0)  # whole numbers: a bar each
+    shares = [_shares(v, edges) for v in both]
+    return ColumnView(
+        name=name,
+        numeric=True,
+        at=tuple(((edges[:-1] + edges[1:]) / 2).tolist()),
+        synthetic=tuple(shares[0].tolist()),
+        real=tuple(shares[1].tolist()) if real is not None else None,
+        missing=_missing(synthetic, real),
+    )
+
+
+def _of_categories(name: str, synthetic: Column, real: Column | None) -> ColumnView:
+    counts: list[dict[str, float]] = []
+    for column in (synthetic, real):
+        if column is not None:
+            codes, texts = to_texts(column)
+            held = np.bincount(codes[codes >= 0], minlength=len(texts)) / max((codes >= 0).sum(), 1)
+            counts.append(dict(zip(texts, held.tolist(), strict=True)))
+    common = sorted({k for c in counts for k in c}, key=lambda k: -max(c.get(k, 0) for c in counts))
+    shown = list(natural_order(common[:MOST_CATEGORIES]))
+    rest = common[MOST_CATEGORIES:]
+    shares = [[float(c.get(k, 0.0)) for k in shown] for c in counts]
+    if rest:
+        for share, c in zip(shares, counts, strict=True):
+            share.append(float(sum(c.get(k, 0.0) for k in rest)))
+        shown.append(REST)
+    return ColumnView(
+        name=name,
+        numeric=False,
+        at=tuple(shown),
+        synthetic=tuple(shares[0]),
+        real=tuple(shares[1]) if real is not None else None,
+        missing=_missing(synthetic, real),
+    )
+
+
+def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
+    counts = np.histogram(values[np.isfinite(values)], edges)[0]
+    shares: FloatArray = counts / max(counts.sum(), 1)
+    return shares
+
+
+def _missing(synthetic: Column, real: Column | None) -> tuple[float, float | None]:
+    return float(synthetic.isna().mean()), None if real is None else float(real.isna().mean())

@@ -1,0 +1,260 @@
+"""The sections of the page on synthetic data, in the order they are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.fairness import Estimate
+from evenhand.generators.fidelity import worst_pairs
+from evenhand.report import synthetic_figures as figures
+from evenhand.report.claim import covered
+from evenhand.report.frames import between, framed
+from evenhand.report.htmltext import pairs, table, text
+
+if TYPE_CHECKING:
+    from evenhand.report.synthetic import SyntheticReport
+
+NOT_COVERED = (
+    "Not covered by the guarantee. These numbers were measured on real rows without noise; "
+    "publishing them says something about the people in those rows."
+)
+
+
+def glance(report: SyntheticReport) -> str:
+    """Return the numbers that are read first."""
+    guarantee, found = report.guarantee, report.evaluation
+    tiles = [
+        (
+            "Privacy",
+            f"ε = {guarantee.epsilon:g}" if guarantee.holds else "none",
+            f"at δ = {guarantee.delta:g}, for each {guarantee.unit} ({guarantee.neighbors})"
+            if guarantee.holds
+            else "the noise of this run protects nobody",
+        ),
+        (
+            "Signal-to-noise",
+            f"{report.snr.value:,.3g}",
+            f"as predicted: {report.snr.formula}; below 50 is poor",
+        ),
+    ]
+    if found is not None:
+        tiles += [
+            (
+                "Groups",
+                f"{found.balance.kl.value:.4f}",
+                "KL distance from even groups, in nats; of the real rows "
+                f"{found.real_balance.kl.value:.4f}",
+            ),
+            (
+                "AUROC on real rows",
+                f"{found.mean('auroc'):.3f}",
+                f"mean of {sum(u.trained_on == 'synthetic' for u in found.utility)} models trained "
+                "on synthetic rows; not covered",
+            ),
+            (
+                "Equalized odds gap",
+                f"{found.mean('equalized_odds_pairwise'):.3f}",
+                "of these models, between two groups; not covered",
+            ),
+            (
+                "Fidelity",
+                f"{found.fidelity.column_score:.3f}",
+                f"of columns, and {found.fidelity.pair_score:.3f} of pairs; 1 is best",
+            ),
+        ]
+    inside = "".join(
+        f'<div><dt>{text(name)}</dt><dd><span class="figure">{text(value)}</span>'
+        f'<span class="note">{text(note)}</span></dd></div>'
+        for name, value, note in tiles
+    )
+    return f'<dl class="glance">{inside}</dl>'
+
+
+def columns(report: SyntheticReport) -> str:
+    """Return a panel per column."""
+    beside = any(view.real is not None for view in report.columns)
+    rows = [
+        (
+            view.name,
+            "numbers" if view.numeric else "categories",
+            *(() if view.missing[1] is None else (f"{view.missing[1]:.1%}",)),
+            f"{view.missing[0]:.1%}",
+        )
+        for view in report.columns
+    ]
+    head = ("Column", "Kind", *(("missing, real",) if beside else ()), "missing, synthetic")
+    return (
+        _cover(report, measured=beside)
+        + "<p>Drawn as often as it was learnt, without balance, so that the columns can be "
+        + ("compared with real test rows." if beside else "read as those of the table.")
+        + "</p>"
+        + framed(
+            "columns-chart",
+            "Share of the rows by value",
+            "One panel per column; rare categories are joined.",
+            figures.columns(report.columns),
+        )
+        + table("Missing values", head, rows, 2 if beside else 1)
+    )
+
+
+def balance(report: SyntheticReport) -> str:
+    """Return the shares of labels and groups."""
+    found = report.evaluation
+    learnt = dict(report.shares)
+    made = {} if found is None else dict(found.balance.cells)
+    real = {} if found is None else dict(found.real_balance.cells)
+    names = list(learnt) + [name for name in {**made, **real} if name not in learnt]
+    rows = [(n, learnt.get(n), made.get(n), real.get(n)) for n in names]
+    drawn = [(n, a or 0.0, b, c) for n, a, b, c in rows]
+    out = _cover(report, measured=found is not None)
+    if found is not None:
+        out += pairs(
+            (
+                (
+                    "KL(p(s) || uniform)",
+                    f"{found.balance.kl.value:.5f} nats of the synthetic rows (interval "
+                    f"{found.balance.kl.low:.5f} to {found.balance.kl.high:.5f}), "
+                    f"{found.real_balance.kl.value:.5f} of the real ones",
+                ),
+                (
+                    "Distribution disparity",
+                    f"{found.balance.disparity.value:.4f} of the synthetic rows, "
+                    f"{found.real_balance.disparity.value:.4f} of the real ones (L2 distance from "
+                    f"even groups)",
+                ),
+            )
+        )
+    return (
+        out
+        + framed(
+            "balance-chart",
+            "Share of every combination of label and group",
+            "Synthetic rows have the shares that were asked for, to a row.",
+            figures.shares(drawn),
+        )
+        + table(
+            "Shares",
+            ("Label and group", "learnt, by noisy counts", "synthetic rows", "real test rows"),
+            [(n, *(_share(v) for v in values)) for n, *values in rows],
+            3,
+        )
+    )
+
+
+def utility(report: SyntheticReport) -> str:
+    """Return how models do; nothing where nothing was measured."""
+    found = report.evaluation
+    if found is None:
+        return ""
+    gaps = ("demographic_parity", "equalized_odds", "error_parity")
+    rows = [
+        (
+            u.model,
+            u.trained_on,
+            _told(u.auroc),
+            _told(u.accuracy),
+            *(f"{u.gaps[f'{gap}_pairwise'].value:.3f}" for gap in gaps),
+            *(f"{u.gaps[f'{gap}_overall'].value:.3f}" for gap in gaps),
+        )
+        for u in found.utility
+    ]
+    seen = "see" if found.use_sensitive else "do not see"
+    return (
+        _cover(report, measured=True)
+        + f"<p>Each model was trained on {found.n_synthetic:,} synthetic rows and tested on "
+        f"{found.n_test:,} real ones. The models {seen} the sensitive column"
+        f"{'s' if len(found.sensitive) > 1 else ''}.</p>"
+        + framed(
+            "utility-chart",
+            "Models trained on synthetic rows, tested on real ones",
+            "With 95 % intervals.",
+            figures.utility(found.utility),
+        )
+        + table(
+            "Models (gaps: largest difference of two groups, and from everybody)",
+            (
+                "Model",
+                "trained on",
+                "AUROC",
+                "accuracy",
+                "demographic",
+                "equalized odds",
+                "accuracy gap",
+                "demographic, overall",
+                "equalized odds, overall",
+                "accuracy gap, overall",
+            ),
+            rows,
+            8,
+        )
+    )
+
+
+def fidelity(report: SyntheticReport) -> str:
+    """Return scores by column and the worst pairs; nothing where nothing was measured."""
+    found = report.evaluation
+    if found is None:
+        return ""
+    near = found.fidelity
+    return (
+        _cover(report, measured=True)
+        + "<p>Numbers: one minus the Kolmogorov-Smirnov distance. Categories: one minus the total "
+        "variation distance. Pairs: correlation or contingency similarity. The definitions are "
+        "those of SDMetrics; 1 is best.</p>"
+        + table(
+            "Columns",
+            ("Column", "Kind", "score"),
+            [(c.name, c.kind, _score(c.score)) for c in near.columns],
+            1,
+        )
+        + table(
+            "The pairs that differ most",
+            ("First", "Second", "score"),
+            [(p.first, p.second, _score(p.score)) for p in worst_pairs(near)],
+            1,
+        )
+    )
+
+
+def settings(report: SyntheticReport) -> str:
+    """Return the arguments of the generator."""
+    return (
+        f"<p>Arguments of <code>{text(report.method)}</code>. They are treated as public, so they "
+        "must not have been chosen by looking at private data.</p>"
+        f'<div class="settings">{pairs(report.settings)}</div>'
+    )
+
+
+def how_to_use(report: SyntheticReport) -> str:
+    """Return how to load the generator and draw."""
+    return (
+        "<p>A generator is a folder of plain files: JSON and arrays, no executable code. Drawing "
+        "rows costs no privacy.</p>"
+        '<pre tabindex="0" aria-label="Python code"><code>'
+        "from evenhand.generators import load_synthesizer\n\n"
+        'generator = load_synthesizer("generator")   # the folder that save() wrote\n'
+        "print(generator.guarantee_)                  # the claim, as printed above\n"
+        "rows = generator.sample(10_000)              # labels and groups spread evenly"
+        "</code></pre>"
+    )
+
+
+def _cover(report: SyntheticReport, *, measured: bool) -> str:
+    words = NOT_COVERED if measured else covered(report.guarantee)
+    kind = "covered" if report.guarantee.holds and not measured else "uncovered"
+    return f'<p class="cover {kind}">{text(words)}</p>'
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2%}"
+
+
+def _told(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} ({between(estimate, 3)})"
+
+
+def _score(value: float) -> str:
+    return "none" if np.isnan(value) else f"{value:.3f}"
