@@ -18,7 +18,7 @@ from evenhand.estimators import ModelDamaged
 from evenhand.privacy import BudgetExceeded, OtherAccount, StoreUnavailable
 
 Run = Callable[..., Any]
-COMMANDS = ("demo", "train", "predict", "evaluate", "datasets list", "datasets fetch")
+COMMANDS = ("demo", "train", "predict", "evaluate", "synthesize", "datasets list", "datasets fetch")
 
 
 def test_the_version_is_the_packages(run: Run) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.generators import MarginalSynthesizer, Synthesizer
+from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer, Synthesizer
 from evenhand.privacy import MemoryStore, SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
 
@@ -19,6 +19,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
 class TestMarginal(SynthesizerContract):
     def new(self) -> Synthesizer:
         return MarginalSynthesizer(noise=SeededNoise(0))
+
+
+class TestMeanEmbedding(SynthesizerContract):
+    def new(self) -> Synthesizer:
+        return MeanEmbeddingSynthesizer(
+            n_frequencies=60, n_parts=20, n_steps=60, noise=SeededNoise(0), random_state=0
+        )
 
 
 @cache

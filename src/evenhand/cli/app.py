@@ -14,6 +14,7 @@ from evenhand.cli.evaluate import evaluate
 from evenhand.cli.failures import CommandGroup
 from evenhand.cli.frontier import frontier
 from evenhand.cli.predict import predict
+from evenhand.cli.synthesize import synthesize
 from evenhand.cli.train import train
 
 # Tracebacks of Typer would print local variables, and these hold the private data.
@@ -31,6 +32,7 @@ app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(frontier)
+app.command()(synthesize)
 app.command()(check)
 app.add_typer(datasets, name="datasets")
 

@@ -21,6 +21,10 @@ STAGES: Final = {
     "teachers": "training the teachers",
     "answers": "asking the teachers",
     "steps": "taking noisy steps",
+    "columns": "reading the columns",
+    "counts": "learning from noisy counts",
+    "means": "learning from noisy means",
+    "models": "training models on synthetic rows",
 }
 """The stages of ``fit``, in the words of the progress bar."""
 

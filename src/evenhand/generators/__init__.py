@@ -15,6 +15,7 @@ from evenhand.generators.evaluate import Evaluation, evaluate
 from evenhand.generators.fidelity import Fidelity, fidelity
 from evenhand.generators.loading import METHODS, load_synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
+from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
 from evenhand.generators.plan import (
     LEAST_SNR,
     Purse,
@@ -24,6 +25,7 @@ from evenhand.generators.plan import (
     snr_of_counts,
     snr_of_gradients,
 )
+from evenhand.generators.rates import even_rates
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.saved import GeneratorDamaged
 from evenhand.generators.utility import MODELS, ModelUtility, utility
@@ -44,6 +46,7 @@ __all__ = [
     "GradientSum",
     "GroupBalancedSampler",
     "MarginalSynthesizer",
+    "MeanEmbeddingSynthesizer",
     "ModelUtility",
     "Purse",
     "Released",
@@ -54,6 +57,7 @@ __all__ = [
     "TableDistances",
     "balance_of",
     "evaluate",
+    "even_rates",
     "fidelity",
     "load_synthesizer",
     "noisy_sum",

@@ -162,8 +162,8 @@ class FeatureSums:
         return sums.reshape(-1)
 
     def apart(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return sums (n_conditions, n_features) and numbers (n_conditions,), in ones."""
-        table = values.reshape(self.n_conditions, -1) * self.unit
+        """Cut released values, in ones, into sums (n_conditions, n_features) and numbers."""
+        table = values.reshape(self.n_conditions, -1)
         return table[:, :-1], table[:, -1]
 
 

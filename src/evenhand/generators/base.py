@@ -31,7 +31,7 @@ from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.records import Records, as_roles, read_records
 from evenhand.generators.request import Request
 from evenhand.privacy import Budget, Guarantee, Ledger, Noise, Store, delta_warning
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
 BINS: Final = "counts along the numeric columns, for their bins"
 SCHEMA_SHARE: Final = 0.1
@@ -220,6 +220,7 @@ class Synthesizer(ABC):
         *,
         conditions: Mapping[str, object] | pd.DataFrame | None = None,
         balance: Sequence[str] = ("label", "sensitive"),
+        shares: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> pd.DataFrame:
         """Draw rows with exact counts.
@@ -234,6 +235,9 @@ class Synthesizer(ABC):
         balance : sequence of str
             What is spread evenly, with counts that differ by at most 1: "label", "sensitive", both
             or none. The rest is drawn as often as it is, by the noisy counts.
+        shares : array of shape (n_conditions,), optional
+            Share of each combination of label and group, instead of a balance; see
+            ``even_rates``.
         random_state : int, Generator or None
             Seeds the rows. Drawing costs no privacy.
 
@@ -246,7 +250,12 @@ class Synthesizer(ABC):
         self._require_fitted()
         rng = as_generator(random_state)
         request = Request.of(
-            self.conditions_, self._known_counts(), n=n, conditions=conditions, balance=balance
+            self.conditions_,
+            self._known_counts(),
+            n=n,
+            conditions=conditions,
+            balance=balance,
+            shares=shares,
         )
         self._refuse_unseen(request)
         drawn = request.rows(rng)
@@ -260,6 +269,14 @@ class Synthesizer(ABC):
         ]
         made = self.codec_.decode(np.stack(codes, axis=1), rng)
         return made if request.index is None else made.set_index(request.index)
+
+    def states(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw the states of the features, one row per combination of label and group.
+
+        Shape (n, n_features), columns as ``features_``; what ``sample`` decodes.
+        """
+        self._require_fitted()
+        return self._draw(_checks.codes("conditions", conditions, self.conditions_.n), rng)
 
     def save(self, path: str | Path) -> Path:
         """Write a new folder of JSON and arrays; no code is in it."""

@@ -9,9 +9,10 @@ from typing import Final
 from evenhand.generators import saved
 from evenhand.generators.base import Synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
+from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
 
 METHODS: Final[Mapping[str, type[Synthesizer]]] = {
-    method.__name__: method for method in (MarginalSynthesizer,)
+    method.__name__: method for method in (MarginalSynthesizer, MeanEmbeddingSynthesizer)
 }
 """The generators that a folder may hold; ``method.method`` is the name on the command line."""
 

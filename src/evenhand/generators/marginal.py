@@ -174,7 +174,7 @@ class MarginalSynthesizer(Synthesizer):
         )
 
     def settings(self) -> dict[str, Any]:
-        """Arguments of the constructor as plain values, less noise and seed."""
+        """Return the arguments of the constructor as plain values, less noise and seed."""
         _checks.one_of("neighbors", self.neighbors, ("add or remove one", "replace one"))
         return {"pairs": self.pairs, "neighbors": self.neighbors, "n_bins": self.n_bins}
 

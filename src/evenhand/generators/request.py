@@ -14,7 +14,7 @@ from evenhand._checks import did_you_mean
 from evenhand.datasets.columns import text_of
 from evenhand.generators.codec import Conditions
 from evenhand.generators.plan import largest_remainder
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 BALANCES: Final = ("label", "sensitive")
 
@@ -52,6 +52,7 @@ class Request:
         n: int | None,
         conditions: Mapping[str, object] | pd.DataFrame | None,
         balance: Sequence[str],
+        shares: ArrayLike | None = None,
     ) -> Request:
         """Read what the user asked for.
 
@@ -65,6 +66,8 @@ class Request:
             balance = (balance,)
         for word in balance:
             _checks.one_of("balance", word, BALANCES)
+        if shares is not None:
+            return cls._by_shares(known, n, conditions, np.asarray(shares, dtype=np.float64))
         if isinstance(conditions, pd.DataFrame):
             return cls._row_by_row(known, learnt, n, conditions, balance)
         if n is None:
@@ -75,12 +78,26 @@ class Request:
             _refuse_other(known, column)
             at = known.position(column, text_of(value))
             allowed &= known.parts(np.arange(known.n))[known.names.index(column)] == at
-        shares = _shares(known, learnt, allowed, balance)
+        chances = _shares(known, learnt, allowed, balance)
         return cls(
-            counts=largest_remainder(n, shares),
-            chances=shares,
+            counts=largest_remainder(n, chances),
+            chances=chances,
             as_it_is=not balance and not conditions,
         )
+
+    @classmethod
+    def _by_shares(
+        cls, known: Conditions, n: int | None, conditions: object, shares: FloatArray
+    ) -> Request:
+        if n is None or conditions is not None:
+            raise ValueError("shares= goes with n, and without conditions=.")
+        if shares.shape != (known.n,) or not (shares >= 0).all() or not shares.sum() > 0:
+            raise ValueError(
+                f"shares must be {known.n} numbers that are not negative, one per combination of "
+                f"label and group, got shape {shares.shape}."
+            )
+        counts = largest_remainder(_checks.at_least("n", n, 1), shares)
+        return cls(counts=counts, chances=shares / shares.sum(), as_it_is=False)
 
     @classmethod
     def _row_by_row(

@@ -14,7 +14,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -30,7 +29,7 @@ from evenhand.fairness import (
     equalized_odds,
     error_parity,
 )
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import BoolArray, FloatArray, IntArray
 
 MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
     "logistic regression": lambda seed: LogisticRegression(max_iter=500),
@@ -207,14 +206,14 @@ def _measure(
         model=name,
         trained_on=source,
         auroc=bootstrap(
-            lambda rows: _auroc(truth[rows], chances[rows]),
+            _macro(truth, chances),
             len(truth),
             rng,
             name="auroc",
             definition="area under the ROC curve; in [0, 1], best 1, chance .5",
         ),
         accuracy=bootstrap(
-            lambda rows: float((predicted[rows] == truth[rows]).mean()),
+            lambda weights: float(np.average(predicted == truth, weights=weights)),
             len(truth),
             rng,
             name="accuracy",
@@ -225,7 +224,7 @@ def _measure(
 
 
 def bootstrap(
-    statistic: Callable[[IntArray], float],
+    statistic: Callable[[FloatArray], float],
     n: int,
     rng: np.random.Generator,
     *,
@@ -233,9 +232,10 @@ def bootstrap(
     definition: str,
     level: float = 0.95,
 ) -> Estimate:
-    """Return a statistic of n rows with its percentile interval over 200 draws of the rows."""
-    value = statistic(np.arange(n))
-    drawn = [statistic(rng.integers(0, n, n)) for _ in range(_REPEATS)]
+    """Return a statistic of weighted rows with its percentile interval over 200 draws of them."""
+    value = statistic(np.ones(n))
+    even = np.full(n, 1.0 / n)
+    drawn = [statistic(rng.multinomial(n, even).astype(np.float64)) for _ in range(_REPEATS)]
     if np.isnan(value):  # one class only: no number, and no bound either
         return Estimate(
             name=name, definition=definition, value=value, low=0.0, high=1.0, level=level, n=n
@@ -252,13 +252,36 @@ def bootstrap(
     )
 
 
-def _auroc(truth: IntArray, chances: FloatArray) -> float:
-    areas = [
-        float(roc_auc_score(truth == k, chances[:, k]))
-        for k in ([1] if chances.shape[1] == 2 else range(chances.shape[1]))
-        if 0 < (truth == k).sum() < len(truth)
-    ]
-    return float(np.mean(areas)) if areas else float("nan")
+def auroc(truth: BoolArray, scores: FloatArray) -> Callable[[FloatArray], float]:
+    """Return the area under the ROC curve as a function of the weights of the rows.
+
+    The chance that a row of the class scores above one that is not of it, ties counting half. The
+    scores are sorted once, for the many weights of a bootstrap. NaN without rows of both kinds.
+
+    Examples
+    --------
+    >>> area = auroc(np.array([False, True, True]), np.array([0.2, 0.1, 0.9]))
+    >>> area(np.ones(3)), area(np.array([1.0, 0.0, 1.0]))
+    (0.5, 1.0)
+    """
+    place = np.unique(scores, return_inverse=True)[1].reshape(-1)
+    n = int(place.max()) + 1
+
+    def area(weights: FloatArray) -> float:
+        positive = np.bincount(place, weights * truth, n)
+        negative = np.bincount(place, weights * ~truth, n)
+        pairs = float(positive.sum() * negative.sum())
+        below = np.cumsum(negative) - 0.5 * negative
+        return float(positive @ below) / pairs if pairs > 0 else float("nan")
+
+    return area
+
+
+def _macro(truth: IntArray, chances: FloatArray) -> Callable[[FloatArray], float]:
+    """AUROC of the second of two classes; of more, the mean of each against the rest."""
+    which = [1] if chances.shape[1] == 2 else list(range(chances.shape[1]))
+    areas = [auroc(truth == k, chances[:, k]) for k in which]
+    return lambda weights: float(np.nanmean([area(weights) for area in areas]))
 
 
 def _codes(column: pd.Series[Any], classes: Sequence[str]) -> IntArray:

@@ -75,9 +75,11 @@ def ink_on(colour: str) -> str:
 def spending(books: Spending) -> go.Figure:
     """Draw the budget as one bar: what each purpose took of it, and what was left."""
     figure = go.Figure()
+    words = [charge.words or charge.mechanism for charge in books.charges]
+    alike = len(set(words)) < len(words)  # one mechanism for several purposes: name the purpose
     parts = [
-        (charge.words or charge.mechanism, charge.share, colour, charge.n_uses)
-        for charge, colour in zip(books.charges, colours(len(books.charges)), strict=True)
+        (charge.purpose if alike else name, charge.share, colour, charge.n_uses)
+        for name, charge, colour in zip(words, books.charges, colours(len(words)), strict=True)
     ]
     for name, share, colour, n_uses in parts:
         _segment(figure, label(name, 70), [share], [0], colour, hover=[f"{n_uses:,} uses"])

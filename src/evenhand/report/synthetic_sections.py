@@ -35,7 +35,7 @@ def glance(report: SyntheticReport) -> str:
         ),
         (
             "Signal-to-noise",
-            f"{report.snr.value:,.3g}",
+            f"{report.snr.value:,.0f}" if report.snr.value >= 10 else f"{report.snr.value:.2g}",
             f"as predicted: {report.snr.formula}; below 50 is poor",
         ),
     ]

@@ -1,0 +1,365 @@
+"""``evenhand synthesize``: a synthetic table from a private one, with its claim and a report."""
+
+from __future__ import annotations
+
+import json as json_format
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from evenhand._checks import at_least, one_of
+from evenhand.cli import options, settings
+from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, table
+from evenhand.cli.failures import as_bad_input
+from evenhand.cli.folder import require_free, whole_file
+from evenhand.cli.options import choices, metavar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.generators import Evaluation, Synthesizer
+
+METHODS: Final = ("marginal", "mean-embedding")
+_ROLES = "Columns"
+_ROWS = "Rows"
+_PARITY: Final = ("none", "equalized-odds", "demographic-parity")
+
+
+def synthesize(
+    private: Annotated[
+        Path,
+        typer.Argument(metavar="PRIVATE", help="Private records: CSV (also .gz) or Parquet."),
+    ],
+    label: Annotated[
+        str,
+        typer.Option(metavar="COLUMN", help="Column of the classes.", rich_help_panel=_ROLES),
+    ],
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN",
+            help="Sensitive column; name several by repeating the option, and groups are their "
+            "combinations.",
+            rich_help_panel=_ROLES,
+        ),
+    ],
+    epsilon: options.Epsilon,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Table to write: CSV, or Parquet by its ending. The claim (.claim.json) and the "
+            "report (.html) are written beside it.",
+        ),
+    ],
+    rows: Annotated[
+        int, typer.Option(help="Rows to draw, at least 1.", rich_help_panel=_ROWS)
+    ] = 10_000,
+    balance: Annotated[
+        str,
+        typer.Option(
+            metavar="label,sensitive",
+            help="What is spread evenly over the rows: label, sensitive, both, or none.",
+            rich_help_panel=_ROWS,
+        ),
+    ] = "label,sensitive",
+    parity: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(_PARITY),
+            autocompletion=choices(_PARITY),
+            help="Move the labels' shares within groups so that models of the rows treat groups "
+            "more alike. For two classes.",
+            rich_help_panel=_ROWS,
+        ),
+    ] = "none",
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar=metavar(METHODS),
+            autocompletion=choices(METHODS),
+            help="Noisy tables of counts on a tree of columns, or noisy means of random features.",
+        ),
+    ] = METHODS[0],
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Declared columns in JSON: kinds, categories, bounds. What it does not say is "
+            "bought from the budget.",
+            show_default="all of it is bought",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column to leave out, such as an identifier; may be repeated.",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that says whose record a row is. The guarantee is then for each of these.",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    unit_name: Annotated[
+        str,
+        typer.Option(metavar="NOUN", help="What a unit is, in the claim.", rich_help_panel=_ROLES),
+    ] = "person",
+    per_unit: Annotated[
+        int,
+        typer.Option(
+            help="Rows of one unit that are read, its first ones. The noise grows in proportion.",
+            rich_help_panel=_ROLES,
+        ),
+    ] = 1,
+    delta: options.Delta = 1e-5,
+    noise: options.NoiseName = "exact",
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Real rows to measure on: models are trained on the synthetic rows and tested on "
+            "these. The guarantee does not cover these numbers.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="New folder for the generator, to draw more later."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seeds what is drawn besides privacy noise.", rich_help_panel=_ROWS),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the files of --out if they are there.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Learn a private table once, and draw synthetic rows whose labels and groups are balanced.
+
+    The claim holds whatever the data are: every use of the private table is charged before its
+    noise is drawn. Drawing rows costs nothing further. Nothing is written unless everything is.
+    """
+    started = time.perf_counter()
+    at_least("--rows", rows, 1)
+    one_of("--method", method, METHODS)
+    one_of("--parity", parity, _PARITY)
+    one_of("--noise", noise, settings.NOISES)
+    even = _balance(balance)
+    files = _files(out)
+    for file in files.values():
+        if file.exists() and not overwrite:
+            raise FileExistsError(f"{file} exists. Choose another name, or add --overwrite.")
+    if private.exists() and any(f.exists() and f.samefile(private) for f in files.values()):
+        raise FileExistsError(f"{out} is the private table. Choose another --out.")
+    if save is not None:
+        require_free(save)
+    with progress_bars() as bars:
+        bars.begin(f"reading {private}")
+        from evenhand.datasets import Schema
+        from evenhand.privacy import Budget
+
+        budget = Budget(epsilon=epsilon, delta=delta)
+        with as_bad_input(TypeError, KeyError, where=str(schema)):
+            declared = None if schema is None else Schema.load(schema)
+        frame = _read(private, drop or ())
+        real = None if test is None else _read(test, drop or (), columns=set(frame.columns))
+        generator = _new(method, noise, seed)
+        with as_bad_input(TypeError):
+            generator.fit(
+                frame,
+                label=label,
+                sensitive=sensitive,
+                budget=budget,
+                schema=declared,
+                unit=unit,
+                unit_name=unit_name,
+                per_unit=per_unit,
+                progress=bars,
+            )
+        bars.begin("drawing rows")
+        synthetic = _draw(generator, rows, even, parity, seed)
+        found = None if real is None else _evaluate(generator, synthetic, real, bars)
+        bars.begin("writing")
+        summary = _summary(generator, synthetic, found) | {
+            "method": method,
+            "out": str(out),
+            "report": str(files["report"]),
+            "generator": None if save is None else str(save),
+        }
+        _write(generator, synthetic, found, real, files, private, overwrite)
+        if save is not None:
+            generator.save(save)
+    summary["wall_s"] = time.perf_counter() - started
+    for words in generator.notes_:
+        note(f"note: {words}")
+    note(str(generator.snr_))
+    if json:
+        emit(summary)
+        return
+    show(
+        str(generator.guarantee_),
+        table(
+            ("label and group", "rows"),
+            [(name, f"{n:,}") for name, n in summary["counts"].items()],
+        ),
+        *_measured(found),
+        f"{rows:,} rows are in {out}, the report in {files['report']}.",
+    )
+
+
+def _balance(said: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in said.split(",") if word.strip())
+    if words == ("none",):
+        return ()
+    for word in words:
+        one_of("--balance", word, ("label", "sensitive", "none"))
+    if not words or "none" in words:
+        raise ValueError(f"--balance must be label, sensitive, both, or none, got {said!r}.")
+    return words
+
+
+def _files(out: Path) -> dict[str, Path]:
+    if out.suffix == ".html":
+        raise ValueError(
+            f"--out is the table, and {out} ends like a page. Name a .csv or .parquet."
+        )
+    return {
+        "table": out,
+        "claim": out.with_suffix(".claim.json"),
+        "report": out.with_suffix(".html"),
+    }
+
+
+def _read(path: Path, drop: Any, columns: set[str] | None = None) -> pd.DataFrame:
+    from evenhand.cli.tables import require
+    from evenhand.datasets import read_table
+
+    frame = read_table(path)
+    if columns is None:
+        for column in drop:
+            require(frame, path, "--drop", column)
+        return frame.drop(columns=list(drop))
+    for column in columns:
+        require(frame, path, "the private table", column)
+    return frame[[column for column in frame.columns if column in columns]]
+
+
+def _new(method: str, noise: str, seed: int | None) -> Synthesizer:
+    from evenhand.generators import METHODS as KNOWN
+
+    made = {kind.method: kind for kind in KNOWN.values()}[method]
+    return made(noise=settings.noise(noise), random_state=seed)
+
+
+def _draw(
+    generator: Synthesizer, rows: int, even: tuple[str, ...], parity: str, seed: int | None
+) -> pd.DataFrame:
+    if parity == "none":
+        return generator.sample(rows, balance=even, random_state=seed)
+    from evenhand.generators import even_rates
+
+    shares = even_rates(generator, parity.replace("-", "_"), random_state=seed)
+    return generator.sample(rows, shares=shares, random_state=seed)
+
+
+def _evaluate(
+    generator: Synthesizer, synthetic: pd.DataFrame, real: pd.DataFrame, bars: Bars
+) -> Evaluation:
+    from evenhand.generators import evaluate
+
+    with as_bad_input(KeyError, where="--test"):
+        return evaluate(generator, synthetic, real[list(synthetic.columns)], progress=bars)
+
+
+def _summary(
+    generator: Synthesizer, synthetic: pd.DataFrame, found: Evaluation | None
+) -> dict[str, Any]:
+    claim = generator.guarantee_
+    names = list(generator.conditions_.names)
+    joined = f"{names[0]}=" + synthetic[names[0]].astype(str)
+    for name in names[1:]:
+        joined = joined + f", {name}=" + synthetic[name].astype(str)
+    counts = joined.value_counts().sort_index()
+    return {
+        "n_rows": len(synthetic),
+        "epsilon": claim.epsilon,
+        "delta": claim.delta,
+        "unit": claim.unit,
+        "neighbors": claim.neighbors,
+        "guarantee": str(claim),
+        "holds": claim.holds,
+        "warnings": list(claim.warnings),
+        "notes": list(generator.notes_),
+        "signal_to_noise": generator.snr_.value,
+        "counts": {str(name): int(count) for name, count in counts.items()},
+        "measured": None if found is None else found.to_dict(),
+    }
+
+
+def _write(
+    generator: Synthesizer,
+    synthetic: pd.DataFrame,
+    found: Evaluation | None,
+    real: pd.DataFrame | None,
+    files: dict[str, Path],
+    private: Path,
+    overwrite: bool,
+) -> None:
+    """Write the table, the claim and the report: all of them, or none."""
+    from evenhand.report import write_synthetic_report
+
+    columns = list(synthetic.columns)
+    with ExitStack() as stack:
+        made = {
+            name: stack.enter_context(whole_file(path, overwrite=overwrite))
+            for name, path in files.items()
+        }
+        if files["table"].suffix == ".parquet":
+            synthetic.to_parquet(made["table"], index=False)
+        else:
+            synthetic.to_csv(made["table"], index=False)
+        claim = {
+            "sentence": str(generator.guarantee_),
+            "guarantee": generator.guarantee_.to_dict(),
+            "ledger": generator.ledger_.to_dict(),
+        }
+        text = json_format.dumps(plain(claim), indent=2, ensure_ascii=False)
+        made["claim"].write_text(text + "\n", encoding="utf-8")
+        write_synthetic_report(
+            generator,
+            made["report"],
+            evaluation=found,
+            test=None if real is None else real[columns],
+            title=f"Synthetic rows of {private.name}",
+            dataset={"Private table": private.name, "Rows drawn": f"{len(synthetic):,}"},
+        )
+
+
+def _measured(found: Evaluation | None) -> list[Any]:
+    if found is None:
+        return []
+    from evenhand.cli.results import NOT_COVERED
+
+    shown = (
+        ("AUROC", "auroc"),
+        ("accuracy", "accuracy"),
+        ("demographic parity gap", "demographic_parity_pairwise"),
+        ("equalized odds gap", "equalized_odds_pairwise"),
+        ("accuracy gap", "error_parity_pairwise"),
+    )
+    rows = [(words, f"{found.mean(name):.3f}") for words, name in shown]
+    rows += [
+        ("fidelity of columns", f"{found.fidelity.column_score:.3f}"),
+        ("fidelity of pairs", f"{found.fidelity.pair_score:.3f}"),
+    ]
+    return [table(("trained on synthetic, tested on real rows: mean", ""), rows), NOT_COVERED]

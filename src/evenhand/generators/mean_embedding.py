@@ -1,0 +1,169 @@
+"""MeanEmbeddingSynthesizer: one release of mean features, and a mixture fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.generators.aggregators import FeatureSums
+from evenhand.generators.base import Encoded, Progress, Synthesizer
+from evenhand.generators.features import MixedFeatures
+from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.privacy import Noise
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
+
+MEANS: Final = "sums of features by label and group, with the counts"
+
+_CHUNK = 4096  # rows whose features are held at once
+_RATE, _DECAY = 0.2, 0.5  # of Adam: largest step, and where it ends
+
+
+class MeanEmbeddingSynthesizer(Synthesizer):
+    """Draw rows from a mixture whose mean features are those of the private rows, plus noise.
+
+    1. Rows become features of norm 1 (``MixedFeatures``): random waves over all columns together,
+       and the states of each.
+    2. Their sums by label and group, with the counts, are one Gaussian release.
+    3. For every label and group a mixture of products of laws over states is fitted to the noisy
+       means, by Adam on the squared distance.
+
+    Parameters
+    ----------
+    n_frequencies : int
+        Random waves, at least 1. Each adds two released numbers per label and group.
+    n_parts : int
+        Parts of the mixture per label and group, at least 1.
+    n_steps : int
+        Of the fit, at least 1.
+    neighbors, n_bins, noise, random_state
+        See ``Synthesizer``.
+
+    Privacy
+    -------
+    Neighbors : add or remove one record or unit; or replace one record.
+    Sensitivity : ``sqrt(2)`` (features of norm 1, and a count), 2 for "replace one".
+    Cost : one Gaussian release; the fit reads what was released.
+
+    References
+    ----------
+    Harder, Adamczewski and Park 2021 (DP-MERF; there a network is fitted).
+    """
+
+    method: ClassVar[str] = "mean-embedding"
+
+    laws_: FloatArray
+    starts_: IntArray
+
+    def __init__(
+        self,
+        *,
+        n_frequencies: int = 500,
+        n_parts: int = 80,
+        n_steps: int = 120,
+        neighbors: str = "add or remove one",
+        n_bins: int = 16,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        self.n_frequencies = n_frequencies
+        self.n_parts = n_parts
+        self.n_steps = n_steps
+
+    def _shares(self) -> Mapping[str, float]:
+        return {MEANS: 1.0}
+
+    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+        _checks.at_least("n_parts", self.n_parts, 1)
+        _checks.at_least("n_steps", self.n_steps, 1)
+        columns = [self.codec_[name] for name in self.features_]
+        features = MixedFeatures.draw(
+            data.sizes,
+            [column.bins is not None for column in columns],
+            [column.has_missing for column in columns],
+            self.n_frequencies,
+            rng,
+        )
+        n_conditions = self.conditions_.n
+        sums = FeatureSums(
+            n_features=features.n_features, n_conditions=n_conditions, per_unit=data.per_unit
+        )
+        tell("means", 0, n_conditions + 1)
+        total = np.zeros(n_conditions * (features.n_features + 1), dtype=np.int64)
+        for start in range(0, len(data.codes), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            phi = features.of(features.one_hot(data.codes[rows]))
+            total += sums.total(phi, data.condition[rows])
+        released = purse.release(sums, total, MEANS)
+        found, self.counts_ = sums.apart(released.values)
+        self.counts_sigma_ = released.sigma
+        noise = released.sigma * features.n_features**0.5
+        self.snr_ = SignalToNoise(
+            value=float((max(self.counts_.sum(), 0.0) / n_conditions / noise) ** 2),
+            formula="length of the sums of one label and group over that of their noise, squared",
+        )
+        laws = []
+        for c in range(n_conditions):
+            tell("means", c + 1, n_conditions + 1)
+            aim = found[c] / max(float(self.counts_[c]), 1.0)
+            laws.append(_fit(features, aim, self.n_parts, self.n_steps, rng))
+        self.laws_, self.starts_ = np.stack(laws), features.starts
+        tell("means", n_conditions + 1, n_conditions + 1)
+
+    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+        part = rng.integers(0, self.laws_.shape[1], len(conditions))
+        out = np.empty((len(conditions), len(self.starts_) - 1), dtype=np.int64)
+        for j in range(out.shape[1]):
+            chances = self.laws_[conditions, part, self.starts_[j] : self.starts_[j + 1]]
+            cumulated = np.cumsum(chances, axis=1)
+            u = rng.random(len(conditions)) * cumulated[:, -1]
+            below = (cumulated <= u[:, None]).sum(axis=1)
+            out[:, j] = np.minimum(below, chances.shape[1] - 1)
+        return out
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"laws": self.laws_, "starts": self.starts_}
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        self.laws_, self.starts_ = arrays["laws"], arrays["starts"]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        names = ("n_frequencies", "n_parts", "n_steps", "neighbors", "n_bins")
+        return {name: getattr(self, name) for name in names}
+
+
+def _fit(
+    features: MixedFeatures, aim: FloatArray, n_parts: int, n_steps: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return laws over states, one row per part, whose mean features are near ``aim``."""
+    logits = rng.normal(0.0, 1.0, (n_parts, features.n_states))
+    first, second = np.zeros_like(logits), np.zeros_like(logits)
+    for step in range(1, n_steps + 1):
+        laws = _softmax(logits, features.starts)
+        apart = features.of(laws).mean(axis=0) - aim
+        pulled = features.pull_back(laws, np.broadcast_to(apart, (n_parts, len(aim))))
+        # d law_k / d logit_l = law_k (1[k = l] - law_l), inside each column.
+        weighted = laws * pulled
+        held = np.add.reduceat(weighted, features.starts[:-1], axis=1)
+        gradient = weighted - laws * np.repeat(held, np.diff(features.starts), axis=1)
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        rate = _RATE * _DECAY ** (step / n_steps)
+        logits -= (
+            rate * (first / (1.0 - 0.9**step)) / (np.sqrt(second / (1.0 - 0.999**step)) + 1e-12)
+        )
+    return _softmax(logits, features.starts)
+
+
+def _softmax(logits: FloatArray, starts: IntArray) -> FloatArray:
+    """Chances inside each column."""
+    widths = np.diff(starts)
+    top = np.repeat(np.maximum.reduceat(logits, starts[:-1], axis=1), widths, axis=1)
+    grown = np.exp(logits - top)
+    sums = np.repeat(np.add.reduceat(grown, starts[:-1], axis=1), widths, axis=1)
+    chances: FloatArray = grown / sums
+    return chances

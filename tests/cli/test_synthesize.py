@@ -1,0 +1,106 @@
+"""``evenhand synthesize``: a table, its claim and a report, or one clear line about the input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from evenhand.datasets import Schema
+from evenhand.generators import load_synthesizer
+
+Run = Callable[..., Any]
+WORDS = ("synthesize", "private.csv", "--label", "loan", "--sensitive", "sex", "--drop", "person")
+ASKED = (*WORDS, "--epsilon", "8", "--rows", "400", "--out", "made.csv", "--seed", "0")
+
+
+def test_it_writes_rows_claim_and_report_with_exact_counts(town: Path, run: Run) -> None:
+    done = run(*ASKED)
+    rows, private = pd.read_csv("made.csv"), pd.read_csv("private.csv")
+    assert list(rows.columns) == [name for name in private.columns if name != "person"]
+    assert set(rows.groupby(["loan", "sex"]).size()) == {100}
+    claim = json.loads(Path("made.claim.json").read_text())
+    assert claim["guarantee"]["epsilon"] == 8.0
+    assert claim["sentence"].startswith("The release is (8.0, 1e-05)-differentially private")
+    spent = sum(entry["mu_squared"] for entry in claim["ledger"]["entries"])
+    assert spent <= claim["ledger"]["mu_squared_budget"]
+    page = Path("made.html").read_text(encoding="utf-8")
+    assert "What was spent on what" in page
+    assert "Models trained on these rows" not in page  # no real row was read for the report
+    assert "predicted signal-to-noise" in done.stderr
+    assert "loan=granted, sex=F" in done.stdout
+
+
+def test_json_says_the_same_for_machines_and_test_rows_are_not_covered(
+    town: Path, run: Run
+) -> None:
+    done = run(*ASKED, "--test", "test.csv", "--json", "--parity", "equalized-odds")
+    told = json.loads(done.stdout)
+    assert told["n_rows"] == 400
+    assert sum(told["counts"].values()) == 400
+    assert told["neighbors"] == "add or remove one"
+    assert told["measured"]["covered"] is False
+    assert {u["model"] for u in told["measured"]["utility"]} >= {"random forest"}
+    assert "Models trained on these rows" in Path("made.html").read_text(encoding="utf-8")
+
+
+def test_a_declared_schema_is_kept_and_the_generator_can_be_saved(town: Path, run: Run) -> None:
+    Schema.declared(
+        {
+            "age": {"bounds": (0, 90), "missing": True},
+            "job": {"categories": ["clerk", "nurse", "smith"], "missing": True},
+            "hours": {"bounds": (10, 60)},
+            "sex": ["F", "M"],
+            "race": ["A", "B"],
+            "loan": ["granted", "refused"],
+        }
+    ).save("schema.json")
+    done = run(*ASKED, "--schema", "schema.json", "--save", "generator", "--balance", "none")
+    assert "bought from the budget" not in done.stderr
+    assert pd.read_csv("made.csv")["hours"].between(10, 60).all()
+    again = load_synthesizer("generator")
+    assert len(again.sample(10)) == 10
+
+
+def test_the_claim_can_be_for_each_person(town: Path, run: Run) -> None:
+    words = [word for word in ASKED if word not in ("--drop", "person")]
+    done = run(*words, "--unit", "person", "--per-unit", "2", "--json")
+    assert json.loads(done.stdout)["unit"] == "person"
+    assert "person" not in pd.read_csv("made.csv").columns
+
+
+BAD = {
+    "an unknown label": (["--label", "laon"], "Did you mean 'loan'"),
+    "an unknown sensitive column": (["--sensitive", "sexx"], "Did you mean 'sex'"),
+    "an unknown method": (["--method", "margin"], "Did you mean 'marginal'"),
+    "an unknown balance": (["--balance", "labels"], "Did you mean 'label'"),
+    "no rows": (["--rows", "0"], "--rows must be at least 1"),
+    "an epsilon of zero": (["--epsilon", "0"], "epsilon must be finite and > 0"),
+    "an epsilon that affords noise only": (["--epsilon", "0.001"], "stands out of the noise"),
+    "a page for a table": (["--out", "made.html"], "Name a .csv or .parquet"),
+    "the private table itself": (["--out", "private.csv", "--overwrite"], "is the private table"),
+    "a schema that is none": (["--schema", "private.csv"], "private.csv is not a JSON file"),
+    "an absent file": (["--test", "nowhere.csv"], "There is no file nowhere.csv"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_one_line_and_nothing_is_written(
+    case: str, town: Path, refuse: Callable[..., str]
+) -> None:
+    change, message = BAD[case]
+    before = sorted(town.iterdir())
+    assert message in refuse(*ASKED, *change)
+    assert sorted(town.iterdir()) == before
+
+
+def test_a_file_that_is_there_is_not_replaced_unasked(
+    town: Path, refuse: Callable[..., str]
+) -> None:
+    Path("made.html").write_text("mine")
+    assert "made.html exists. Choose another name, or add --overwrite." in refuse(*ASKED)
+    assert Path("made.html").read_text() == "mine"
