@@ -28,6 +28,7 @@ PAPERS = {
     "jagielski_adult": "Jagielski et al. 2019; Hardt et al. 2016",
     "labels_or_shares": "goals of this project; Lowy et al. 2023 for margins",
     "notions_on_adult": "FairPATE, Section 4.2 (calibration rows)",
+    "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
     "theory": "FairPATE, SF-PATE, PATE: theorems and claims of privacy",
 }
 # Measured on a busy core: the sum of the recorded times of fits, or the time of the process.
