@@ -75,6 +75,21 @@ def test_distances_of_tables_move_as_far_as_declared_and_no_further(relation: st
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
+def test_one_record_moves_a_distance_by_one_whatever_the_fixed_table() -> None:
+    # With thirds as they are, 2/3 + ... + 2/3 falls on either side of a whole number by rounding.
+    score = TableDistances(n_tables=1)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        fixed = rng.integers(1, 9, 30) / 3 + rng.integers(0, 2, 30) * 1e-17
+        counted = rng.integers(0, 9, 30)
+        (before,) = score.total([counted], [fixed])
+        for cell in range(30):
+            more = counted.copy()
+            more[cell] += 1
+            (after,) = score.total([more], [fixed])
+            assert abs(int(after) - int(before)) <= 1
+
+
 def test_feature_sums_move_as_far_as_declared_and_no_further(relation: str) -> None:
     # Unit vectors of both signs, and one that is too long and must be shortened.
     phis = [(1.0, 0.0), (-1.0, 0.0), (0.6, 0.8), (30.0, -40.0)]

@@ -96,7 +96,8 @@ class TableDistances:
     Privacy
     -------
     One record moves one count of a table by 1 and hence its distance by at most 1; m distances
-    together by ``sqrt(m)``. Replacing it moves two counts: ``2 sqrt(m)``. Rounding down keeps
+    together by ``sqrt(m)``. Replacing it moves two counts: ``2 sqrt(m)``. The fixed tables are
+    taken to the nearest multiple of ``UNIT``, so that the sums are exact; rounding them down keeps
     differences of whole size.
     """
 
@@ -114,7 +115,11 @@ class TableDistances:
 
     def total(self, counted: Sequence[IntArray], fixed: Sequence[FloatArray]) -> IntArray:
         """Distances of ``counted`` from ``fixed``, rounded down."""
-        apart = [float(np.abs(n - m).sum()) for n, m in zip(counted, fixed, strict=True)]
+        # On a grid of powers of two sums of doubles are exact: no rounding can add to a difference.
+        apart = [
+            float(np.abs(n - np.rint(m / UNIT) * UNIT).sum())
+            for n, m in zip(counted, fixed, strict=True)
+        ]
         return np.floor(apart).astype(np.int64)
 
 
