@@ -20,7 +20,7 @@ from evenhand.frontier.cluster import RayTasks
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
 
-HARD_LIMIT_S = 150  # a sweep that hangs is a failure, and not a suite that stands still
+HARD_LIMIT_S = 300  # a sweep that hangs is a failure, and not a suite that stands still
 
 ON_A_CLUSTER = '''
 import contextlib, json, os, sys, threading, time
@@ -36,8 +36,8 @@ import evenhand.frontier.sweep
 
 SPEC, OUT = sys.argv[1], Path(sys.argv[2])
 DOOMED, LOG, SMALL = OUT / "doomed", OUT / "log", {"object_store_memory": 80_000_000}
-QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300,
-         "health_check_timeout_ms": 300, "health_check_failure_threshold": 3}
+QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1000,
+         "health_check_timeout_ms": 1000, "health_check_failure_threshold": 5}
 
 
 def train(task):
@@ -68,7 +68,7 @@ if __name__ == "__main__":
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK, **SMALL}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         safe, doomed = (cluster.add_node(wait=False, num_cpus=1, **SMALL) for _ in range(2))
-        cluster.wait_for_nodes()
+        cluster.wait_for_nodes(timeout=120)
         DOOMED.write_text(doomed.node_id)
     os.environ["RAY_ADDRESS"] = cluster.address
     sys.modules["evenhand.frontier.sweep"].train = train

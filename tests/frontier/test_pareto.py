@@ -193,7 +193,7 @@ def test_one_seed_takes_its_scatter_from_its_intervals(run_of: Make) -> None:
     # Two settings, errors .17 and .18, intervals of half width .0196: the difference of the draws
     # has mean .01 and standard deviation .01 * sqrt(2), so the odds are Phi(1 / sqrt(2)) = .760.
     runs = rivals(run_of, [[0.17], [0.18]], width=0.0392)
-    n = 20_000
+    n = 5_000
     odds = front_probability(runs, ("error",), n_draws=n, rng=np.random.default_rng(1))
     expected = norm.cdf(1 / math.sqrt(2))
     z = -norm.ppf(FALSE_ALARM / 2) * math.sqrt(expected * (1 - expected) / n)

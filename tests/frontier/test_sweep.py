@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import BrokenExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,13 @@ N_SETTINGS = 26  # of the grid in conftest.py: 16 of fairpate, 8 of pate, 2 with
 
 @pytest.fixture(scope="module")
 def swept(town: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    said: list[tuple[str, int, int]] = []
     with RunStore(tmp_path_factory.mktemp("runs") / "runs.db") as store:
-        summary = sweep(Grid.from_toml(town), store)
+        summary = sweep(Grid.from_toml(town), store, progress=lambda *at: said.append(at))
+        done = [n for stage, n, _ in said if stage == "settings"]
+        assert done == sorted(done)  # progress counts up to all settings
+        assert done[-1] == N_SETTINGS
+        assert {total for stage, _, total in said if stage == "settings"} == {N_SETTINGS}
         assert (summary.n_new, summary.n_before, summary.skipped) == (N_SETTINGS, 0, ())
         assert str(summary).startswith(f"{N_SETTINGS} of {N_SETTINGS} settings trained in ")
         return store.runs()
@@ -128,21 +134,12 @@ def test_a_setting_that_cannot_be_trained_is_told_and_the_others_are_trained(
         assert summary.n_new == len(store) == 1
 
 
-def test_progress_counts_up_to_all_settings(town: Path, tmp_path: Path) -> None:
-    said: list[tuple[str, int, int]] = []
-    with RunStore(tmp_path / "runs.db") as store:
-        sweep(Grid.from_toml(town), store, progress=lambda *at: said.append(at))
-    done = [n for stage, n, _ in said if stage == "settings"]
-    assert done == sorted(done)
-    assert done[-1] == N_SETTINGS
-    assert {total for stage, _, total in said if stage == "settings"} == {N_SETTINGS}
-
-
 def test_votes_that_were_kept_for_other_rows_stop_the_sweep(town: Path, tmp_path: Path) -> None:
     for file in town.parent.glob("*.csv"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "grid.toml").write_text(town.read_text())
-    grid = Grid.from_toml(tmp_path / "grid.toml")
+    run = {"method": ["pate"], "epsilon": [9], "n_teachers": [30]}
+    grid = Grid(data=Grid.from_toml(tmp_path / "grid.toml").data, runs=(run,))
     with RunStore(tmp_path / "runs.db") as store:
         sweep(grid, store, cache=tmp_path / "votes")
     frame = pd.read_csv(tmp_path / "private.csv")
@@ -159,50 +156,51 @@ STOPPED = """
 import sys
 from evenhand.frontier import Grid, RunStore, sweep
 if __name__ == "__main__":
-    with RunStore(sys.argv[2]) as store:
-        sweep(Grid.from_toml(sys.argv[1]), store,
-              progress=lambda *at: print(*at, flush=True), cache=sys.argv[3])
+    for _ in range(2):
+        try:
+            with RunStore(sys.argv[2]) as store:
+                sweep(Grid.from_toml(sys.argv[1]), store,
+                      progress=lambda *at: print(*at, flush=True), cache=sys.argv[3])
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_sweep_that_is_stopped_goes_on_where_it_was(
-    town: Path, tmp_path: Path, how: signal.Signals
-) -> None:
+def test_a_sweep_that_is_stopped_goes_on_where_it_was(town: Path, tmp_path: Path) -> None:
+    # First by Ctrl-C, and when it goes on by a kill that nothing can catch.
     script = tmp_path / "stopped.py"
     script.write_text(STOPPED)
     runs, votes = tmp_path / "runs.db", tmp_path / "votes"
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(town), str(runs), str(votes)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("settings"):  # at least one task was done, and others are left
-            os.kill(process.pid, how)
-            break
-    process.stdout.close()
-    assert process.wait(timeout=60) != 0
+    words = [sys.executable, str(script), str(town), str(runs), str(votes)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        stops: list[tuple[signal.Signals, dict[str, Run]]] = []
+        for line in process.stdout:
+            if line.startswith("settings") and not stops:  # a task was done, and others are left
+                process.send_signal(signal.SIGINT)
+            elif line == "interrupted\n":
+                with RunStore(runs) as store:
+                    stops.append((signal.SIGINT, {run.key: run for run in store.runs()}))
+            elif line.startswith("settings"):
+                process.kill()
+                break
+    assert process.returncode == -signal.SIGKILL
     with RunStore(runs) as store:
-        before = {run.key: run for run in store.runs()}
-        assert 0 < len(before) < N_SETTINGS
+        stops.append((signal.SIGKILL, {run.key: run for run in store.runs()}))
+        assert [how for how, _ in stops] == [signal.SIGINT, signal.SIGKILL]
+        (_, first), (_, second) = stops
+        assert 0 < len(first) < len(second) < N_SETTINGS
         summary = sweep(Grid.from_toml(town), store, cache=votes)
-        assert summary.n_before == len(before)
+        assert summary.n_before == len(second)
         assert summary.n_before + summary.n_new == len(store) == N_SETTINGS
         # What was finished was not trained again: its noise would be another.
-        assert all(run == before[run.key] for run in store.runs() if run.key in before)
+        kept = {run.key: run for run in store.runs()}
+        assert {key: kept[key] for key in second} == second
+        assert {key: kept[key] for key in first} == first
 
 
-def test_two_processes_train_what_one_does(town: Path, tmp_path: Path) -> None:
-    with RunStore(tmp_path / "runs.db") as store:
-        summary = sweep(Grid.from_toml(town), store, n_jobs=2)
-        assert summary.n_new == len(store) == N_SETTINGS
-
-
-def test_workers_that_are_lost_are_replaced_and_nothing_is_counted_twice(
-    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_two_processes_train_what_one_does_although_one_of_them_is_lost(
+    town: Path, tmp_path: Path, swept: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The worker of one task ends as a machine does that is switched off: once.
     flag = tmp_path / "died"
@@ -218,7 +216,14 @@ def test_workers_that_are_lost_are_replaced_and_nothing_is_counted_twice(
         warnings.simplefilter("ignore")  # the pool says that a worker went away
         summary = sweep(Grid.from_toml(town), store, n_jobs=2)
         assert flag.exists()
-        assert summary.n_new == len(store) == N_SETTINGS
+        assert summary.n_new == len(store) == N_SETTINGS  # and nothing is counted twice
+        found = {run.key: run for run in store.runs()}
+    for run in swept:
+        other = found[run.key]
+        assert (other.epsilon, other.mu_squared) == (run.epsilon, run.mu_squared)
+        if run.setting.method in ("nonprivate", "fair-only"):  # they draw no noise
+            times = {"seconds": 0.0, "command": ""}
+            assert replace(other, **times) == replace(run, **times)
 
 
 def test_workers_that_are_lost_again_and_again_end_the_sweep(

@@ -482,12 +482,11 @@ def test_without_javascript_the_front_is_still_there(files: dict[str, Path], bro
 
 
 def test_a_moved_limit_is_answered_before_a_reader_would_notice(
-    visit: Callable[[Path], Any], tmp_path: Path
+    visit: Callable[[Path], Any], big: tuple[list[Run], Path]
 ) -> None:
     # Not a measurement (that is benchmarks/frontier_page.py): only that twenty moves of a slider
     # over 5,000 runs come to rest, and that the last one is the one that is shown.
-    runs = synthetic_runs(5000)
-    path = write_page(runs, tmp_path / "big.html", title="Big")
+    runs, path = big
     page = visit(path).page
     assert count(page) == 5000
     for position in range(200, 0, -10):
