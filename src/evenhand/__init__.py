@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         PFLDClassifier,
         RandomizedResponseClassifier,
         RejectOptionClassifier,
+        SFPATEClassifier,
         load,
     )
     from evenhand.fairness import (
@@ -46,6 +47,7 @@ _HOMES = {
     "PFLDClassifier": "evenhand.estimators",
     "RandomizedResponseClassifier": "evenhand.estimators",
     "RejectOptionClassifier": "evenhand.estimators",
+    "SFPATEClassifier": "evenhand.estimators",
     "load": "evenhand.estimators",
 }
 
@@ -66,6 +68,7 @@ __all__ = [
     "PFLDClassifier",
     "RandomizedResponseClassifier",
     "RejectOptionClassifier",
+    "SFPATEClassifier",
     "__version__",
     "load",
 ]

@@ -170,7 +170,7 @@ def test_every_epoch_reads_every_row_of_a_partition_once() -> None:
     shape = learner._batches(45)
     assert shape == (3, 16)
     streams = np.random.default_rng(0).spawn(1)
-    features, _, order, share = learner._deal(X, y, own, streams, (6, 64, 64, 3), shape)
+    features, _, order, share = learner._deal(X, np.eye(3)[y], own, streams, shape)
     for epoch in range(3):
         read = order[epoch][share[..., 0] > 0]
         assert sorted(read.tolist()) == list(range(45))

@@ -16,11 +16,14 @@ from evenhand.estimators.post_processing import DPPostProcessingClassifier
 from evenhand.estimators.randomized_response import RandomizedResponseClassifier
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saved import METHODS, load
+from evenhand.estimators.sf_bounds import Bound
+from evenhand.estimators.sf_pate import SFPATEClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 
 __all__ = [
     "METHODS",
     "POINTS",
+    "Bound",
     "CellsNotRead",
     "DPFERMIClassifier",
     "DPPostProcessingClassifier",
@@ -37,6 +40,7 @@ __all__ = [
     "RandomizedResponseClassifier",
     "RejectOptionClassifier",
     "RejectOptionResult",
+    "SFPATEClassifier",
     "SavedLedger",
     "fit_many",
     "load",

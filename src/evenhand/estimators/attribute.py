@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from evenhand import _checks
 from evenhand.datasets import PublicEncoder
@@ -66,9 +67,18 @@ class AttributeClassifier(PrivateClassifier):
         return self.budget
 
     def _read_people(
-        self, X: Any, y: ArrayLike, sensitive_features: Any, rng: np.random.Generator
+        self,
+        X: Any,
+        y: ArrayLike,
+        sensitive_features: Any,
+        rng: np.random.Generator,
+        *,
+        names: tuple[str, ...] | None = None,
     ) -> PeopleInputs:
-        """Check the rows; features are public here, so they scale themselves."""
+        """Check the rows; features are public here, so they scale themselves.
+
+        ``names`` are the groups that can occur; those that do if not given.
+        """
         data = read_fit_inputs(
             self,
             X,
@@ -88,7 +98,8 @@ class AttributeClassifier(PrivateClassifier):
                 f"sensitive_features is missing. Pass it, or use NonPrivateClassifier: without "
                 f"groups there is nothing to protect here."
             )
-        groups = encode_groups(sensitive_features)
+        _refuse_missing(sensitive_features)
+        groups = encode_groups(sensitive_features, names=names)
         _checks.same_length(X=data.X_private, sensitive_features=groups)
         if groups.n_groups < 2:
             raise ValueError(
@@ -149,4 +160,19 @@ class AttributeClassifier(PrivateClassifier):
             holds=noise.protects,
             reason="" if noise.protects else "the noise came from a seed and can be removed",
             mu_squared=mu_squared,
+        )
+
+
+def _refuse_missing(sensitive_features: Any) -> None:
+    """Refuse rows without a group, and a way out that would tell who they are."""
+    frame = pd.DataFrame(
+        sensitive_features if hasattr(sensitive_features, "iloc") else list(sensitive_features)
+    ).astype(object)
+    blank = frame.map(lambda value: isinstance(value, str) and not value.strip())
+    n = int((frame.isna() | blank).any(axis=1).sum())
+    if n:
+        raise ValueError(
+            f"sensitive_features is missing in {n} row{'s' * (n > 1)}. To leave these rows out "
+            f"would tell who did not say, which is a part of what is protected here. Make them a "
+            f"group of their own, as with .fillna('unknown')."
         )

@@ -185,11 +185,11 @@ def default_rounds(ledger: Ledger, *, n_queries: int, n_classes: int) -> Rounds:
     # A hair less: three thirds must not add up to more than the whole in the last digit.
     each = max(ledger.remaining, 1e-300) / N_ROUNDS * (1 - 1e-12)
     return Rounds(
-        histograms=tuple(_histogram(ledger, n, n_classes, each) for n in n_rows), n_rows=n_rows
+        histograms=tuple(histogram_for(ledger, n, n_classes, each) for n in n_rows), n_rows=n_rows
     )
 
 
-def _histogram(ledger: Ledger, n_rows: int, n_classes: int, mu_squared: float) -> NoisyHistogram:
+def histogram_for(ledger: Ledger, n_rows: int, n_classes: int, mu_squared: float) -> NoisyHistogram:
     """Return the least noisy histogram that can be drawn ``n_rows`` times for this cost."""
     moved = 1.0 if n_classes == 2 else 2.0
     sigma = math.sqrt(moved * n_rows / mu_squared)

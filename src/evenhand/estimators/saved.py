@@ -18,12 +18,14 @@ from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.pfld import PFLDClassifier
 from evenhand.estimators.post_processing import DPPostProcessingClassifier
 from evenhand.estimators.randomized_response import RandomizedResponseClassifier
+from evenhand.estimators.sf_pate import SFPATEClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 
 METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClassifier]]] = {
     method.__name__: method
     for method in (
         PATEClassifier,
+        SFPATEClassifier,
         FairPATEClassifier,
         InterventionClassifier,
         DPSGDClassifier,

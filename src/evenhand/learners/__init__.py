@@ -2,8 +2,10 @@
 
 from evenhand.learners.dpsgd import DPSGD, DPSGDModel, GroupPull
 from evenhand.learners.dual import Differences, Multipliers, RowFunction
+from evenhand.learners.fair_linear import StackedFairLogistic
 from evenhand.learners.fermi import FERMI, FERMIModel
 from evenhand.learners.frame import EvenFrame
+from evenhand.learners.guide import Guide
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.learners.mixture import Mixture
 from evenhand.learners.parity import StackedParityLogistic
@@ -20,12 +22,14 @@ __all__ = [
     "EvenFrame",
     "FERMIModel",
     "GroupPull",
+    "Guide",
     "LogisticStack",
     "Mixture",
     "Multipliers",
     "PFLDModel",
     "Progress",
     "RowFunction",
+    "StackedFairLogistic",
     "StackedLearner",
     "StackedLogistic",
     "StackedModel",

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand.learners.guide import Guide, Guided
 from evenhand.learners.stack import Progress
 from evenhand.typing import FloatArray, IntArray
 
@@ -42,6 +43,13 @@ class MLPStack:
     def n_models(self) -> int:
         """Number of models."""
         return len(self.allowed)
+
+    def network(self, t: int) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        """Return the layers of model ``t``: weight (in, out) and bias (out,) of each."""
+        return tuple(
+            (weight[t].numpy().astype(np.float64), bias[t, 0].numpy().astype(np.float64))
+            for weight, bias in self.layers
+        )
 
     def predict(self, X: FloatArray) -> IntArray:
         """Return the class of each row by each model, shape (n_models, n_rows)."""
@@ -110,21 +118,31 @@ class StackedMLP:
     def fit(
         self,
         X: FloatArray,
-        y: IntArray,
+        y: IntArray | FloatArray,
         rows: Sequence[IntArray],
         *,
         n_classes: int,
         rng: np.random.Generator,
         progress: Progress | None = None,
+        guide: Guide | None = None,
     ) -> MLPStack:
-        """Fit one model on each set of rows."""
+        """Fit one model on each set of rows.
+
+        ``y`` may also hold weights of the classes, (n, n_classes) of float64; they need not lie in
+        [0, 1], as noisy shares do not. ``guide`` says what the models learn beside them.
+        """
         sizes = (X.shape[1], *self.hidden, n_classes)
         layers = _layers(_flat(len(rows), sizes), len(rows), sizes)
         allowed = np.full((len(rows), n_classes), -np.inf)
         streams = rng.spawn(len(rows))
         shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
+        targets: FloatArray = (
+            np.eye(n_classes)[y.astype(np.int64)] if y.ndim == 1 else y.astype(np.float64)
+        )
         for t, own in enumerate(rows):
-            present = np.unique(y[own]) if len(own) else np.zeros(1, dtype=np.int64)
+            present = np.flatnonzero(targets[own].any(axis=0))
+            if not len(present):
+                present = np.zeros(1, dtype=np.int64)
             allowed[t, present] = 0.0
             if len(present) > 1:
                 shapes[self._batches(len(own))].append(t)
@@ -137,7 +155,7 @@ class StackedMLP:
                     some = shapes[shape][start : start + CHUNK_MODELS]
                     parts = [rows[t] for t in some]
                     own_streams = [streams[t] for t in some]
-                    trained = self._train(X, y, parts, own_streams, sizes, shape)
+                    trained = self._train(X, targets, parts, own_streams, sizes, shape, guide)
                     for layer, its in zip(layers, trained, strict=True):
                         layer[0][some], layer[1][some] = its
                     done += len(some)
@@ -153,15 +171,21 @@ class StackedMLP:
     def _train(
         self,
         X: FloatArray,
-        y: IntArray,
+        targets: FloatArray,
         parts: Sequence[IntArray],
         streams: Sequence[np.random.Generator],
         sizes: tuple[int, ...],
         shape: tuple[int, int],
+        guide: Guide | None,
     ) -> Sequence[tuple[Any, Any]]:
         """Train models of one shape together; return their layers."""
         steps, width = shape
         model = _Network(streams, sizes)
+        guided = None if guide is None else guide.of(parts, targets, steps * width)
+        anchor = None
+        if guide is not None and guide.start is not None:
+            model.take(guide.start)
+            anchor = model.flat.clone()
         adam = torch.optim.Adam(
             [model.flat],
             lr=self.learning_rate,
@@ -170,23 +194,26 @@ class StackedMLP:
             weight_decay=self.weight_decay,
             fused=True,
         )
-        features, labels, order, share = self._deal(X, y, parts, streams, sizes, shape)
+        features, labels, order, share = self._deal(X, targets, parts, streams, shape)
         for epoch in range(self.epochs):
             for step in range(steps):
                 at = order[epoch, step].flatten()
                 batch = features.index_select(0, at).unflatten(0, (len(parts), width))
                 target = labels.index_select(0, at).unflatten(0, (len(parts), width))
-                model.backward(batch, target, share[step])
+                model.backward(batch, target, share[step], at, guided)
+                if anchor is not None and guide is not None:
+                    model.flat.grad.add_(model.flat - anchor, alpha=2.0 * guide.pull)
                 adam.step()
+            if guided is not None:
+                guided.ascend()
         return model.layers
 
     def _deal(
         self,
         X: FloatArray,
-        y: IntArray,
+        targets: FloatArray,
         parts: Sequence[IntArray],
         streams: Sequence[np.random.Generator],
-        sizes: tuple[int, ...],
         shape: tuple[int, int],
     ) -> tuple[Any, Any, Any, Any]:
         """Rows of all models in one table, and which of them each step reads.
@@ -197,7 +224,7 @@ class StackedMLP:
         """
         steps, width = shape
         features = torch.as_tensor(X[np.concatenate(parts)], dtype=torch.float32)
-        labels = torch.as_tensor(np.eye(sizes[-1])[y[np.concatenate(parts)]], dtype=torch.float32)
+        labels = torch.as_tensor(targets[np.concatenate(parts)], dtype=torch.float32)
         order = np.zeros((self.epochs, steps, len(parts), width), dtype=np.int64)
         share = np.zeros((steps, len(parts), width, 1), dtype=np.float32)
         first = 0
@@ -228,23 +255,37 @@ class _Network:
                 drawn = stream.random(tuple(own.shape), dtype=np.float32)
                 own.copy_(torch.as_tensor(bound * (2.0 * drawn - 1.0)))
 
-    def backward(self, x: Any, target: Any, share: Any) -> None:
+    def take(self, start: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+        """Start every model from one network: weight (in, out) and bias (out,) of each layer."""
+        for (weight, bias), (first_weight, first_bias) in zip(self.layers, start, strict=True):
+            weight.copy_(torch.as_tensor(first_weight, dtype=torch.float32))
+            bias.copy_(torch.as_tensor(first_bias, dtype=torch.float32))
+
+    def backward(
+        self, x: Any, target: Any, share: Any, at: Any = None, guided: Guided | None = None
+    ) -> None:
         """Write the gradient of the mean cross-entropy of each model's batch into ``flat.grad``.
 
         Parameters
         ----------
         x : tensor, shape (n_models, width, d)
         target : tensor, shape (n_models, width, n_classes)
-            One-hot labels.
+            Weights of the classes; one-hot for labels.
         share : tensor, shape (n_models, width, 1)
             Weight of each row in its model's mean; 0 for padding.
+        at, guided
+            Which rows these are, and what pulls at their scores beside their labels.
         """
         inputs = [x]
         for weight, bias in self.layers[:-1]:
             inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
         weight, bias = self.layers[-1]
-        delta = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
-        delta = delta.sub_(target).mul_(share)
+        chances = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
+        if guided is None:
+            delta = chances.sub_(target).mul_(share)
+        else:
+            pushed = torch.as_tensor(guided.push(chances.numpy(), at.numpy()))
+            delta = chances.sub_(target).add_(pushed).mul_(share)
         for i in reversed(range(len(self.layers))):
             weight_gradient, bias_gradient = self.gradients[i]
             torch.bmm(inputs[i].transpose(1, 2), delta, out=weight_gradient)

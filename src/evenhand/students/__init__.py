@@ -4,6 +4,7 @@ from evenhand.students.constrained import LinearFit, MarginNotMet, fit_linear
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.fair_tuning import FairTuning, fair_tune
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
+from evenhand.students.network import NetworkStudent, as_scikit_learn
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
 from evenhand.students.student import (
@@ -26,11 +27,13 @@ __all__ = [
     "LabelLoss",
     "LinearFit",
     "MarginNotMet",
+    "NetworkStudent",
     "Objective",
     "ReductionStudent",
     "ShareLoss",
     "Student",
     "Within",
+    "as_scikit_learn",
     "fair_tune",
     "fit_lagrangian",
     "fit_linear",

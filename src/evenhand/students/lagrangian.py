@@ -101,7 +101,7 @@ def fit_lagrangian(
     objective : Objective
         Loss over all rows.
     constraint : Constraint or None
-        None: the minimiser of the objective alone.
+        None: the minimiser of the objective, and of the pull where an anchor is given.
     anchor : ndarray of float64, shape (n_columns, n_features + 1), optional
         theta*, coefficients and intercepts. Default: the minimiser of ``objective``.
     pull : float
@@ -120,10 +120,12 @@ def fit_lagrangian(
     _checks.non_negative("pull", pull)
     problem = _Problem(X, objective, constraint)
     free = problem.solve(np.zeros(problem.n_weights), None, steps=400)
-    if constraint is None:
-        return problem.fit(free, float("nan"), met=True)
     problem.anchor = free if anchor is None else anchor.T.ravel().copy()
     problem.pull = pull
+    if pull and anchor is not None:
+        free = problem.solve(problem.anchor, None, steps=400)
+    if constraint is None:
+        return problem.fit(free, float("nan"), met=True)
     violation = problem.violation(free)
     if violation <= constraint.alpha:
         return problem.fit(free, violation, met=True)

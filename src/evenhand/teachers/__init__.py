@@ -2,6 +2,18 @@
 
 from evenhand.teachers.batched import LogisticTeachers, MLPTeachers, StackedEnsemble
 from evenhand.teachers.blackbox import CastVotes, OutsideVotes
+from evenhand.teachers.constrained import (
+    BlackBoxFairTeachers,
+    ConstrainedLogisticTeachers,
+    ConstrainedMLPTeachers,
+    constrained,
+)
+from evenhand.teachers.coverage import (
+    GroupMissingInPartition,
+    GroupsOfTeachers,
+    MissingGroups,
+    groups_of_teachers,
+)
 from evenhand.teachers.ensemble import (
     Ensemble,
     GroupedTeachers,
@@ -17,12 +29,18 @@ from evenhand.teachers.resampled import KeepWithin, Resample, ResampledTeachers,
 
 __all__ = [
     "NEIGHBORS",
+    "BlackBoxFairTeachers",
     "CastVotes",
+    "ConstrainedLogisticTeachers",
+    "ConstrainedMLPTeachers",
     "Ensemble",
+    "GroupMissingInPartition",
     "GroupedTeachers",
+    "GroupsOfTeachers",
     "KeepWithin",
     "LogisticTeachers",
     "MLPTeachers",
+    "MissingGroups",
     "OutsideVotes",
     "ParityTeachers",
     "Partition",
@@ -38,5 +56,7 @@ __all__ = [
     "by_position",
     "by_unit",
     "chosen_units",
+    "constrained",
+    "groups_of_teachers",
     "level_votes",
 ]

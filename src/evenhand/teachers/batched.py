@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -149,17 +150,20 @@ class MLPTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         progress: Progress | None = None,
     ) -> StackedEnsemble:
         """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
+        return fit_stack(self.learner(), X, y, partition, n_classes, rng, progress)
+
+    def learner(self) -> Any:
+        """Return the ``StackedMLP`` of these settings."""
         # Here, not above: PyTorch is slow to import and only these teachers need it.
         from evenhand.learners.mlp import StackedMLP
 
-        learner = StackedMLP(
+        return StackedMLP(
             hidden=tuple(self.hidden),
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
         )
-        return fit_stack(learner, X, y, partition, n_classes, rng, progress)
 
 
 def fit_stack(

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness import noisy_certificate
-from evenhand.privacy import Ledger, NoisyHistogram
+from evenhand.privacy import Ledger, NoisyHistogram, is_attribute
 from evenhand.typing import ArrayLike, FloatArray
 
 
@@ -67,7 +67,8 @@ def release_certificate(
     sigma : float
         Noise on each count. A few dozen records of noise hardly matter in groups of thousands.
     ledger : Ledger
-        Pays. It must guard records: one unit with many rows would move many counts.
+        Pays. It must guard records, or an attribute of whoever has one row each: one unit with many
+        rows would move many counts.
     level, population
         As for ``noisy_certificate``.
 
@@ -92,7 +93,7 @@ def release_certificate(
     >>> print(release_certificate(true, noisy, n_groups=2, sigma=10.0, ledger=ledger))
     differences by true and by noisy group are at most 0.060, 0.059 apart, with 95% confidence
     """
-    if ledger.unit != "record":
+    if ledger.unit != "record" and not is_attribute(ledger.unit):
         raise ValueError(
             f"The ledger guards one {ledger.unit}, which may own several rows of the table; the "
             f"noise is for one row each. Count each {ledger.unit} once, under a ledger of records."

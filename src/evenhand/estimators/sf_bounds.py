@@ -1,0 +1,128 @@
+"""What SF-PATE's bounds say about one model: which of them say anything, in released numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from evenhand.typing import FloatArray
+from evenhand.voting import AttributeCertificate
+
+_ETA: Final = (
+    "eta is the largest difference, over all features and labels, between the chances of the true "
+    "and of the noisy group; no sample bounds it, so this says something only to those who know "
+    "from elsewhere that eta is below the number shown"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A bound on the violation for the true groups, for this model.
+
+    Parameters
+    ----------
+    name : str
+        The bound, and where it comes from.
+    value : float or None
+        The bound on the violation where it is one; else None.
+    says : bool
+        Whether it is below 1, so that it says anything.
+    words : str
+        What it is, or why it says nothing.
+    """
+
+    name: str
+    value: float | None
+    says: bool
+    words: str
+
+
+def bounds_of_student(
+    *,
+    alpha: float,
+    noisy_shares: FloatArray,
+    names: tuple[str, ...],
+    certificate: AttributeCertificate | None,
+    of_labels: bool,
+) -> tuple[Bound, ...]:
+    """Return what is known of a student that is ``alpha``-fair for noisy groups.
+
+    Parameters
+    ----------
+    alpha : float
+        Its violation for the noisy groups.
+    noisy_shares : ndarray, shape (n_groups,)
+        Shares of the noisy groups; released. They stand in for the true ones, which are private.
+    names : tuple of str
+    certificate : AttributeCertificate or None
+        Released, if it was paid for.
+    of_labels : bool
+        Whether the certificate's noisy groups are what the student was held to, or their likeliest
+        group.
+
+    Privacy
+    -------
+    Reads released and public values (post-processing).
+    """
+    shares = np.clip(noisy_shares, 1e-6, 1.0)
+    least = float(shares.min())
+    room = max(0.0, 1.0 - alpha)
+    # Each solves alpha' = 1 for eta, at true shares that equal the noisy ones.
+    printed = room * least**2 / 2.0
+    corollary = room * least**2 / (2.0 + room * least)
+    tight = room * least
+    told = [
+        _threshold("SF-PATE Theorem 1, as printed", printed),
+        _threshold("SF-PATE Corollary 1, as printed", corollary),
+        _threshold("SF-PATE Theorem 1, tightened (alpha_from_eta)", tight),
+    ]
+    if certificate is None:
+        told.append(
+            Bound(
+                name="Certificate from a noisy table of true and noisy groups",
+                value=None,
+                says=False,
+                words="not bought: set certificate=0.1 to spend a tenth of the budget on it",
+            )
+        )
+        return tuple(told)
+    bound = certificate.alpha(alpha)
+    worst = names[int(certificate.bounds.argmax())]
+    meant = "" if of_labels else "; of the likeliest group, while the shares were weights"
+    told.append(
+        Bound(
+            name="Certificate from a noisy table of true and noisy groups",
+            value=min(1.0, bound),
+            says=bound < 1.0,
+            words=f"holds with {certificate.level:.0%} confidence; widest for {worst}{meant}",
+        )
+    )
+    return tuple(told)
+
+
+def bounds_of_teachers() -> tuple[Bound, ...]:
+    """Return what is known of a student of fair teachers: nothing, without private numbers."""
+    return (
+        Bound(
+            name="SF-PATE Theorem 2",
+            value=None,
+            says=False,
+            words="its eta is a distance between joint laws of all teachers' votes, which nobody "
+            "observes; that each teacher is nearly fair does not make it small",
+        ),
+        Bound(
+            name="Expected rates of the noisy vote by group, exact",
+            value=None,
+            says=False,
+            words="computed from private votes and groups: for the curator alone "
+            "(expected_rates_.reveal_disparity_to_curator())",
+        ),
+    )
+
+
+def _threshold(name: str, eta: float) -> Bound:
+    return Bound(
+        name=name, value=None, says=False, words=f"below 1 only if eta < {eta:.4f}; {_ETA}"
+    )

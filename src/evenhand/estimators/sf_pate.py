@@ -1,0 +1,547 @@
+"""SF-PATE: a fair model from teachers, where each person's group is private and nothing else is."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
+from evenhand.estimators.base import Progress
+from evenhand.estimators.plan import histogram_for
+from evenhand.estimators.sf_bounds import Bound, bounds_of_student, bounds_of_teachers
+from evenhand.fairness import FairnessFunction, FairnessKind, function_named
+from evenhand.privacy import (
+    GROUP_AND_CLASS_LABEL,
+    GROUP_LABEL,
+    Budget,
+    BudgetExceeded,
+    GNMax,
+    Guarantee,
+    Ledger,
+    Noise,
+    attribute_of,
+    delta_warning,
+)
+from evenhand.students import (
+    Constraint,
+    LabelLoss,
+    NetworkStudent,
+    ShareLoss,
+    as_scikit_learn,
+    fit_lagrangian,
+    fit_student,
+)
+from evenhand.teachers import (
+    GroupMissingInPartition,
+    LogisticTeachers,
+    Partition,
+    by_position,
+    by_unit,
+    constrained,
+    groups_of_teachers,
+)
+from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.voting import (
+    Rounds,
+    Shares,
+    Votes,
+    expected_rates,
+    release_certificate,
+    release_shares,
+)
+
+VARIANTS: Final = ("student", "teachers")
+ANSWERS: Final = ("smoothed", "shares", "labels")
+C: Final = 1.0
+"""Inverse ridge of theta* and of a linear student: labels are true, and many."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Asked:
+    """The rows that the teachers are asked about, and what was released of the answers."""
+
+    rows: IntArray
+    shares: Shares
+    votes: Votes
+    sigma: float
+
+
+class SFPATEClassifier(AttributeClassifier):
+    """Train a fair classifier without its model telling anybody's group (SF-PATE).
+
+    Features and class labels are public; only the sensitive attribute is private. Teachers read the
+    groups, each of its own part of the rows, and noisy votes are all that leaves them. The model
+    needs no group at prediction.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    variant : {"student", "teachers"}
+        Who is trained under the constraint. ``"student"`` (SF_S): teachers learn to tell the group
+        from the features, and the student learns the true labels under the constraint with the
+        groups that they tell. ``"teachers"`` (SF_T): each teacher is a classifier that is fair on
+        its own rows, and the student learns their noisy vote.
+    notion : str or FairnessFunction
+        What shall be equal: ``"demographic_parity"``, ``"equalized_odds"``, ``"error_parity"``
+        (accuracy parity), ``"generalized_demographic_parity"``, ``MomentsFunction(order=H)``, or
+        ``OwnFunction(h=...)``: no function needs any privacy work.
+    alpha : float
+        Largest difference between a group and the whole population. At least 0.
+    n_teachers : int
+        Each reads the groups of its own rows. At most the number of rows.
+    teachers : Teachers, optional
+        How teachers are trained. Default: logistic regression. With ``variant="teachers"``
+        ``LogisticTeachers`` and ``MLPTeachers`` are trained under the constraint;
+        ``BlackBoxFairTeachers`` takes any fair classifier.
+    n_queries : int, optional
+        How many rows the teachers are asked about, drawn at random. Default: 2000, or all.
+    answers : {"smoothed", "shares", "labels"}
+        What the student makes of the noisy shares of the votes, with ``variant="student"``.
+        ``"smoothed"``: chances of the groups for every row, by a regression on the noisy shares
+        that knows their noise. ``"shares"``: the shares themselves, as unbiased weights of the rows
+        that were asked. ``"labels"``: the group with the largest noisy share, as in the paper.
+    pull : float
+        lambda: weight of the squared distance to theta*, the model of the public features and
+        labels without a constraint, beside a mean loss. With ``variant="teachers"`` and
+        ``pull=0`` labels are never read outside the teachers, and are protected too.
+    student : NetworkStudent, optional
+        Default: logistic regression.
+    step : float
+        Of the multipliers of a linear student.
+    certificate : float, optional
+        Share of the budget, in (0, 1), to spend on a table of true and noisy groups, from which the
+        true violation is bounded (``bounds_``). Only with ``variant="student"``.
+    groups : sequence of str, optional
+        All groups that can occur. Default: those that do; their names are then public.
+    unit : str, default "person"
+        Whose attribute it is, in the words of the guarantee.
+    schema, classes, noise, random_state
+        As for ``PATEClassifier``. Features are public here, so the rows scale themselves.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        Of the sensitive attribute of one person, and no more; says what is public.
+    answers_ : Shares
+        Noisy shares of the votes on the rows that were asked: of groups (student), or of classes
+        (teachers).
+    noisy_violation_ : float
+        Violation of the decisions (or chances) on the rows, with groups as the answers tell them;
+        NaN for ``variant="teachers"``, whose student knows no groups.
+    within_alpha_ : bool
+        Whether that is at most alpha; True for ``variant="teachers"``.
+    bounds_ : tuple of Bound
+        What SF-PATE's bounds say about this model, computed from released and public values.
+    expected_rates_ : ExpectedRates
+        Exact rates of the noisy vote by true group (``variant="teachers"``). **Private**.
+    groups_of_teachers_ : GroupsOfTeachers
+        Which teacher holds which groups. **Private**.
+    groups_, ledger_, classes_, student_, encoder_, mechanism_, n_teachers_, fairness_kind_
+
+    Privacy
+    -------
+    Neighbors : change the group label of one person (of all rows of one unit, with ``unit_ids``).
+        With ``variant="teachers"`` and ``pull=0``: group and class label.
+    Sensitivity : who learns from whom depends on positions (or unit ids) alone, so one teacher's
+        groups change, and one vote for each row that is asked: 1 for two groups (or classes),
+        sqrt(2) for more.
+    Cost : at most the budget: ``n_queries`` noisy histograms, and the table of the certificate.
+        All that the student does with them is post-processing.
+
+    References
+    ----------
+    Tran, Zhu, Fioretto and Van Hentenryck 2023, "SF-PATE: Scalable, Fair, and Private Aggregation
+    of Teacher Ensembles", problems (2) and (5).
+
+    Examples
+    --------
+    >>> from evenhand.privacy import SeededNoise
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.integers(2, size=3000)
+    >>> X = rng.normal(size=(3000, 3)) + sex[:, None] * [[0.0, 1.5, 1.5]]
+    >>> y = (X[:, 0] + X[:, 1] + rng.normal(size=3000) > 0.75).astype(int)
+    >>> clf = SFPATEClassifier(
+    ...     Budget(epsilon=1.0, delta=1e-5), notion="demographic_parity", alpha=0.02,
+    ...     n_teachers=60, random_state=0,
+    ... ).fit(X, y, sensitive_features=sex)
+    >>> clf.guarantee_.unit, clf.guarantee_.neighbors
+    ('sensitive attribute of one person', 'change one group label')
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        variant: str = "student",
+        *,
+        notion: str | FairnessFunction = "demographic_parity",
+        alpha: float = 0.01,
+        n_teachers: int = 300,
+        teachers: Any = None,
+        n_queries: int | None = None,
+        answers: str = "smoothed",
+        pull: float = 0.001,
+        student: NetworkStudent | None = None,
+        step: float = 1.0,
+        certificate: float | None = None,
+        groups: Sequence[str] | None = None,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        unit: str = "person",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.budget = budget
+        self.variant = variant
+        self.notion = notion
+        self.alpha = alpha
+        self.n_teachers = n_teachers
+        self.teachers = teachers
+        self.n_queries = n_queries
+        self.answers = answers
+        self.pull = pull
+        self.student = student
+        self.step = step
+        self.certificate = certificate
+        self.groups = groups
+        self.schema = schema
+        self.classes = classes
+        self.unit = unit
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        unit_ids: ArrayLike | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train teachers on the groups, ask them with noise, fit the student.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+            Public.
+        y : array-like, shape (n,)
+            Class labels. Public, save with ``variant="teachers"`` and ``pull=0``.
+        sensitive_features : array-like or DataFrame, n rows
+            The group of each row: private.
+        unit_ids : array-like, shape (n,), optional
+            Whose row each is. Public. Without it, each row is taken for a person of its own.
+        ledger : Ledger, optional
+            The account of the data set, of the same unit and neighbors; charged as well.
+        progress : callable, optional
+            ``progress(stage, done, total)``.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        BudgetExceeded
+            If an account does not cover the run. Nothing is spent then.
+        """
+        budget, function = self._checked_settings()
+        rng = as_generator(self.random_state)
+        names = None if self.groups is None else tuple(str(name) for name in self.groups)
+        people = self._read_people(X, y, sensitive_features, rng, names=names)
+        partition = self._deal(people, unit_ids, rng)
+        run = self._open(budget, ledger)
+        asked = self._ask(people, partition, function, run, rng, progress)
+        if self.variant == "student":
+            self._learn_under(people, asked, function, run, rng)
+        else:
+            self._learn_votes(people, asked, function, rng)
+        return self._conclude(people, partition, asked, run)
+
+    def _checked_settings(self) -> tuple[Budget, FairnessFunction]:
+        budget = self._checked_budget()
+        _checks.one_of("variant", self.variant, VARIANTS)
+        _checks.one_of("answers", self.answers, ANSWERS)
+        _checks.at_least("n_teachers", self.n_teachers, 1)
+        _checks.non_negative("alpha", self.alpha)
+        _checks.non_negative("pull", self.pull)
+        if self.n_queries is not None:
+            _checks.at_least("n_queries", self.n_queries, 1)
+        if self.certificate is not None:
+            _checks.open_unit("certificate", self.certificate)
+            if self.variant != "student":
+                raise ValueError(
+                    "certificate= compares true groups with noisy ones, and teachers that vote on "
+                    "classes tell none. Leave it out, or use variant='student'."
+                )
+        if self.student is not None and not isinstance(self.student, NetworkStudent):
+            raise ValueError(
+                f"student must be a NetworkStudent, or None for logistic regression, got "
+                f"{self.student!r}. To be trained under the constraint it must be known how."
+            )
+        return budget, function_named(self.notion)
+
+    @property
+    def _labels_are_private(self) -> bool:
+        return self.variant == "teachers" and self.pull == 0
+
+    @property
+    def _relation(self) -> tuple[str, str]:
+        """Unit and neighbors of the guarantee."""
+        both = self._labels_are_private
+        unit = attribute_of(self.unit, and_class_label=both)
+        return unit, GROUP_AND_CLASS_LABEL if both else GROUP_LABEL
+
+    def _deal(
+        self, people: PeopleInputs, unit_ids: ArrayLike | None, rng: np.random.Generator
+    ) -> Partition:
+        """Assign rows to teachers by position or unit: no group is looked at."""
+        seed = rng.spawn(1)[0]
+        if unit_ids is None:
+            return by_position(people.data.n_private, self.n_teachers, seed)
+        _checks.same_length(X=people.X_encoded, unit_ids=np.asarray(unit_ids))
+        if self.certificate is not None:
+            raise ValueError(
+                f"certificate= counts rows, and with unit_ids one {self.unit} may have many, whose "
+                f"counts would all move together. Leave one of them out."
+            )
+        return by_unit(unit_ids, self.n_teachers, seed.bytes(32), unit=self.unit)
+
+    def _open(self, budget: Budget, ledger: Ledger | None) -> Ledger:
+        unit, neighbors = self._relation
+        if ledger is None:
+            return Ledger(budget, noise=self._own_noise(), unit=unit, neighbors=neighbors)
+        ledger.require(
+            unit,
+            neighbors,
+            f"Open an account with unit={unit!r} and neighbors={neighbors!r} for runs that protect "
+            f"no more than that.",
+        )
+        if self.noise is not None:
+            raise ValueError(
+                "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
+                "noise=None, or open the ledger with that noise."
+            )
+        return ledger.run(budget, purpose=type(self).__name__)
+
+    def _ask(
+        self,
+        people: PeopleInputs,
+        partition: Partition,
+        function: FairnessFunction,
+        run: Ledger,
+        rng: np.random.Generator,
+        progress: Progress | None,
+    ) -> _Asked:
+        """Train the teachers and release noisy shares of their votes on some of the rows."""
+        n = people.data.n_private
+        wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
+        rows = np.sort(rng.permutation(n)[: min(n, wanted)])
+        by_group = self.variant == "student"
+        n_said = people.groups.n_groups if by_group else people.data.n_classes
+        spent = run.remaining * (1.0 - (self.certificate or 0.0)) * (1.0 - 1e-12)
+        if not spent > 0:
+            raise BudgetExceeded(
+                f"The account around this run has nothing left for {len(rows)} answers. Raise its "
+                f"epsilon, or open another account for other people."
+            )
+        histogram = histogram_for(run, len(rows), n_said, spent)
+        z, names = people.groups.codes, people.groups.names
+        self.groups_of_teachers_, all_held = groups_of_teachers(z, partition, names)
+        if not by_group and not all_held:
+            warnings.warn(
+                f"At least one of {partition.n_teachers} teachers holds no record of some group, "
+                f"and is trained without comparing it. This warning depends on private groups: it "
+                f"is for the curator, and not to be published. groups_of_teachers_."
+                f"reveal_to_curator() names the teachers, and how many teachers would do.",
+                GroupMissingInPartition,
+                stacklevel=3,
+            )
+        teachers = self.teachers
+        more: dict[str, Any] = {}
+        if by_group:
+            teachers = LogisticTeachers() if teachers is None else teachers
+        else:
+            teachers = constrained(teachers, function, self.alpha)
+            more = {"groups": z, "n_groups": people.groups.n_groups}
+        ensemble = teachers.fit(
+            people.X_encoded,
+            z if by_group else people.data.y_private,
+            partition,
+            n_said,
+            rng.spawn(1)[0],
+            progress=None if progress is None else _of(progress, "teachers"),
+            **more,
+        )
+        votes = Votes.of(ensemble.vote(people.X_encoded[rows]), n_said)
+        plan = Rounds.once(histogram, len(rows))
+        self.mechanism_ = plan
+        shares = release_shares(votes, plan, run)
+        return _Asked(rows=rows, shares=shares, votes=votes, sigma=histogram.sigma)
+
+    def _learn_under(
+        self,
+        people: PeopleInputs,
+        asked: _Asked,
+        function: FairnessFunction,
+        run: Ledger,
+        rng: np.random.Generator,
+    ) -> None:
+        """Solve problem (2): true labels, under the constraint with the groups as they are told."""
+        X, y = people.X_encoded, people.data.y_private
+        truth = np.eye(people.data.n_classes)[y]
+        told = self._told(X, asked)
+        some = None if self.answers == "smoothed" else asked.rows
+        constraint = Constraint(
+            function=function,
+            alpha=self.alpha,
+            truth=truth if some is None else truth[some],
+            weights=told,
+            rows=some,
+        )
+        if self.student is None:
+            loss = LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=truth.shape[1], C=C)
+            fit = fit_lagrangian(X, loss, constraint, pull=self.pull, step=self.step)
+            self.student_ = fit.classifier(truth.shape[1])
+            self.noisy_violation_ = fit.gap
+        else:
+            start = self.student.free(X, truth, rng.spawn(1)[0])
+            layers, self.noisy_violation_ = self.student.under(
+                X, truth, constraint, rng.spawn(1)[0], start=start, pull=self.pull
+            )
+            self.student_ = as_scikit_learn(layers)
+        self.within_alpha_ = bool(self.noisy_violation_ <= self.alpha)
+        certificate = None
+        if self.certificate is not None:
+            sigma = _sigma_of_table(run)
+            noisy = told.argmax(axis=1)
+            certificate = release_certificate(
+                people.groups.codes if some is None else people.groups.codes[some],
+                noisy,
+                n_groups=people.groups.n_groups,
+                sigma=sigma,
+                ledger=run,
+            )
+        self.bounds_: tuple[Bound, ...] = bounds_of_student(
+            alpha=self.noisy_violation_,
+            noisy_shares=told.mean(axis=0),
+            names=people.groups.names,
+            certificate=certificate,
+            of_labels=self.answers != "shares",
+        )
+
+    def _told(self, X: FloatArray, asked: _Asked) -> FloatArray:
+        """Return weights of the groups: of all rows if smoothed, else of the asked rows."""
+        if self.answers == "shares":
+            return asked.shares.shares
+        if self.answers == "labels":
+            winner = asked.shares.shares.argmax(axis=1)
+            hard: FloatArray = (np.arange(asked.shares.n_classes) == winner[:, None]) * 1.0
+            return hard
+        known = fit_student(None, X[asked.rows], asked.shares).model
+        smooth: FloatArray = known.predict_proba(X)
+        return smooth
+
+    def _learn_votes(
+        self,
+        people: PeopleInputs,
+        asked: _Asked,
+        function: FairnessFunction,
+        rng: np.random.Generator,
+    ) -> None:
+        """Solve problem (5): the noisy vote, near theta*. Groups are not read."""
+        X, n_classes = people.X_encoded, people.data.n_classes
+        own = X[asked.rows]
+        told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
+        if self.student is None:
+            anchor = None
+            if self.pull:
+                labels = people.data.y_private
+                loss = LabelLoss(labels=labels, rows=np.arange(len(X)), n_classes=n_classes, C=C)
+                free = fit_lagrangian(X, loss, None)
+                anchor = np.column_stack([free.coef, free.intercept])
+            fit = fit_lagrangian(own, told, None, anchor=anchor, pull=self.pull)
+            self.student_ = fit.classifier(n_classes)
+        else:
+            start = None
+            if self.pull:
+                truth = np.eye(n_classes)[people.data.y_private]
+                start = self.student.free(X, truth, rng.spawn(1)[0])
+            # A network would learn the noise of single rows by heart: it follows what a regression
+            # that knows the noise makes of them.
+            smooth = fit_student(None, own, asked.shares).model.predict_proba(own)
+            layers = self.student.near(own, smooth, rng.spawn(1)[0], start=start, pull=self.pull)
+            self.student_ = as_scikit_learn(layers)
+        # A share of two classes carries one noise, a noisy maximum two.
+        doubled = math.sqrt(2.0) if n_classes == 2 else 1.0
+        self.expected_rates_ = expected_rates(
+            asked.votes,
+            people.groups.codes[asked.rows],
+            GNMax(sigma=doubled * asked.sigma),
+            n_groups=people.groups.n_groups,
+        )
+        self.noisy_violation_, self.within_alpha_ = math.nan, True
+        self.bounds_ = bounds_of_teachers()
+
+    def _conclude(
+        self, people: PeopleInputs, partition: Partition, asked: _Asked, run: Ledger
+    ) -> Self:
+        self.answers_ = asked.shares
+        self.encoder_, self.classes_ = people.encoder, people.data.classes
+        self.groups_ = people.groups.names
+        self.n_teachers_ = partition.n_teachers
+        what = "groups" if self.variant == "student" else "classes"
+        self.choices_ = (
+            f"{partition.n_teachers:,} teachers vote on the {what} of {len(asked.rows):,} rows, "
+            f"with noise of {asked.sigma:.3g} votes: what the budget pays for.",
+        )
+        self.ledger_ = run
+        self.fairness_kind_ = FairnessKind.WEIGHTS
+        self.guarantee_ = self._told_guarantee(people, partition, run)
+        return self
+
+    def _told_guarantee(self, people: PeopleInputs, partition: Partition, run: Ledger) -> Guarantee:
+        n = people.data.n_private
+        what = "features" if self._labels_are_private else "features and class labels"
+        whose = (
+            "that each row is another person"
+            if partition.neighbors == "replace one"
+            else f"whose row each is (the {self.unit} of each row)"
+        )
+        warning = delta_warning(run.budget.delta, n)
+        return run.guarantee(
+            public=(
+                f"the {what} of all {n} rows",
+                whose,
+                "the names of the groups and classes",
+                "all settings",
+            ),
+            not_covered=(
+                f"what the public {what} tell of the attribute",
+                "a choice of settings or of a model made by looking at the groups",
+                "measurements that read the groups",
+            ),
+            warnings=(warning,) if warning else (),
+        )
+
+
+DEFAULT_QUERIES: Final = 2000
+"""Rows that are asked by default. Chosen on ACS-Income and German credit (``docs/sf-pate.md``)."""
+
+
+def _sigma_of_table(run: Ledger) -> float:
+    """Return the noise of one table of two kinds of groups that spends what is left."""
+    sigma = math.sqrt(2.0 / run.remaining)
+    while 2.0 * run.noise.gaussian_mu(sigma) ** 2 > run.remaining:
+        sigma *= 1.0 + 1e-6
+    return sigma
+
+
+def _of(progress: Progress, stage: str) -> Any:
+    return lambda done, total: progress(stage, done, total)

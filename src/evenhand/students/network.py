@@ -1,0 +1,185 @@
+"""A student that is a ReLU network: the same problems as the linear one's, in PyTorch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import LabelBinarizer
+
+from evenhand.learners import Guide
+from evenhand.students.constrained import MarginNotMet
+from evenhand.students.lagrangian import Constraint
+from evenhand.typing import FloatArray
+
+Layers: TypeAlias = Sequence[tuple[FloatArray, FloatArray]]
+"""Weight (in, out) and bias (out,) of each layer; the last has one score per class."""
+
+SMALLER: Final = 0.5
+"""Part of alpha that is trained for where the whole did not do."""
+
+TRIALS: Final = 3
+
+__all__ = ["Layers", "NetworkStudent", "as_scikit_learn"]
+
+
+class NetworkStudent(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Settings of a student with hidden layers. Needs the extra ``torch``.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    epochs : int
+        Passes for theta*, the network without a constraint.
+    fair_epochs : int
+        Passes from theta* on, under the constraint; the multipliers move once in each.
+    batch_size : int
+    learning_rate, weight_decay : float
+        Of Adam.
+    step : float
+        Of the multipliers.
+
+    Examples
+    --------
+    >>> NetworkStudent(hidden=(32,), epochs=5)
+    NetworkStudent(epochs=5, hidden=(32,))
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (64, 64),
+        *,
+        epochs: int = 10,
+        fair_epochs: int = 10,
+        batch_size: int = 256,
+        learning_rate: float = 0.003,
+        weight_decay: float = 1e-4,
+        step: float = 3.0,
+    ) -> None:
+        self.hidden = hidden
+        self.epochs = epochs
+        self.fair_epochs = fair_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.step = step
+
+    def free(self, X: FloatArray, targets: FloatArray, rng: np.random.Generator) -> Layers:
+        """Train without a constraint on weights of the classes (n, n_classes)."""
+        return self._train(X, targets, rng, self.epochs, None)
+
+    def near(
+        self,
+        X: FloatArray,
+        targets: FloatArray,
+        rng: np.random.Generator,
+        *,
+        start: Layers | None,
+        pull: float,
+    ) -> Layers:
+        """Train from ``start``, and near it, without a constraint; from anew if there is none."""
+        if start is None:
+            return self.free(X, targets, rng)
+        guide = Guide(start=start, pull=pull)
+        return self._train(X, targets, rng, self.fair_epochs, guide)
+
+    def under(
+        self,
+        X: FloatArray,
+        targets: FloatArray,
+        constraint: Constraint,
+        rng: np.random.Generator,
+        *,
+        start: Layers,
+        pull: float,
+    ) -> tuple[Layers, float]:
+        """Train from ``start`` under a constraint on all rows; return its violation as well.
+
+        Warns
+        -----
+        MarginNotMet
+            If even training for a part of alpha leaves a larger violation; the best is kept.
+        """
+        best: tuple[float, Layers] = (np.inf, start)
+        target = constraint.alpha
+        for _ in range(TRIALS):
+            guide = Guide(
+                function=constraint.function,
+                alpha=target,
+                weights=constraint.weights,
+                truth=constraint.truth,
+                step=self.step,
+                start=start,
+                pull=pull,
+            )
+            layers = self._train(X, targets, rng, self.fair_epochs, guide)
+            violation = constraint.violation(chances(layers, X))
+            best = min(best, (violation, layers), key=lambda pair: pair[0])
+            if violation <= constraint.alpha:
+                return layers, violation
+            start, target = layers, SMALLER * target  # go on from there, for less
+        warnings.warn(
+            f"No network with a violation of {constraint.function.name} of at most "
+            f"alpha={constraint.alpha:g} was found in {TRIALS} x {self.fair_epochs} passes; the "
+            f"best has {best[0]:.4f} and is kept. Widen alpha, or take more fair_epochs.",
+            MarginNotMet,
+            stacklevel=3,
+        )
+        return best[1], best[0]
+
+    def _train(
+        self,
+        X: FloatArray,
+        targets: FloatArray,
+        rng: np.random.Generator,
+        epochs: int,
+        guide: Guide | None,
+    ) -> Layers:
+        # Here, not above: PyTorch is slow to import and only these students need it.
+        from evenhand.learners.mlp import StackedMLP
+
+        learner = StackedMLP(
+            hidden=tuple(self.hidden),
+            epochs=epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+        n_classes = targets.shape[1]
+        stack = learner.fit(
+            X, targets, [np.arange(len(X))], n_classes=n_classes, rng=rng, guide=guide
+        )
+        return stack.network(0)
+
+
+def chances(layers: Layers, X: FloatArray) -> FloatArray:
+    """Return the chances of the classes (n, n_classes) that a network gives to rows."""
+    hidden = X
+    for weight, bias in layers[:-1]:
+        hidden = np.maximum(hidden @ weight + bias, 0.0)
+    scores = hidden @ layers[-1][0] + layers[-1][1]
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    out: FloatArray = raised / raised.sum(axis=1, keepdims=True)
+    return out
+
+
+def as_scikit_learn(layers: Layers) -> Any:
+    """Return a network as the scikit-learn classifier that computes the same."""
+    *inner, (weight, bias) = layers
+    n_classes = len(bias)
+    if n_classes == 2:  # one score, of class 1 against class 0
+        weight, bias = weight[:, 1:] - weight[:, :1], bias[1:] - bias[:1]
+    network = MLPClassifier(tuple(len(b) for _, b in inner))
+    network.coefs_ = [w.copy() for w, _ in inner] + [weight.copy()]
+    network.intercepts_ = [b.copy() for _, b in inner] + [bias.copy()]
+    network.n_layers_ = len(layers) + 1
+    network.n_outputs_ = len(bias)
+    network.out_activation_ = "logistic" if n_classes == 2 else "softmax"
+    network.classes_, network.n_features_in_ = np.arange(n_classes), len(layers[0][0])
+    network._label_binarizer = LabelBinarizer().fit(network.classes_)
+    return network
