@@ -10,7 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from evenhand.datasets.schema import ColumnSchema, Schema
-from evenhand.fairness import DemographicParity, EqualizedOdds, ErrorParity, FalsePositiveParity
+from evenhand.fairness import (
+    DemographicParity,
+    DemographicParityFunction,
+    EqualizedOdds,
+    EqualizedOddsFunction,
+    ErrorParity,
+    ErrorParityFunction,
+    FalsePositiveParity,
+    MomentsFunction,
+)
 from evenhand.privacy import (
     Budget,
     ConfidentGNMax,
@@ -21,8 +30,10 @@ from evenhand.privacy import (
     NoisyHistogram,
     SeededNoise,
 )
-from evenhand.students import ReductionStudent
+from evenhand.students import NetworkStudent, ReductionStudent
 from evenhand.teachers import (
+    ConstrainedLogisticTeachers,
+    ConstrainedMLPTeachers,
     KeepWithin,
     LogisticTeachers,
     MLPTeachers,
@@ -38,10 +49,15 @@ OWN: Final[Mapping[str, type]] = {
         Budget,
         ColumnSchema,
         ConfidentGNMax,
+        ConstrainedLogisticTeachers,
+        ConstrainedMLPTeachers,
         DemographicParity,
+        DemographicParityFunction,
         DiscreteNoise,
         EqualizedOdds,
+        EqualizedOddsFunction,
         ErrorParity,
+        ErrorParityFunction,
         FalsePositiveParity,
         FloatNoise,
         GNMax,
@@ -49,6 +65,8 @@ OWN: Final[Mapping[str, type]] = {
         LNMax,
         LogisticTeachers,
         MLPTeachers,
+        MomentsFunction,
+        NetworkStudent,
         NoisyHistogram,
         ParityTeachers,
         ReductionStudent,

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 from evenhand._version import __version__
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import parameters
+from evenhand.estimators.sf_bounds import Bound
 from evenhand.estimators.student_files import dump_skops, load_skops, load_student, save_student
 from evenhand.fairness import Estimate, FairnessKind
 from evenhand.privacy import Guarantee
@@ -37,6 +38,8 @@ _NUMBERS: Final = (
     "margin_source_",
     "training_gap_",
     "estimated_gap_",
+    "noisy_violation_",
+    "within_alpha_",
     "table_gap_",
     "noise_bound_",
 )
@@ -144,6 +147,8 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
         model.table_ = np.array(head["table"], dtype=np.float64)
     if (estimate := head.get("calibration_gap")) is not None:
         model.calibration_gap_ = Estimate(**estimate)
+    if (bounds := head.get("bounds")) is not None:
+        model.bounds_ = tuple(Bound(**bound) for bound in bounds)
     if (shares := head.get("estimated_shares")) is not None:
         model.estimated_shares_ = np.array(shares, dtype=np.float64)
     model.student_ = load_student(path, trusted)
@@ -230,6 +235,9 @@ def _write_model(model: Any, folder: Path) -> None:
             None
             if (estimate := getattr(model, "calibration_gap_", None)) is None
             else estimate.to_dict()
+        ),
+        "bounds": (
+            [asdict(bound) for bound in model.bounds_] if hasattr(model, "bounds_") else None
         ),
         "estimated_shares": (
             None

@@ -28,6 +28,7 @@ from evenhand.privacy import (
     Noise,
     attribute_of,
     delta_warning,
+    epsilon_from_mu,
 )
 from evenhand.students import (
     Constraint,
@@ -328,7 +329,16 @@ class SFPATEClassifier(AttributeClassifier):
                 "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
                 "noise=None, or open the ledger with that noise."
             )
-        return ledger.run(budget, purpose=type(self).__name__)
+        run = ledger.run(budget, purpose=type(self).__name__)
+        if run.remaining < budget.mu_squared * (1.0 - 1e-6):
+            left = max(run.remaining, 1e-300)
+            raise BudgetExceeded(
+                f"The account has epsilon={epsilon_from_mu(math.sqrt(left), budget.delta):.3f} "
+                f"left, and this run asks for epsilon={budget.epsilon:g} at "
+                f"delta={budget.delta:g}. Ask for less, or open another account for other people. "
+                f"Nothing was charged."
+            )
+        return run
 
     def _ask(
         self,
@@ -346,11 +356,6 @@ class SFPATEClassifier(AttributeClassifier):
         by_group = self.variant == "student"
         n_said = people.groups.n_groups if by_group else people.data.n_classes
         spent = run.remaining * (1.0 - (self.certificate or 0.0)) * (1.0 - 1e-12)
-        if not spent > 0:
-            raise BudgetExceeded(
-                f"The account around this run has nothing left for {len(rows)} answers. Raise its "
-                f"epsilon, or open another account for other people."
-            )
         histogram = histogram_for(run, len(rows), n_said, spent)
         z, names = people.groups.codes, people.groups.names
         self.groups_of_teachers_, all_held = groups_of_teachers(z, partition, names)

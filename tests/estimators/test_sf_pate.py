@@ -1,0 +1,499 @@
+"""SF-PATE: what moves when one group changes, what is claimed, and what bad input gets."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from fairlearn.reductions import DemographicParity as Parity
+from fairlearn.reductions import ExponentiatedGradient
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from evenhand import load
+from evenhand.estimators import Bound, PATEClassifier, SFPATEClassifier
+from evenhand.fairness import (
+    DemographicParity,
+    DemographicParityFunction,
+    MomentsFunction,
+    OwnFunction,
+    encode_groups,
+    score_distance,
+    worst_violation,
+)
+from evenhand.privacy import (
+    GROUP_AND_CLASS_LABEL,
+    GROUP_LABEL,
+    Budget,
+    BudgetExceeded,
+    Ledger,
+    SeededNoise,
+    attribute_of,
+)
+from evenhand.students import MarginNotMet, NetworkStudent
+from evenhand.teachers import (
+    BlackBoxFairTeachers,
+    GroupMissingInPartition,
+    LogisticTeachers,
+    MLPTeachers,
+    SklearnTeachers,
+)
+
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+BRIER = OwnFunction(
+    h=lambda p, truth: ((p - truth) ** 2).sum(axis=1), name="Brier parity", on_decisions=False
+)
+
+
+def people(seed: int = 0, n: int = 3000, n_groups: int = 2):
+    """Rows that tell the group, and labels that lean on it; private groups by name."""
+    rng = np.random.default_rng(seed)
+    z = rng.integers(n_groups, size=n)
+    X = rng.normal(size=(n, 4))
+    X[:, 1] += 2.0 * z
+    X[:, 2] -= 1.5 * z
+    y = np.where(X[:, 0] + X[:, 1] + rng.logistic(size=n) > n_groups / 2, "yes", "no")
+    return X, y, np.array(["a", "b", "c"])[z]
+
+
+def made(variant: str = "student", **settings) -> SFPATEClassifier:
+    usual = {"n_teachers": 40, "alpha": 0.02, "noise": SeededNoise(0), "random_state": 0}
+    return SFPATEClassifier(BUDGET, variant, **{**usual, **settings})
+
+
+def fitted(variant: str = "student", *, n_groups: int = 2, n: int = 3000, **settings):
+    X, y, z = people(n=n, n_groups=n_groups)
+    return made(variant, **settings).fit(X, y, sensitive_features=z)
+
+
+def proba_of(model, seed: int = 1, n_groups: int = 2):
+    X, y, z = people(seed, n=6000, n_groups=n_groups)
+    return model.predict_proba(X), encode_groups(y).codes, z
+
+
+@pytest.fixture
+def seen_votes(monkeypatch):
+    """Votes as the teachers cast them, before they are counted; a tripwire at the boundary."""
+    from evenhand.estimators import sf_pate
+
+    cast: list[np.ndarray] = []
+
+    class Watched(sf_pate.Votes):
+        @classmethod
+        def of(cls, votes, n_classes):
+            cast.append(np.array(votes))
+            return sf_pate_votes.of(votes, n_classes)
+
+    sf_pate_votes = sf_pate.Votes
+    monkeypatch.setattr(sf_pate, "Votes", Watched)
+    return cast
+
+
+# ---------------------------------------------------------------- privacy
+
+
+@pytest.mark.parametrize("who", [0, 7, 123, 599])
+@pytest.mark.parametrize("teachers", [None, MLPTeachers(hidden=(8,), epochs=3)], ids=["lr", "mlp"])
+@pytest.mark.parametrize("variant", ["student", "teachers"])
+def test_changing_one_persons_group_moves_one_teachers_votes_at_most(
+    variant, teachers, who, seen_votes
+) -> None:
+    X, y, z = people(n=600)
+    other = z.copy()
+    other[who] = "b" if z[who] == "a" else "a"
+    for groups in (z, other):
+        made(variant, n_teachers=12, teachers=teachers, n_queries=200).fit(
+            X, y, sensitive_features=groups
+        )
+    before, after = seen_votes
+    moved = (before != after).any(axis=1)
+    assert before.shape == (12, 200)
+    assert moved.sum() <= 1  # bit for bit: every other teacher casts the very same votes
+
+
+def test_some_change_of_a_group_does_move_a_vote(seen_votes) -> None:
+    # The test above could otherwise pass because nothing reads the groups.
+    X, y, z = people(n=600)
+    for variant in ("student", "teachers"):
+        for groups in (z, np.random.default_rng(9).permutation(z)):
+            made(variant, n_teachers=12, n_queries=200).fit(X, y, sensitive_features=groups)
+        before, after = seen_votes[-2:]
+        assert (before != after).any()
+
+
+def test_with_unit_ids_all_rows_of_a_person_sit_with_one_teacher(seen_votes) -> None:
+    X, y, z = people(n=600)
+    ids = np.arange(600) // 3
+    z = z[ids * 3]
+    other = np.where(ids == 50, "b", z)
+    assert (other != z).sum() in (0, 3)
+    z = np.where(ids == 50, "a", z)
+    for groups in (z, other):
+        model = made(n_teachers=12, n_queries=200, unit="patient").fit(
+            X, y, sensitive_features=groups, unit_ids=ids
+        )
+    assert (seen_votes[0] != seen_votes[1]).any(axis=1).sum() <= 1
+    assert model.guarantee_.unit == "sensitive attribute of one patient"
+    assert "whose row each is (the patient of each row)" in model.guarantee_.public
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("variant", ["student", "teachers"])
+def test_what_the_ledger_charged_is_the_claim_and_not_a_bit_more(variant, n_groups) -> None:
+    model = fitted(variant, n_groups=n_groups, n_queries=500)
+    budget = BUDGET.mu_squared
+    assert sum(entry.mu_squared for entry in model.ledger_.entries) == pytest.approx(
+        model.ledger_.spent
+    )
+    assert 0.999 * budget < model.ledger_.spent <= budget
+    # A second derivation: one count of 500 rows for two groups (or classes), sqrt(2) for more.
+    moved = 1.0 if n_groups == 2 or variant == "teachers" else 2.0
+    sigma = model.mechanism_.histograms[0].sigma
+    assert 500 * moved / sigma**2 == pytest.approx(budget, rel=1e-3)
+    assert model.guarantee_.mu_squared == pytest.approx(budget)
+
+
+def test_the_certificate_is_paid_from_the_same_budget() -> None:
+    model = fitted(certificate=0.2, n=6000)
+    assert 0.999 * BUDGET.mu_squared < model.ledger_.spent <= BUDGET.mu_squared
+    table = [e for e in model.ledger_.entries if "table of true and noisy" in e.purpose]
+    assert len(table) == 1
+    assert table[0].mu_squared == pytest.approx(0.2 * BUDGET.mu_squared, rel=1e-3)
+    certificate = model.bounds_[-1]
+    # Measured on the very rows: the violation for true groups is below what was certified.
+    X, y, z = people(n=6000)
+    chances, labels = model.predict_proba(X), encode_groups(y).codes
+    true = worst_violation(DemographicParityFunction(), chances, labels, z)
+    assert certificate.says
+    assert true <= certificate.value < 1.0
+
+
+def test_the_claim_names_unit_neighbors_and_what_is_public() -> None:
+    student, teachers = fitted(), fitted("teachers")
+    for model in (student, teachers):
+        claim = model.guarantee_
+        assert (claim.unit, claim.neighbors) == (attribute_of("person"), GROUP_LABEL)
+        assert "the features and class labels of all 3000 rows" in claim.public
+        assert "that each row is another person" in claim.public
+        assert "for the sensitive attribute of each person" in str(claim)
+    hidden = fitted("teachers", pull=0.0).guarantee_
+    assert hidden.unit == attribute_of("person", and_class_label=True)
+    assert hidden.neighbors == GROUP_AND_CLASS_LABEL
+    assert "the features of all 3000 rows" in hidden.public
+    # Without labels outside the teachers, but with a fair student, they are public all the same.
+    assert fitted("student", pull=0.0).guarantee_.neighbors == GROUP_LABEL
+
+
+def test_with_lambda_0_a_changed_label_moves_one_teacher_and_nothing_else(seen_votes) -> None:
+    X, y, z = people(n=600)
+    other = y.copy()
+    other[17] = "no" if y[17] == "yes" else "yes"
+    shares = []
+    for labels in (y, other):
+        model = made("teachers", pull=0.0, n_teachers=12, n_queries=200)
+        model.fit(X, labels, sensitive_features=z)
+        shares.append(model.answers_.shares)
+    assert (seen_votes[0] != seen_votes[1]).any(axis=1).sum() <= 1
+    # With equal shares the students are equal: the labels have no other way to them.
+    if np.array_equal(*shares):
+        pytest.fail("the changed label moved no vote: choose another row for this test")
+
+
+def test_the_student_reads_released_shares_and_public_values_only(monkeypatch) -> None:
+    # The groups are exchanged behind the shares: the student must not notice.
+    from evenhand.estimators import sf_pate
+
+    X, y, z = people()
+    wanted = made().fit(X, y, sensitive_features=z)
+    released = wanted.answers_
+    monkeypatch.setattr(sf_pate, "release_shares", lambda *_: released)
+    wrong = made().fit(X, y, sensitive_features=np.where(z == "a", "b", "a"))
+    np.testing.assert_array_equal(wanted.student_.coef_, wrong.student_.coef_)
+    assert wanted.noisy_violation_ == wrong.noisy_violation_
+
+
+def test_guarantees_and_ledgers_of_records_are_refused() -> None:
+    X, y, z = people(n=900)
+    record = PATEClassifier(BUDGET, n_teachers=10, random_state=0)
+    record.fit(X[:600], y[:600], X_public=X[600:])
+    mine = made(n_teachers=10, noise=None).fit(X, y, sensitive_features=z)
+    with pytest.raises(ValueError, match="Privacy of an attribute alone is not privacy of the rec"):
+        record.guarantee_ + mine.guarantee_
+    account = Ledger(Budget(epsilon=5.0, delta=1e-6))
+    with pytest.raises(ValueError, match=r"this run for change one group label sensitive attribut"):
+        made(noise=None).fit(X, y, sensitive_features=z, ledger=account)
+    assert account.spent == 0.0
+    own = Ledger(
+        Budget(epsilon=1.2, delta=1e-6), unit=attribute_of("person"), neighbors=GROUP_LABEL
+    )
+    made(noise=None).fit(X, y, sensitive_features=z, ledger=own)
+    assert own.spent > 0
+    spent = own.spent
+    with pytest.raises(BudgetExceeded, match=r"has epsilon=0\.\d+ left, and this run asks for eps"):
+        made(noise=None).fit(X, y, sensitive_features=z, ledger=own)
+    assert own.spent == spent
+    with pytest.raises(ValueError, match="a ledger draws its own noise"):
+        made().fit(X, y, sensitive_features=z, ledger=own)
+
+
+def test_declared_groups_may_be_empty_so_that_no_name_comes_from_the_data() -> None:
+    X, y, z = people(n=900)
+    model = made(groups=("a", "b", "c"), n_teachers=10).fit(X, y, sensitive_features=z)
+    assert model.groups_ == ("a", "b", "c")
+    assert model.answers_.n_classes == 3
+    with pytest.raises(ValueError, match=r"'b'.*not among the known groups: 'a', 'c'"):
+        made(groups=("a", "c")).fit(X, y, sensitive_features=z)
+
+
+# ---------------------------------------------------------------- fairness
+
+
+@pytest.mark.parametrize("answers", ["smoothed", "shares", "labels"])
+def test_a_fair_student_is_near_alpha_for_the_true_groups(answers: str) -> None:
+    X, y, z = people(n=12_000)
+    model = made(answers=answers, n_teachers=100, alpha=0.01).fit(X, y, sensitive_features=z)
+    free = LogisticRegression().fit(X, y)
+    chances, labels, groups = proba_of(model)
+    test = people(1, n=6000)
+    before = worst_violation(
+        DemographicParityFunction(), free.predict_proba(test[0]), labels, groups
+    )
+    after = worst_violation(DemographicParityFunction(), chances, labels, groups)
+    assert before > 0.2
+    # Labels are wrong for a part of the rows, in both groups alike, which hides differences.
+    assert after < (0.1 if answers == "labels" else 0.05)
+    assert model.within_alpha_
+    assert model.noisy_violation_ <= 0.01
+
+
+def test_fair_teachers_hand_their_fairness_on() -> None:
+    X, y, z = people(n=12_000)
+    model = made("teachers", n_teachers=60, alpha=0.01).fit(X, y, sensitive_features=z)
+    chances, labels, groups = proba_of(model)
+    free = LogisticRegression().fit(X, y)
+    before = worst_violation(
+        DemographicParityFunction(), free.predict_proba(people(1, n=6000)[0]), labels, groups
+    )
+    assert worst_violation(DemographicParityFunction(), chances, labels, groups) < before / 2
+    assert repr(model.expected_rates_) == "<private>"
+    assert 0 <= model.expected_rates_.reveal_disparity_to_curator() <= 1
+    assert math.isnan(model.noisy_violation_)
+
+
+def test_parity_of_the_whole_score_brings_the_laws_together() -> None:
+    whole = fitted(notion=MomentsFunction(order=2), n=12_000)
+    free = fitted(alpha=1.0, n=12_000)
+    apart = [score_distance(p[:, 1], z) for p, _, z in map(proba_of, (free, whole))]
+    assert apart[1] < apart[0] / 3
+
+
+@pytest.mark.parametrize("variant", ["student", "teachers"])
+def test_a_function_of_ones_own_works_for_both_variants(variant: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarginNotMet)
+        model = fitted(variant, notion=BRIER, alpha=0.02, n=6000)
+    assert set(model.predict(people(2)[0])) == {"no", "yes"}
+    assert model.guarantee_.epsilon == 1.0
+
+
+@pytest.mark.parametrize("notion", ["equalized_odds", "error_parity"])
+def test_notions_about_true_classes_use_the_public_labels(notion: str) -> None:
+    model = fitted(notion=notion, n=6000, alpha=0.03)
+    assert model.within_alpha_
+
+
+def test_three_groups_are_held_to_the_population() -> None:
+    model = fitted(n_groups=3, n=12_000, n_teachers=100, alpha=0.02)
+    chances, labels, groups = proba_of(model, n_groups=3)
+    free = fitted(n_groups=3, n=12_000, n_teachers=100, alpha=1.0)
+    before = worst_violation(DemographicParityFunction(), *proba_of(free, n_groups=3))
+    assert worst_violation(DemographicParityFunction(), chances, labels, groups) < before / 2
+
+
+def test_networks_teach_and_learn_in_both_variants() -> None:
+    student = NetworkStudent(hidden=(16,), epochs=4, fair_epochs=6)
+    mlp = MLPTeachers(hidden=(8,), epochs=5)
+    X, y, z = people(n=6000)
+    free = LogisticRegression().fit(X, y)
+    test, labels, groups = people(1, n=6000)[0], *proba_of_groups()
+    before = worst_violation(DemographicParityFunction(), free.predict_proba(test), labels, groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarginNotMet)
+        fair = made(student=student, alpha=0.05).fit(X, y, sensitive_features=z)
+        taught = made("teachers", student=student, teachers=mlp).fit(X, y, sensitive_features=z)
+    after = worst_violation(DemographicParityFunction(), fair.predict_proba(test), labels, groups)
+    assert after < before / 2
+    assert fair.score(test, people(1, n=6000)[1]) > 0.6
+    assert taught.score(test, people(1, n=6000)[1]) > 0.6
+
+
+def proba_of_groups():
+    _, y, z = people(1, n=6000)
+    return encode_groups(y).codes, z
+
+
+def test_any_classifier_tells_groups_and_any_fair_one_teaches() -> None:
+    tree = SklearnTeachers(DecisionTreeClassifier(max_depth=3))
+    assert fitted(teachers=tree, n_teachers=10).score(*people(1)[:2]) > 0.6
+    fair = BlackBoxFairTeachers(
+        ExponentiatedGradient(LogisticRegression(), Parity(difference_bound=0.02), max_iter=5)
+    )
+    with warnings.catch_warnings():  # fairlearn 0.15 sets values in a way pandas 4 will refuse
+        warnings.simplefilter("ignore", DeprecationWarning)
+        model = fitted("teachers", teachers=fair, n_teachers=6, n=1200)
+    assert model.score(*people(1)[:2]) > 0.5
+
+
+# ---------------------------------------------------------------- persistence, bounds
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"certificate": 0.1},
+        {"variant": "teachers"},
+        {"notion": MomentsFunction(order=3)},
+        {"student": NetworkStudent(hidden=(8,), epochs=2, fair_epochs=2), "alpha": 0.5},
+    ],
+    ids=["student", "certificate", "teachers", "moments", "network"],
+)
+def test_a_saved_model_comes_back_with_its_claim(settings, tmp_path) -> None:
+    X, y, z = people(n=900)
+    model = made(**{"n_teachers": 10, **settings}).fit(X, y, sensitive_features=z)
+    found = load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    np.testing.assert_allclose(found.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    assert found.guarantee_ == model.guarantee_
+    assert found.bounds_ == model.bounds_
+    assert found.get_params()["variant"] == model.variant
+    assert found.ledger_.spent == pytest.approx(model.ledger_.spent)
+    np.testing.assert_array_equal(found.answers_.shares, model.answers_.shares)
+    assert found.within_alpha_ == model.within_alpha_
+
+
+def test_the_bounds_say_which_of_them_says_anything() -> None:
+    names = [bound.name for bound in fitted().bounds_]
+    assert "SF-PATE Theorem 1, as printed" in names
+    assert "SF-PATE Corollary 1, as printed" in names
+    assert not any(bound.says for bound in fitted().bounds_)
+    assert "not bought" in fitted().bounds_[-1].words
+    bought = fitted(certificate=0.3, n=6000).bounds_[-1]
+    assert isinstance(bought, Bound)
+    assert bought.says
+    taught = fitted("teachers").bounds_
+    assert {bound.name for bound in taught} == {
+        "SF-PATE Theorem 2",
+        "Expected rates of the noisy vote by group, exact",
+    }
+
+
+def test_the_eta_that_is_shown_is_where_the_theorem_reaches_1() -> None:
+    from evenhand.estimators.sf_bounds import bounds_of_student
+    from evenhand.fairness import alpha_from_eta
+
+    alpha, p = 0.02, 0.3
+    told = bounds_of_student(
+        alpha=alpha,
+        noisy_shares=np.array([p, 1 - p]),
+        names=("a", "b"),
+        certificate=None,
+        of_labels=True,
+    )
+    eta = [float(bound.words.split("eta < ")[1].split(";")[0]) for bound in told[:3]]
+    assert 2 * eta[0] / p**2 + alpha == pytest.approx(1.0, abs=0.003)
+    assert 2 * eta[1] / (p * (p - eta[1])) + alpha == pytest.approx(1.0, abs=0.003)
+    assert alpha_from_eta(alpha, eta[2], p, p) == pytest.approx(1.0, abs=0.003)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def test_groups_missing_for_some_rows_are_not_to_be_left_out() -> None:
+    X, y, z = people(n=600)
+    holes = pd.Series(z, dtype=object)
+    holes[[3, 5]] = None
+    with pytest.raises(ValueError, match=r"is missing in 2 rows. To leave these rows out would te"):
+        made().fit(X, y, sensitive_features=holes)
+    told = made(n_teachers=5).fit(X, y, sensitive_features=holes.fillna("unknown"))
+    assert told.groups_ == ("a", "b", "unknown")
+
+
+def test_a_teacher_without_some_group_is_told_to_the_curator_without_counts() -> None:
+    X, y, z = people(n=600)
+    z = np.where(np.arange(600) < 12, "b", "a")
+    model = made("teachers", n_teachers=40)
+    with pytest.warns(
+        GroupMissingInPartition, match="At least one of 40 teachers holds no"
+    ) as said:
+        model.fit(X, y, sensitive_features=z)
+    assert "12" not in str(said[0].message)
+    assert repr(model.groups_of_teachers_) == "<private>"
+    told = model.groups_of_teachers_.reveal_to_curator()
+    assert len(told.missing["b"]) >= 28  # 12 records reach 12 of 40 teachers at most
+    assert "a" not in told.missing
+    assert told.enough == 1
+    for forbidden in (bool, list, lambda held: held == held):
+        with pytest.raises(TypeError, match="Which groups a teacher holds is private"):
+            forbidden(model.groups_of_teachers_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made(n_teachers=40).fit(X, y, sensitive_features=z)  # a fair student needs no such teacher
+
+
+def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:
+    fixed = OwnFunction(h=lambda p, truth: truth[:, 1] + 0.0 * p[:, 0], name="the base rate")
+    with pytest.warns(MarginNotMet, match="of the base rate of at most alpha=0.001 was found"):
+        model = fitted(notion=fixed, alpha=0.001, n=900, n_teachers=10)
+    assert not model.within_alpha_
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"budget": None}, "budget must be a Budget, got None"),
+        ({"variant": "pupil"}, "variant must be one of 'student', 'teachers', got 'pupil'"),
+        ({"notion": DemographicParity(margin=0.1)}, "which has no h to train under"),
+        ({"notion": "equal_odds"}, "Did you mean 'equalized_odds'"),
+        ({"alpha": -0.1}, "alpha must be finite and >= 0"),
+        ({"pull": -1.0}, "pull must be finite and >= 0"),
+        ({"answers": "votes"}, "answers must be one of 'smoothed', 'shares', 'labels'"),
+        ({"n_teachers": 0}, "n_teachers must be at least 1"),
+        ({"n_teachers": 5000}, "n_teachers must be at most the number of records"),
+        ({"n_queries": 0}, "n_queries must be at least 1"),
+        ({"certificate": 1.5}, "certificate must lie strictly between 0 and 1"),
+        ({"variant": "teachers", "certificate": 0.1}, "Leave it out, or use variant='student'"),
+        ({"student": LogisticRegression()}, "student must be a NetworkStudent"),
+        (
+            {"variant": "teachers", "teachers": SklearnTeachers()},
+            "SklearnTeachers reads no groups, so nothing would make its teachers fair",
+        ),
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_refused_with_the_way_out(settings, message) -> None:
+    X, y, z = people(n=600)
+    model = made().set_params(**settings)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, sensitive_features=z)
+
+
+def test_missing_groups_one_group_and_certificates_of_units_are_refused() -> None:
+    X, y, z = people(n=600)
+    with pytest.raises(ValueError, match="and sensitive_features is missing"):
+        made().fit(X, y)
+    with pytest.raises(ValueError, match="hold one group only"):
+        made().fit(X, y, sensitive_features=["a"] * 600)
+    with pytest.raises(ValueError, match="one person may have many, whose counts would all move"):
+        made(certificate=0.1).fit(X, y, sensitive_features=z, unit_ids=np.arange(600))
+
+
+def test_constrained_teachers_take_over_the_settings_of_plain_ones() -> None:
+    from evenhand.teachers import constrained
+
+    h = DemographicParityFunction()
+    assert constrained(LogisticTeachers(C=7.0), h, 0.1).C == 7.0
+    network = constrained(MLPTeachers(hidden=(5,), epochs=3), h, 0.1)
+    assert (network.hidden, network.epochs, network.alpha) == ((5,), 3, 0.1)
+    assert constrained(network, h, 0.5) is network
