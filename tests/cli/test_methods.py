@@ -67,8 +67,9 @@ def test_every_word_names_an_estimator_that_can_be_loaded() -> None:
         assert method.estimator in estimators.METHODS
         arguments = set(made.get_params(deep=False))
         assert ("budget" in arguments) is method.private
-        assert ("teachers" in arguments) is method.teachers
-        told_in_words = {"margin", "fairness_weight"} & set(method.takes)
+        assert ("teachers" in arguments) is (method.teachers or "teachers" in method.takes)
+        told_in_words = {"margin", "alpha", "fairness_weight"} & set(method.takes)
+        assert set(method.fixed) <= arguments
         assert ("fairness" in arguments) is (method.margin != "none" and not told_in_words)
         assert ("notion" in arguments) is ("notion" in method.takes)
         assert set(method.takes) <= arguments

@@ -61,7 +61,8 @@ class Account:
             if asked.public_fraction is None
             else f"{asked.public_fraction:g} of the table, seed {asked.seed}",
         }
-        if roles.unit is None:  # else the number of records is private
+        unit, neighbors = asked.relation(by_unit=roles.unit is not None)
+        if neighbors != "add or remove one":  # else the number of records is private
             facts["records"] = len(tables.X)
         if "://" not in self.where and not Path(self.where).absolute().parent.is_dir():
             raise FileNotFoundError(
@@ -74,8 +75,8 @@ class Account:
             store=DatabaseStore(self.where),
             account=self.name,
             facts=facts,
-            unit="record" if roles.unit is None else asked.unit_name,
-            neighbors="replace one" if roles.unit is None else "add or remove one",
+            unit=unit,
+            neighbors=neighbors,
         )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._checks import non_negative, one_of
 from evenhand.cli import settings
 from evenhand.cli.methods import METHODS, Method
+
+N_TEACHERS: Final = 300
+"""Of sf-student and sf-teachers, as the paper has it."""
 
 if TYPE_CHECKING:
     from evenhand.cli.tables import Roles, TrainingTables
@@ -43,6 +46,7 @@ class Asked:
     fairness_weight: float
     at: str
     group_thresholds: bool
+    pull: float = 0.001
 
     @property
     def chosen(self) -> Method:
@@ -71,6 +75,7 @@ class Asked:
         from evenhand.estimators import POINTS
 
         public = self.group_thresholds or self.chosen.teachers or self.shares_are_public
+        public &= self.chosen.protects == "record"
         private = self.trains_by_groups and self.chosen.groups == "private"
         private |= "at" in self.chosen.takes and POINTS[self.at].reads_private_groups
         return ("public",) * public + ("private",) * private
@@ -86,7 +91,22 @@ class Asked:
             "margin": self.margin,
             "notion": self.notion.replace("-", "_"),
             "group_shares": None if free else "released",
+            "alpha": self.margin,
+            "pull": self.pull,
+            "n_teachers": N_TEACHERS if self.n_teachers is None else self.n_teachers,
+            "teachers": None if self.teacher == "logistic" else settings.teachers(self.teacher),
+            "unit": self.unit_name,
         }
+
+    def relation(self, *, by_unit: bool) -> tuple[str, str]:
+        """Return whose what an account of these runs guards, and against which change."""
+        from evenhand.privacy import GROUP_AND_CLASS_LABEL, GROUP_LABEL, attribute_of
+
+        if self.chosen.protects == "attribute":
+            both = self.chosen.fixed.get("variant") == "teachers" and self.pull == 0
+            unit = attribute_of(self.unit_name, and_class_label=both)
+            return unit, GROUP_AND_CLASS_LABEL if both else GROUP_LABEL
+        return (self.unit_name, "add or remove one") if by_unit else ("record", "replace one")
 
     def check(
         self, roles: Roles, *, has_public: bool, has_schema: bool, given: Iterable[str]
@@ -100,7 +120,8 @@ class Asked:
             one_of("--protect", self.protect, settings.PROTECTS)
         self.chosen.refuse_protection(self.method, self.protect)
         self.chosen.refuse_useless(self.method, given)
-        one_of("--notion", self.notion, settings.NOTIONS)
+        one_of("--notion", self.notion, (*settings.NOTIONS, settings.SCORE_NOTION))
+        non_negative("--pull", self.pull)
         self.chosen.refuse_unknown(self.method, self.notion)
         one_of("--at", self.at, settings.POINTS)
         non_negative("--fairness-weight", self.fairness_weight)
@@ -123,6 +144,9 @@ class Asked:
                     "--margin is missing. Say how far apart the groups' rates may be, for example "
                     "--margin 0.05; or train without a margin: --method pate."
                 )
+            if "alpha" in self.chosen.takes:
+                non_negative("--margin", self.margin)
+                return
             notion = self._fairness(None)
             if self.group_thresholds and notion.needs_labels:
                 raise ValueError(
@@ -178,11 +202,11 @@ class Asked:
 
         arguments: dict[str, Any] = {
             "schema": tables.schema,
-            "public_fraction": self.public_fraction,
             "random_state": self.seed,
+            **self.chosen.fixed,
         }
-        if self.chosen.protects == "attribute":
-            del arguments["public_fraction"]
+        if self.chosen.protects == "record":
+            arguments["public_fraction"] = self.public_fraction
         any_public = tables.X_public is not None or self.public_fraction is not None
         words = self.words(any_public=any_public)
         arguments |= {name: words[name] for name in self.chosen.takes}
@@ -201,7 +225,7 @@ class Asked:
             }
             if self.answers is not None:
                 arguments["answers"] = self.answers
-        if self.trains_within_margin and "margin" not in self.chosen.takes:
+        if self.trains_within_margin and not {"margin", "alpha"} & set(self.chosen.takes):
             arguments["fairness"] = self._fairness(tables)
         return getattr(estimators, self.chosen.estimator)(**arguments)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
-from evenhand.cli.settings import NOTIONS
+from evenhand.cli.settings import NOTIONS, SCORE_NOTION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,12 @@ class Method:
         Whether thresholds per group may stand around it.
     takes : tuple of str
         Arguments that not every estimator has, as ``Asked.words`` spells them. One that takes
-        ``margin`` is told the margin and the notion in words, the others by ``fairness=``.
+        ``margin`` or ``alpha`` is told the margin and the notion in words, the others by
+        ``fairness=``.
+    also : tuple of str
+        Options of teachers and of accounts that it reads though it asks about no public rows.
+    fixed : mapping
+        Arguments that the word itself sets.
     """
 
     estimator: str
@@ -50,11 +55,13 @@ class Method:
     calibration: bool = False
     thresholds: bool = True
     takes: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def refuse_useless(self, name: str, given: Iterable[str]) -> None:
         """Raise ValueError for an option that was given and that the method would not read."""
         for option in given:
-            if option in OF_TEACHERS and not self.teachers:
+            if option in OF_TEACHERS and not self.teachers and option not in self.also:
                 why = "asks no teachers and keeps no account"
             elif option in OF_PRIVACY and not self.private:
                 why = "promises no privacy"
@@ -66,6 +73,8 @@ class Method:
                 why = "takes all features as public, and scales them by themselves"
             elif option == "group_thresholds" and not self.thresholds:
                 why = "has a place of its own for fairness"
+            elif option == "reference" and "alpha" in self.takes:
+                why = "compares each group with everybody"
             elif option in OWN and option not in self.takes:
                 why = "does not read it"
             else:
@@ -103,9 +112,24 @@ class Method:
             known = " and ".join(self.notions).replace("-", " ")
             raise ValueError(
                 f"--method {name} knows {known} alone, got --notion {notion}. Choose another "
-                f"notion, or --method fairpate, which knows all."
+                f"notion, or {_WHO_KNOWS[notion == SCORE_NOTION]}."
             )
 
+
+_WHO_KNOWS: Final = (
+    "--method fairpate, which knows all",
+    "--protect attribute --method sf-student, which knows this one",
+)
+_ACCOUNTS: Final = ("unit", "unit_name", "ledger", "account", "account_epsilon")
+_SF: Final[Mapping[str, Any]] = {
+    "estimator": "SFPATEClassifier",
+    "notions": (*NOTIONS[:3], SCORE_NOTION),
+    "takes": ("alpha", "notion", "n_teachers", "teachers", "unit", "pull"),
+    "also": ("n_teachers", "teacher", *_ACCOUNTS),
+    "protects": "attribute",
+    "margin": "needed",
+    "thresholds": False,
+}
 
 METHODS: Final[Mapping[str, Method]] = {
     "fairpate": Method(
@@ -140,6 +164,8 @@ METHODS: Final[Mapping[str, Method]] = {
         thresholds=False,
         takes=("at",),
     ),
+    "sf-student": Method(fixed={"variant": "student"}, **_SF),
+    "sf-teachers": Method(fixed={"variant": "teachers"}, **_SF),
     "m": Method(
         estimator="RandomizedResponseClassifier",
         protects="attribute",
@@ -178,4 +204,4 @@ OF_TEACHERS: Final = (
 PUBLIC_ROWS: Final = ("public", "public_fraction")
 OF_NOTIONS: Final = ("notion", "calibration")
 OF_PRIVACY: Final = ("epsilon", "delta", "noise")
-OWN: Final = ("hidden", "rule", "fairness_weight", "at")
+OWN: Final = ("hidden", "rule", "fairness_weight", "at", "pull")

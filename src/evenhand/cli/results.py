@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -157,6 +158,7 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "neighbors": guarantee.neighbors,
         "noise": guarantee.noise,
         "guarantee": str(guarantee),
+        "public": list(guarantee.public),
         "holds": guarantee.holds,
         "warnings": list(ModelReport.of(model).warnings),
         "epsilon_spent": (
@@ -168,7 +170,10 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "fairness_kind": str(model.fairness_kind_),
         "needs_group_at_prediction": model.needs_group_at_prediction_,
         "notion": told.replace("_", "-") if told else getattr(fairness, "name", None),
-        "margin": getattr(model if fairness is None else fairness, "margin", None),
+        "margin": _margin_of(model),
+        "noisy_violation": _finite(getattr(inner, "noisy_violation_", None)),
+        "within_alpha": getattr(inner, "within_alpha_", None),
+        "bounds": [asdict(bound) for bound in getattr(inner, "bounds_", ())],
         "fairness_weight": getattr(inner, "fairness_weight", None),
         "table_gap": getattr(inner, "table_gap_", None),
         "margin_source": getattr(inner, "margin_source_", None),
@@ -189,6 +194,19 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "mechanism": repr(inner.mechanism_) if hasattr(inner, "mechanism_") else None,
         "measured": None if measured is None else of_measured(measured, reference),
     }
+
+
+def _margin_of(model: Any) -> float | None:
+    """Return the margin that was asked for, by whatever name the method has it."""
+    fairness = getattr(model, "fairness", None)
+    if fairness is not None:
+        return float(fairness.margin)
+    asked: float | None = getattr(model, "margin", getattr(model, "alpha", None))
+    return asked
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
 
 
 def of_measured(measured: FairnessReport, reference: str) -> dict[str, Any]:
@@ -236,6 +254,8 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     ):
         if summary[gap] is not None:
             rows.append((f"gap of the {whose}", _against_margin(summary, gap)))
+    if summary["noisy_violation"] is not None:
+        rows.append(("violation by the noisy groups", _against_margin(summary, "noisy_violation")))
     shown: list[str | Table] = [
         summary["guarantee"],
         table(("what the model learned from", ""), rows),

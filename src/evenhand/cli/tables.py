@@ -86,10 +86,12 @@ def read_training(
     schema: Path | None,
     *,
     groups_of: Sequence[str] = ("public",),
+    groups_are_all: bool = False,
 ) -> TrainingTables:
     """Read the private table and, if there is one, the public table, and check that they match.
 
-    ``groups_of`` says whose groups are needed: "public", "private", both or neither.
+    ``groups_of`` says whose groups are needed: "public", "private", both or neither;
+    ``groups_are_all``, that nothing but them is private.
 
     Raises
     ------
@@ -131,7 +133,9 @@ def read_training(
         if declared is None:
             _refuse_other_kinds(X, private, X_public, public)
     groups = _groups(holder, where, roles, needed="public" in groups_of)
-    private_groups = _groups(table, private, roles, needed="private" in groups_of)
+    private_groups = _groups(
+        table, private, roles, needed="private" in groups_of, all_that_is_private=groups_are_all
+    )
     with as_bad_input(TypeError):
         if declared is not None:
             declared.check(X, where=str(private))
@@ -203,8 +207,23 @@ def labels(frame: pd.DataFrame, path: Path, label: str) -> pd.Series[Any]:
     return y
 
 
-def group_columns(frame: pd.DataFrame, path: Path, sensitive: Sequence[str]) -> pd.DataFrame:
+def group_columns(
+    frame: pd.DataFrame,
+    path: Path,
+    sensitive: Sequence[str],
+    *,
+    all_that_is_private: bool = False,
+) -> pd.DataFrame:
     """Return the sensitive columns; no value is missing."""
+    if all_that_is_private:
+        for column in sensitive:
+            require(frame, path, "--sensitive", column)
+            if frame[column].isna().any():
+                raise ValueError(
+                    f"{path}: the sensitive attribute {column!r} is missing for some rows. To "
+                    f"leave them out would tell who did not say, which is a part of what is "
+                    f"protected here. Fill in a group of their own such as 'unknown'."
+                )
     for column in sensitive:
         require(frame, path, "--sensitive", column)
         refuse_missing(
@@ -284,10 +303,17 @@ def _refuse_other_kinds(
         )
 
 
-def _groups(frame: pd.DataFrame, path: Path, roles: Roles, *, needed: bool) -> pd.DataFrame | None:
+def _groups(
+    frame: pd.DataFrame,
+    path: Path,
+    roles: Roles,
+    *,
+    needed: bool,
+    all_that_is_private: bool = False,
+) -> pd.DataFrame | None:
     if not needed or not roles.sensitive:
         return None
-    groups = group_columns(frame, path, roles.sensitive)
+    groups = group_columns(frame, path, roles.sensitive, all_that_is_private=all_that_is_private)
     _refuse_one_group(groups, path)
     return groups
 

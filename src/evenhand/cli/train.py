@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evenhand.cli.tables import TrainingTables
     from evenhand.privacy import Ledger
 
+NOTIONS = (*settings.NOTIONS, settings.SCORE_NOTION)
 _ROLES = "Columns"
 _FAIRNESS = "Fairness"
 _TEACHERS = "Teachers"
@@ -133,19 +134,20 @@ def train(
         typer.Option(
             help="How far apart the groups' rates may be, among the answers that the model learns "
             "from, and among its own decisions on the public rows. A difference of two rates, in "
-            "[0, 1]. Needed by fairpate, dp-post-processing, intervention, m, pf-ld, "
-            "fair-only, and for thresholds per group.",
+            "[0, 1]. Needed by fairpate, dp-post-processing, intervention, sf-student, "
+            "sf-teachers, m, pf-ld, fair-only, and for thresholds per group.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = None,
     notion: Annotated[
         str,
         typer.Option(
-            metavar=metavar(settings.NOTIONS),
-            autocompletion=choices(settings.NOTIONS),
+            metavar=metavar(NOTIONS),
+            autocompletion=choices(NOTIONS),
             help="What the margin is about: how often a class is predicted; the same among records "
             "of one true class; how often a prediction is wrong; how often a class is predicted to "
-            "records that are not of it. All but the first bind the model alone.",
+            "records that are not of it; the whole law of the score (sf-student and sf-teachers). "
+            "All but the first bind the model alone.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = settings.NOTIONS[0],
@@ -177,12 +179,21 @@ def train(
             metavar=metavar(settings.PROTECTS),
             autocompletion=choices(settings.PROTECTS),
             help="What the guarantee is about: the whole record, or the sensitive attribute alone, "
-            "with features and labels taken as public. The second must be said, and goes with m "
-            "and pf-ld only.",
+            "with features and labels taken as public. The second must be said, and goes with "
+            "sf-student, sf-teachers, m and pf-ld only.",
             show_default="record",
             rich_help_panel="Privacy",
         ),
     ] = None,
+    pull: Annotated[
+        float,
+        typer.Option(
+            metavar="WEIGHT",
+            help="Of sf-student and sf-teachers: how near the model stays to the one that public "
+            "features and labels give. With sf-teachers, 0 protects the labels too.",
+            rich_help_panel=_FAIRNESS,
+        ),
+    ] = 0.001,
     fairness_weight: Annotated[
         float,
         typer.Option(
@@ -325,8 +336,11 @@ def train(
         fairness_weight=fairness_weight,
         at=at,
         group_thresholds=group_thresholds,
+        pull=pull,
     )
     asked.check(roles, has_public=public is not None, has_schema=schema is not None, given=given)
+    if "alpha" in asked.chosen.takes:
+        reference = "overall"  # what SF-PATE compares with
     shared = Account(where=ledger, name=account, epsilon=account_epsilon)
     shared.check(asked)
     require_free(out)
@@ -337,7 +351,14 @@ def train(
         from evenhand.cli.tables import read_training
         from evenhand.report import write_model_report
 
-        tables = read_training(private, public, roles, schema, groups_of=asked.reads_groups_of)
+        tables = read_training(
+            private,
+            public,
+            roles,
+            schema,
+            groups_of=asked.reads_groups_of,
+            groups_are_all=asked.chosen.protects == "attribute",
+        )
         results.check_positive(positive, tables.y)
         labelled = {} if calibration is None else read_calibration(calibration, roles, tables)
         trial = None if test is None else results.read_trial(test, roles)
@@ -402,7 +423,7 @@ def _fit(
     more: dict[str, Any] = dict(labelled)
     if asked.chosen.private:
         more["progress"] = bars
-    if asked.chosen.teachers:
+    if asked.chosen.teachers or "unit" in asked.chosen.also:
         more |= {"unit_ids": tables.units, "ledger": ledger}
     if tables.private_groups is not None:
         more["sensitive_features"] = sensitive_features(tables.private_groups)

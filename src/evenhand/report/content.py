@@ -18,6 +18,7 @@ from evenhand.report.disparity import Disparity
 from evenhand.report.measured import Measured
 from evenhand.report.outcomes import Outcomes
 from evenhand.report.spending import Spending
+from evenhand.report.true_groups_section import TrueGroups
 from evenhand.voting import Answers, Shares
 
 
@@ -129,6 +130,8 @@ class ModelReport:
         The thresholds of the groups; None for a model that needs no group.
     derived : Derived or None
         The chances of the groups; None for a model whose own decisions stand.
+    true_groups : TrueGroups or None
+        What is known of the true groups, for a model of SF-PATE.
     measured : Measured or None
         What was measured on test rows, *not covered* by the guarantee.
     facts : tuple of (str, str)
@@ -162,6 +165,7 @@ class ModelReport:
     aimed: DemographicParity | None
     cuts: Cuts | None
     derived: Derived | None
+    true_groups: TrueGroups | None
     measured: Measured | None
     facts: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
@@ -221,6 +225,7 @@ class ModelReport:
             aimed=getattr(inner, "fairness", None),
             cuts=Cuts.of(model),
             derived=Derived.of(model),
+            true_groups=TrueGroups.of(inner),
             measured=None if measured is None else Measured.of(measured, classes=classes),
             facts=facts,
             settings=settings.of_model(inner),
@@ -259,6 +264,11 @@ class ModelReport:
             found.append(
                 f"no student within the margin of {self.student.notion.margin:g} was found "
                 f"{self.student.where}; the gap of the best one there is {self.student.gap:.4f}"
+            )
+        if self.true_groups is not None and not self.true_groups.met:
+            found.append(
+                f"no student with a violation of at most alpha={self.true_groups.alpha:g} by the "
+                f"noisy groups was found; the best one has {self.true_groups.violation:.4f}"
             )
         if self.student is not None and self.student.source == "released answers":
             found.append(claim.TOLD_BY_ANSWERS)

@@ -15,6 +15,7 @@ from evenhand.report.htmltext import text
 from evenhand.report.margin_section import margin
 from evenhand.report.measured_section import measured as measured_section
 from evenhand.report.onefile import asset, document, write_whole
+from evenhand.report.true_groups_section import true_groups
 
 SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
     ("claim", "The claim", sections.the_claim),
@@ -22,6 +23,7 @@ SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
     ("measurements", "Accuracy and fairness, measured", measured_section),
     ("answers", "Answers and refusals", sections.outcomes),
     ("margin", "The margin, and who needs the group", margin),
+    ("true-groups", "True groups and noisy ones", lambda report: true_groups(report.true_groups)),
     ("settings", "Settings", sections.settings),
     ("use", "Load and predict", sections.how_to_use),
 )

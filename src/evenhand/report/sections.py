@@ -120,6 +120,13 @@ def outcomes(report: ModelReport) -> str:
     if answers is None:
         return ""
     if counted is None:
+        if report.true_groups is not None:
+            what = "classes" if report.true_groups.by_teachers else "groups"
+            return cover(report) + (
+                f"<p>The teachers were asked about the {what} of {len(answers):,} rows, whose "
+                f"features are public, and what was released of each are noisy shares of the "
+                f"votes.</p>"
+            )
         return cover(report) + (
             f"<p>The teachers were asked about all {len(answers):,} public rows, and what was "
             f"released of every row are noisy shares of the votes{_asked_again(answers)}. No label "
