@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.methods import METHODS as OF_THE_COMMAND_LINE
+from evenhand.cli.settings import SCORE_NOTION
 from evenhand.datasets import Schema
 from evenhand.frontier import DataSource, Grid, Setting
 from evenhand.frontier.methods import METHODS
@@ -117,8 +118,8 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (
             ADULT + '[[runs]]\nmethod = ["pate", "nonprivate"]\nepsilon = 2\nmargin = [0, 0.1]\n',
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'nonprivate'\] beside it, "
-            "but by 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', 'm', 'pf-ld', "
-            "'fair-only'",
+            "but by 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', 'sf-student', "
+            "'sf-teachers', 'm', 'pf-ld', 'fair-only'",
         ),
         (
             ADULT + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\nn_teachers = 50\n',
@@ -223,8 +224,11 @@ def test_the_methods_are_those_of_the_command_line() -> None:
     for name, method in METHODS.items():
         other = OF_THE_COMMAND_LINE[name]
         assert other.estimator == method.estimator
-        assert (other.private, other.teachers) == (method.private, method.teachers)
-        assert other.notions == method.notions
+        asks = other.teachers or "n_teachers" in other.also
+        assert (other.private, asks) == (method.private, method.teachers)
+        # A frontier measures decisions; a notion about the whole law of a score has no gap there.
+        assert tuple(n for n in other.notions if n != SCORE_NOTION) == method.notions
+        assert other.fixed == method.fixed
         assert other.protects == method.protects
         assert (other.margin in ("needed", "optional")) == ("margin" in method.reads)
         assert (other.margin == "needed") == ("margin" in method.needs)

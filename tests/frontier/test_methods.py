@@ -69,6 +69,13 @@ EVERY: tuple[dict[str, list[Any]], ...] = (
 OF_AN_ATTRIBUTE: tuple[dict[str, list[Any]], ...] = (
     {"method": ["m"], "epsilon": [3], "margin": [0.1]},
     {
+        "method": ["sf-student", "sf-teachers"],
+        "epsilon": [3],
+        "margin": [0.1],
+        "n_teachers": [20],
+        "notion": ["demographic-parity", "equalized-odds"],
+    },
+    {
         "method": ["pf-ld"],
         "epsilon": [3],
         "margin": [0.1],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from evenhand import _checks, estimators
@@ -41,6 +41,8 @@ class Method:
         What its guarantee is about, where it has one.
     in_words : bool
         Whether it is told margin and notion in words, and not by ``fairness=``.
+    fixed : mapping
+        Arguments that the name itself sets.
     """
 
     estimator: str
@@ -49,6 +51,7 @@ class Method:
     notions: tuple[str, ...] = ("demographic-parity",)
     protects: str = "record"
     in_words: bool = False
+    fixed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def private(self) -> bool:
@@ -65,6 +68,15 @@ class Method:
         """Whether its training may tell the groups of the private rows apart."""
         return bool({"margin", "fairness_weight"} & set(self.reads))
 
+
+_SF_PATE: Final[Mapping[str, Any]] = {
+    "estimator": "SFPATEClassifier",
+    "reads": (*_BUDGET, "noise", "n_teachers", "margin", "notion"),
+    "needs": ("epsilon", "margin"),
+    "notions": _CONSTRAINTS,
+    "protects": "attribute",
+    "in_words": True,
+}
 
 METHODS: Final[Mapping[str, Method]] = {
     "fairpate": Method(
@@ -96,6 +108,8 @@ METHODS: Final[Mapping[str, Method]] = {
         notions=("demographic-parity", "equalized-odds"),
         in_words=True,
     ),
+    "sf-student": Method(fixed={"variant": "student"}, **_SF_PATE),
+    "sf-teachers": Method(fixed={"variant": "teachers"}, **_SF_PATE),
     "m": Method(
         estimator="RandomizedResponseClassifier",
         reads=(*_BUDGET, *_MARGIN, "notion"),
@@ -256,7 +270,7 @@ def estimator_of(setting: Setting, *, teachers: Any = None, **shared: Any) -> An
     known = METHODS[setting.method]
     given = {**DEFAULTS, **setting.arguments}
     unit = shared.pop("unit", None)
-    made: dict[str, Any] = {"random_state": setting.seed, **shared}
+    made: dict[str, Any] = {"random_state": setting.seed, **shared, **known.fixed}
     if "epsilon" in known.reads:
         made["budget"] = Budget(epsilon=float(given["epsilon"]), delta=float(given["delta"]))  # type: ignore[arg-type]  # checked when the grid was read
     if "noise" in known.reads:
@@ -264,18 +278,20 @@ def estimator_of(setting: Setting, *, teachers: Any = None, **shared: Any) -> An
     if known.in_words:
         made["notion"] = str(given["notion"]).replace("-", "_")
         words = {"margin", "fairness_weight"} & set(known.reads)
-        made |= {name: float(given[name]) for name in words}  # type: ignore[arg-type]  # a number
+        of_sf_pate = known.estimator == _SF_PATE["estimator"]
+        spelt = {"margin": "alpha"} if of_sf_pate else {}
+        made |= {spelt.get(name, name): float(given[name]) for name in words}  # type: ignore[arg-type]  # a number
         if "fairness_weight" in words and given["notion"] != DEFAULTS["notion"]:
             made["group_shares"] = "released"  # public rows tell no shares given the true label
     elif "margin" in known.reads and "margin" in given:
         made["fairness"] = notion_of(setting)
     if known.teachers:
         made |= {"unit": unit} if unit else {}
-        made |= {
-            "n_teachers": given.get("n_teachers"),
-            "mechanism": _mechanism(given),
-            "teachers": teachers,
-        }
+        made |= {"n_teachers": given.get("n_teachers"), "teachers": teachers}
+        if known.protects == "record":
+            made["mechanism"] = _mechanism(given)
+        elif made["n_teachers"] is None:
+            del made["n_teachers"]  # the estimator's own number
     for name in ("answers", "rule", "at"):
         if name in known.reads and name in given:
             made[name] = given[name]

@@ -169,7 +169,7 @@ def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exceptio
         tables["X_public"] = material.X_public
     if known.teachers:
         tables["unit_ids"] = material.units
-    if known.teachers or method == "dp-fermi":
+    if known.protects == "record" and (known.teachers or method == "dp-fermi"):
         tables["sensitive_features_public"] = material.groups_public
     if method in TOGETHER:
         return fit_many(models, material.X, material.y, **tables, **material.calibration)
