@@ -21,7 +21,7 @@ from evenhand.generators.base import Synthesizer
 from evenhand.typing import FloatArray, IntArray, RandomState
 
 NOTIONS: Final = ("equalized_odds", "demographic_parity")
-N_ROWS: Final = 20_000
+N_ROWS: Final = 10_000
 FARTHEST: Final = 3.0
 """Log-odds by which a group is moved at most: a share of the label between .05 and .95."""
 
