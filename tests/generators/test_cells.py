@@ -1,0 +1,102 @@
+"""Cells and bins: every value has one cell, drawn values go back to theirs, 0 stays 0."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.generators.cells import Bins, Cells
+
+BOUNDS = [
+    (0, 80, True),
+    (0, 99_999, True),
+    (-1000, 50, True),
+    (0.5, 4.0, True),
+    (0.0, 1.0, False),
+    (-5.0, 3e6, False),
+    (2.0, 3.5, False),
+]
+
+
+@pytest.mark.parametrize(("low", "high", "integer"), BOUNDS)
+def test_cells_cover_the_range_in_order_and_without_overlap(
+    low: float, high: float, integer: bool
+) -> None:
+    cells = Cells.between(low, high, integer=integer)
+    assert (cells.starts <= cells.ends).all()
+    assert (cells.ends[:-1] == cells.starts[1:]).all()
+    assert cells.starts[0] == (np.ceil(low) if integer else low)
+    assert cells.ends[-1] == (np.floor(high) + 1 if integer else high)
+
+
+@pytest.mark.parametrize(("low", "high", "integer"), BOUNDS)
+def test_what_is_drawn_from_a_cell_lies_in_it_and_in_the_bounds(
+    low: float, high: float, integer: bool
+) -> None:
+    cells = Cells.between(low, high, integer=integer)
+    codes = np.repeat(np.arange(len(cells)), 30)
+    drawn = cells.draw(codes, np.random.default_rng(0))
+    assert (cells.codes(drawn) == codes).all()
+    assert ((drawn >= low) & (drawn <= high)).all()
+    if integer:
+        assert (drawn == np.round(drawn)).all()
+
+
+@given(value=st.floats(-1e9, 1e9), which=st.sampled_from(BOUNDS))
+def test_a_value_has_the_cell_that_holds_it_or_the_end_beyond_which_it_lies(
+    value: float, which: tuple[float, float, bool]
+) -> None:
+    low, high, integer = which
+    cells = Cells.between(low, high, integer=integer)
+    code = int(cells.codes(np.array([value]))[0])
+    last = cells.ends[-1] - (1.0 if integer else 0.0)
+    inside = float(np.clip(value, cells.starts[0], last))
+    assert cells.starts[code] <= inside <= cells.ends[code]
+
+
+def test_zero_is_a_cell_of_its_own() -> None:
+    for integer in (True, False):
+        cells = Cells.between(-7, 50_000, integer=integer)
+        code = int(cells.codes(np.array([0.0]))[0])
+        assert cells.atoms[code]
+        assert cells.draw(np.array([code] * 9), np.random.default_rng(0)).tolist() == [0.0] * 9
+        near = [1.0] if integer else [1e-9, 0.3]
+        assert (cells.codes(np.array(near)) > code).all()
+
+
+def test_bins_hold_enough_to_stand_above_the_noise_and_keep_a_frequent_zero_alone() -> None:
+    cells = Cells.between(0, 99_999, integer=True)
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(30_000) < 0.9, 0, rng.integers(1, 90_000, 30_000))
+    counts = np.bincount(cells.codes(values.astype(float)), minlength=len(cells))
+    sigma = 30.0
+    bins = Bins.from_noisy(cells, counts + rng.normal(0, sigma, len(cells)), sigma=sigma, n_bins=16)
+    assert bins.n_bins <= 17
+    first = int(cells.codes(np.zeros(1))[0])
+    assert (bins.bin_of_cell == bins.bin_of_cell[first]).sum() == 1
+    held = np.bincount(bins.bin_of_cell, counts)
+    assert held[:-1].min() > 4 * sigma
+
+
+def test_values_drawn_from_bins_follow_the_noisy_counts_and_survive_a_file() -> None:
+    cells = Cells.between(0, 9, integer=True)
+    noisy = [500, 0, 0, 100, 300, 0, 0, 0, 0, 100]
+    bins = Bins.from_noisy(cells, noisy, sigma=1.0, n_bins=2)
+    again = Bins.from_dict(bins.to_dict())
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(bins.n_bins), 5000)
+    drawn = bins.draw(codes, rng)
+    assert set(drawn) <= {0.0, 3.0, 4.0, 9.0}
+    with_four = bins.bin_of_cell == bins.bin_of_cell[4]
+    share = 300 / np.array(noisy)[with_four].sum()
+    assert abs((drawn[codes == bins.bin_of_cell[4]] == 4).mean() - share) < 0.05
+    one, other = (b.draw(codes, np.random.default_rng(1)) for b in (bins, again))
+    assert (one == other).all()
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, np.inf)])
+def test_bounds_that_hold_nothing_are_refused(bounds: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="Bounds must be finite and low < high"):
+        Cells.between(*bounds, integer=False)
+    with pytest.raises(ValueError, match="no whole number from"):
+        Cells.between(0.2, 0.7, integer=True)

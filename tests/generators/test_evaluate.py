@@ -1,0 +1,186 @@
+"""Measurements of synthetic rows: each against its definition, by hand or by another library."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ks_2samp
+from sklearn.metrics import roc_auc_score
+
+from evenhand.generators import (
+    MarginalSynthesizer,
+    balance_of,
+    evaluate,
+    even_rates,
+    fidelity,
+    utility,
+)
+from evenhand.generators.balance import distribution_disparity, kl_to_uniform
+from evenhand.generators.utility import auroc
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+)
+
+
+def test_the_distances_from_even_groups_are_their_formulas() -> None:
+    p = np.array([0.5, 0.3, 0.2])
+    by_hand = sum(x * math.log(x / (1 / 3)) for x in p)
+    assert kl_to_uniform(p) == pytest.approx(by_hand)
+    assert kl_to_uniform(np.array([1.0, 0.0])) == pytest.approx(math.log(2))
+    assert kl_to_uniform(np.full(4, 0.25)) == 0.0
+    assert distribution_disparity(np.array([1.0, 0.0])) == pytest.approx(math.sqrt(0.5))
+
+
+def test_a_group_without_a_row_counts_against_the_balance() -> None:
+    frame = pd.DataFrame({"y": ["a", "b"] * 50, "s": ["u"] * 100})
+    found = balance_of(frame, label="y", sensitive=["s"], groups=("u", "v"))
+    assert found.kl.value == pytest.approx(math.log(2))
+    assert found.groups == (("u", 1.0), ("v", 0.0))
+    assert [share for _, share in found.cells] == [0.5, 0.5]
+    assert balance_of(frame, label="y", sensitive=["s"]).kl.value == 0.0
+
+
+@given(
+    scores=st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.9]), min_size=4, max_size=30),
+    data=st.data(),
+)
+def test_the_auroc_is_scikit_learns_with_ties_and_weights(
+    scores: list[float], data: st.DataObject
+) -> None:
+    n = len(scores)
+    truth = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), float)
+    area = auroc(truth, np.array(scores))(weights)
+    if not (weights[truth].sum() and weights[~truth].sum()):
+        assert math.isnan(area)
+    else:
+        assert area == pytest.approx(roc_auc_score(truth, scores, sample_weight=weights))
+
+
+def test_columns_and_pairs_are_compared_as_they_are_defined() -> None:
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame({"x": rng.normal(size=500), "w": rng.normal(size=500)})
+    real["z"] = rng.choice(["a", "b", "c"], 500, p=[0.5, 0.3, 0.2])
+    made = pd.DataFrame({"x": rng.normal(0.5, 1, 400), "w": rng.normal(size=400)})
+    made["w"] += made["x"]
+    made["z"] = rng.choice(["a", "b"], 400)
+    found = fidelity(real, made)
+    scores = {column.name: column.score for column in found.columns}
+    assert scores["x"] == pytest.approx(1 - ks_2samp(real["x"], made["x"]).statistic)
+    shares = [frame["z"].value_counts(normalize=True) for frame in (real, made)]
+    apart = sum(abs(shares[0].get(k, 0) - shares[1].get(k, 0)) for k in "abc")
+    assert scores["z"] == pytest.approx(1 - apart / 2)
+    pairs = {(pair.first, pair.second): pair.score for pair in found.pairs}
+    correlation = abs(real["x"].corr(real["w"]) - made["x"].corr(made["w"]))
+    assert pairs["x", "w"] == pytest.approx(1 - correlation / 2)
+    edges = np.linspace(real["x"].min(), real["x"].max(), 11)
+    edges[0], edges[-1] = -np.inf, np.inf
+    tables = [
+        pd.crosstab(pd.cut(f["x"], edges, right=False), f["z"], normalize=True)
+        .reindex(columns=list("abc"), fill_value=0)
+        .reindex(pd.cut(real["x"], edges, right=False).cat.categories, fill_value=0)
+        for f in (real, made)
+    ]
+    joint = float((tables[0] - tables[1]).abs().to_numpy().sum())
+    assert pairs["x", "z"] == pytest.approx(1 - joint / 2)
+
+
+def test_a_table_is_like_itself_and_missing_values_are_counted() -> None:
+    frame = table(600)
+    found = fidelity(frame, frame)
+    assert {column.score for column in found.columns} == {1.0}
+    assert all(pair.score == pytest.approx(1.0) for pair in found.pairs)
+    named = {column.name: column for column in found.columns}
+    assert named["score"].missing_real == frame["score"].isna().mean()
+    with pytest.raises(ValueError, match="has no column 'job'"):
+        fidelity(frame, frame.drop(columns="job"))
+
+
+def test_models_of_the_real_rows_themselves_are_the_ceiling_and_of_noise_the_floor() -> None:
+    frame = table(3000, seed=1)
+    train, test = frame[:2000], frame[2000:]
+    shuffled = train.assign(rich=train["rich"].sample(frac=1, random_state=0).to_numpy())
+    real, noise = (
+        utility(
+            rows,
+            test,
+            label="rich",
+            sensitive=["sex", "old"],
+            models=("logistic regression",),
+            schema=SCHEMA,
+        )[0]
+        for rows in (train, shuffled)
+    )
+    assert real.auroc.value > 0.75
+    assert abs(noise.auroc.value - 0.5) < 0.1
+    assert real.auroc.low < real.auroc.value < real.auroc.high
+    assert set(real.gaps) == {
+        f"{gap}_{reference}"
+        for gap in ("demographic_parity", "equalized_odds", "error_parity")
+        for reference in ("pairwise", "overall")
+    }
+    with pytest.raises(ValueError, match="models must be one of 'logistic regression'"):
+        utility(train, test, label="rich", sensitive=["sex"], models=("tree",))
+
+
+def test_one_call_measures_all_of_it_as_plain_values() -> None:
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
+        table(), **ROLES, budget=BUDGET, schema=SCHEMA
+    )
+    rows, test = made.sample(800, random_state=0), table(900, seed=3)
+    found = evaluate(made, rows, test, train=table(800, seed=4), models=("gradient boosting",))
+    assert [u.trained_on for u in found.utility] == ["synthetic", "real"]
+    assert found.balance.kl.value == pytest.approx(0.0)
+    assert found.real_balance.kl.value > 0.01
+    assert found.mean("auroc") == found.utility[0].auroc.value
+    assert found.mean("auroc", "real") == found.utility[1].auroc.value
+    assert found.fidelity.column_score > 0.85
+    plain = found.to_dict()
+    assert plain["covered"] is False
+    json.dumps(plain)
+
+
+def test_even_rates_bring_the_rates_of_a_model_together() -> None:
+    # The men work longer, so a model of evenly spread rows still calls them rich more often.
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
+        table(8000), label="rich", sensitive="sex", schema=SCHEMA,
+        budget=Budget(epsilon=20.0, delta=1e-6),
+    )  # fmt: skip
+    test = table(4000, seed=5)
+
+    def gap(shares: object) -> float:
+        rows = made.sample(6000, shares=shares, random_state=0)  # type: ignore[arg-type]
+        (found,) = utility(rows, test, label="rich", sensitive=["sex"], schema=SCHEMA,
+                           models=("logistic regression",))  # fmt: skip
+        return found.gaps["demographic_parity_pairwise"].value
+
+    shares = even_rates(made, "demographic_parity", random_state=0)
+    assert shares.sum() == pytest.approx(1.0)
+    groups = made.conditions_.groups()
+    assert np.bincount(groups, shares) == pytest.approx([0.5, 0.5])
+    assert gap(shares) < 0.5 * gap(None)
+    assert gap(shares) < 0.08
+    still = even_rates(made, "demographic_parity", amount=0.0, random_state=0)
+    assert still == pytest.approx(np.full(4, 0.25))
+
+
+def test_what_cannot_be_moved_is_refused() -> None:
+    frame = table().fillna({"job": "none"})
+    made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
+        frame, label="job", sensitive="sex", budget=BUDGET, schema=SCHEMA
+    )
+    with pytest.raises(ValueError, match="moves the odds of two classes, and 'job' has 3"):
+        even_rates(made)
+    with pytest.raises(ValueError, match="notion must be one of"):
+        even_rates(made, "parity")
+    with pytest.raises(ValueError, match="shares must be 6 numbers"):
+        made.sample(10, shares=[1.0, 2.0])
+    with pytest.raises(ValueError, match="shares= goes with n"):
+        made.sample(10, shares=np.ones(6), conditions={"sex": "F"})

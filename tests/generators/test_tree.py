@@ -1,0 +1,120 @@
+"""The tree: exact sums against brute force, the stationary point, and draws from the law."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from evenhand.generators.tree import TRUST, Forest, TreeLaw, fit_tree
+
+FALSE_ALARM = 1e-6
+SIZES = (2, 3, 2, 4)
+FOREST = Forest(parents=(-1, 0, 0, -1), order=(0, 1, 2, 3))
+STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))
+WEIGHTS = np.array([300.0, 900.0])
+
+
+def some_law(seed: int = 0) -> TreeLaw:
+    rng = np.random.default_rng(seed)
+    return TreeLaw(
+        forest=FOREST,
+        own=tuple(rng.normal(0, 1, (2, size)) for size in SIZES),
+        pairs=tuple(rng.normal(0, 1, (SIZES[a], SIZES[b])) for a, b in FOREST.edges),
+    )
+
+
+def by_brute_force(law: TreeLaw) -> np.ndarray:
+    """Chance of every combination of states, per condition, from the formula."""
+    logs = np.zeros((2, len(STATES)))
+    for i, own in enumerate(law.own):
+        logs += own[:, STATES[:, i]]
+    for (a, b), pair in zip(law.forest.edges, law.pairs, strict=True):
+        logs += pair[STATES[:, a], STATES[:, b]]
+    chances = np.exp(logs)
+    return chances / chances.sum(axis=1, keepdims=True)
+
+
+def test_the_tables_are_those_of_every_combination_summed_one_by_one() -> None:
+    law = some_law()
+    chances = by_brute_force(law) * WEIGHTS[:, None]
+    own, pairs = law.tables(WEIGHTS)
+    for i, size in enumerate(SIZES):
+        summed = np.stack([chances[:, STATES[:, i] == k].sum(axis=1) for k in range(size)], axis=1)
+        assert own[i] == pytest.approx(summed)
+    for (a, b), table in zip(FOREST.edges, pairs, strict=True):
+        for k, m in itertools.product(range(SIZES[a]), range(SIZES[b])):
+            both = (STATES[:, a] == k) & (STATES[:, b] == m)
+            assert table[k, m] == pytest.approx(chances[:, both].sum())
+
+
+def test_rows_are_drawn_from_the_law() -> None:
+    law, n = some_law(1), 40_000
+    rows = law.sample(np.repeat([0, 1], n), np.random.default_rng(2))
+    expected = by_brute_force(law)
+    for c in (0, 1):
+        at = np.ravel_multi_index(tuple(rows[c * n : (c + 1) * n].T), SIZES)
+        counts = np.bincount(at, minlength=len(STATES))
+
+        def p_value(chances: np.ndarray, counts: np.ndarray = counts) -> float:
+            statistic = ((counts - n * chances) ** 2 / (n * chances)).sum()
+            return float(chi2(len(STATES) - 1).sf(statistic))
+
+        assert p_value(expected[c]) > FALSE_ALARM
+        tilted = expected[c] * np.where(STATES[:, 3] < 2, 1.1, 1.0)
+        assert p_value(tilted / tilted.sum()) < FALSE_ALARM  # 10 % in one column would be seen
+
+
+def test_without_noise_the_tables_are_met_and_with_it_within_the_noise() -> None:
+    truth = some_law(3)
+    own, pairs = truth.tables(WEIGHTS)
+    near = fit_tree(FOREST, own, 0.01, pairs, 0.01, WEIGHTS, max_iterations=2000)
+    for found, aim in zip(near.tables(WEIGHTS)[0], own, strict=True):
+        assert found == pytest.approx(aim, abs=0.5)
+    sigma = 8.0
+    rng = np.random.default_rng(0)
+    noisy = [t + rng.normal(0, sigma, t.shape) for t in own]
+    loud = [t + rng.normal(0, sigma, t.shape) for t in pairs]
+    law = fit_tree(FOREST, noisy, sigma, loud, sigma, WEIGHTS)
+    apart = np.concatenate(
+        [(a - b).ravel() for a, b in zip(law.tables(WEIGHTS)[0], own, strict=True)]
+    )
+    assert np.sqrt((apart**2).mean()) < sigma  # nearer to the truth than the tables it read
+
+
+def test_the_fit_is_the_stationary_point_of_its_formula() -> None:
+    rng = np.random.default_rng(5)
+    sigma = 5.0
+    own = [rng.uniform(0, 400, (2, size)) for size in SIZES]
+    pairs = [rng.uniform(0, 300, (SIZES[a], SIZES[b])) for a, b in FOREST.edges]
+    law = fit_tree(FOREST, own, sigma, pairs, sigma, WEIGHTS, max_iterations=5000)
+    expected, joint = law.tables(WEIGHTS)
+    weight = TRUST / sigma
+    for found, aim, t in zip((*expected, *joint), (*own, *pairs), (*law.own, *law.pairs),
+                             strict=True):  # fmt: skip
+        assert found == pytest.approx(aim - weight * sigma**2 * t, abs=2.0)
+
+
+def test_the_forest_is_the_heaviest_of_all() -> None:
+    # Brute force: every set of at most 4 edges on 5 nodes without a cycle.
+    rng = np.random.default_rng(0)
+    edges = list(itertools.combinations(range(5), 2))
+    for _ in range(20):
+        weights = rng.normal(0.3, 1.0, (5, 5))
+        weights = np.triu(weights, 1) + np.triu(weights, 1).T
+
+        def total(chosen: tuple[tuple[int, int], ...], weights: np.ndarray = weights) -> float:
+            root = list(range(5))
+            for a, b in chosen:
+                if root[a] == root[b]:
+                    return -np.inf
+                root = [root[a] if r == root[b] else r for r in root]
+            return float(sum(weights[e] for e in chosen))
+
+        best = max(total(c) for k in range(5) for c in itertools.combinations(edges, k))
+        forest = Forest.heaviest(weights)
+        assert sum(weights[e] for e in forest.edges) == pytest.approx(best)
+        seen: set[int] = set()
+        for i in forest.order:
+            assert forest.parents[i] in seen | {-1}
+            seen.add(i)
