@@ -1,0 +1,135 @@
+"""The page on synthetic data: what it says, what it leaves out, and hostile names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.generators import MarginalSynthesizer, evaluate, load_synthesizer
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.report import SyntheticReport, write_synthetic_report
+from evenhand.report.columns import column_views
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+)
+EVIL = "<script>window.hit = 1</script>"
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    group = rng.choice(["</script><b>", "R&D"], 3000, p=[0.4, 0.6])
+    x = rng.normal(np.where(group == "R&D", 1.0, 0.0), 1.0, 3000)
+    return pd.DataFrame(
+        {
+            EVIL: x.clip(-4, 5),
+            "kind": rng.choice(["<img src=x onerror=alert(1)>", "plain"], 3000),
+            "who": group,
+            "label": np.where(x + rng.normal(0, 0.7, 3000) > 0.6, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(frame: pd.DataFrame) -> MarginalSynthesizer:
+    return MarginalSynthesizer(random_state=0).fit(
+        frame[:2000], label="label", sensitive="who", budget=Budget(epsilon=8.0, delta=1e-6)
+    )
+
+
+@pytest.fixture(scope="module")
+def pages(
+    frame: pd.DataFrame, fitted: MarginalSynthesizer, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("synthetic")
+    rows, test = fitted.sample(600, random_state=0), frame[2000:]
+    found = evaluate(fitted, rows, test, models=("logistic regression",), random_state=0)
+    return {
+        "alone": write_synthetic_report(fitted, folder / "alone.html"),
+        "measured": write_synthetic_report(
+            fitted, folder / "measured.html", evaluation=found, test=test, dataset={"Table": EVIL}
+        ),
+    }
+
+
+def test_the_claim_and_every_line_of_the_ledger_stand_on_the_page(
+    fitted: MarginalSynthesizer, pages: dict[str, Path]
+) -> None:
+    text = pages["alone"].read_text(encoding="utf-8")
+    assert "differentially private for each record" in text
+    for entry in fitted.ledger_.entries:
+        assert entry.purpose in text
+    assert "noisy sum of bounded contributions" in text
+
+
+def test_without_real_rows_nothing_is_said_to_be_measured(pages: dict[str, Path]) -> None:
+    alone, measured = (pages[name].read_text(encoding="utf-8") for name in ("alone", "measured"))
+    assert "Not covered by the guarantee. These numbers" not in alone
+    assert "Models trained on these rows" not in alone
+    assert measured.count("Not covered by the guarantee. These numbers") == 4
+    assert "Models trained on these rows" in measured
+
+
+def test_names_from_the_table_are_escaped_everywhere(pages: dict[str, Path]) -> None:
+    for page in pages.values():
+        text = page.read_text(encoding="utf-8")
+        assert EVIL not in text
+        assert "<img src=x" not in text
+        assert "</script><b>" not in text
+
+
+def test_a_loaded_generator_gives_the_same_page(
+    fitted: MarginalSynthesizer, pages: dict[str, Path], tmp_path: Path
+) -> None:
+    again = load_synthesizer(fitted.save(tmp_path / "generator"))
+    page = write_synthetic_report(again, tmp_path / "again.html")
+    assert page.read_bytes() == pages["alone"].read_bytes()
+
+
+def test_a_seeded_run_is_called_what_it_is(frame: pd.DataFrame, tmp_path: Path) -> None:
+    made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
+        frame, label="label", sensitive="who", budget=Budget(epsilon=8.0, delta=1e-6)
+    )
+    text = write_synthetic_report(made, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<div class="banner" role="alert"><strong>Not private</strong>' in text
+    assert SyntheticReport.of(made).guarantee.holds is False
+
+
+def test_views_are_shares_of_the_values_that_are_there() -> None:
+    from evenhand.datasets import Schema
+
+    real = pd.DataFrame({"x": [0, 1, 1, 3], "z": ["a", "a", "b", None]})
+    made = pd.DataFrame({"x": [0, 0, 3, 3], "z": ["a", "b", "b", "b"]})
+    x, z = column_views(made, real, Schema.of_public(real))
+    assert x.at == (0.0, 1.0, 2.0, 3.0)
+    assert x.real == (0.25, 0.5, 0.0, 0.25)
+    assert x.synthetic == (0.5, 0.0, 0.0, 0.5)
+    assert z.at == ("a", "b")
+    assert z.real == pytest.approx((2 / 3, 1 / 3))
+    assert z.missing == (0.0, 0.25)
+    many = pd.DataFrame({"z": [f"c{i}" for i in range(30)]})
+    (view,) = column_views(many, None, Schema.of_public(many))
+    assert len(view.at) == 13
+    assert view.at[-1] == "all others"
+    assert sum(view.synthetic) == pytest.approx(1.0)
+
+
+@pytest.mark.browser
+def test_it_opens_from_disk_without_complaint_or_request(
+    pages: dict[str, Path], visit: Callable[[Path], Any]
+) -> None:
+    for name, n_charts in (("alone", 3), ("measured", 4)):
+        seen = visit(pages[name])
+        assert seen.complaints == []
+        assert seen.requests == [pages[name].as_uri()]
+        charts = seen.page.locator(".chart")
+        assert charts.count() == n_charts
+        for i in range(n_charts):
+            assert charts.nth(i).locator(".cartesianlayer .trace path").count() >= 1
+        assert seen.page.evaluate("window.hit === undefined")
