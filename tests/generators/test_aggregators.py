@@ -74,19 +74,16 @@ def test_distances_of_tables_move_as_far_as_declared_and_no_further(relation: st
     assert worst == pytest.approx(score.l2_sensitivity(relation))
 
 
-def test_one_record_moves_a_distance_by_one_whatever_the_fixed_table() -> None:
-    # With thirds as they are, 2/3 + ... + 2/3 falls on either side of a whole number by rounding.
+@pytest.mark.parametrize("n_tenths", [10, 20])
+def test_one_record_moves_a_distance_by_one_though_tenths_are_no_doubles(n_tenths: int) -> None:
+    # Summed as they are, 15 + 10 * 0.1 is below 16, and 16 + 10 * 0.1 is 17: two steps for one.
     score = TableDistances(n_tables=1)
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        fixed = rng.integers(1, 9, 30) / 3 + rng.integers(0, 2, 30) * 1e-17
-        counted = rng.integers(0, 9, 30)
-        (before,) = score.total([counted], [fixed])
-        for cell in range(30):
-            more = counted.copy()
-            more[cell] += 1
-            (after,) = score.total([more], [fixed])
-            assert abs(int(after) - int(before)) <= 1
+    fixed = np.concatenate([[0.0], np.full(n_tenths, 0.1)])
+    found = [
+        int(score.total([np.eye(1, n_tenths + 1, dtype=np.int64)[0] * n], [fixed])[0])
+        for n in range(600)
+    ]
+    assert set(np.diff(found)) == {1}
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
