@@ -29,6 +29,8 @@ PAPERS = {
     "labels_or_shares": "goals of this project; Lowy et al. 2023 for margins",
     "notions_on_adult": "FairPATE, Section 4.2 (calibration rows)",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
+    "sf_pate_figure2": "SF-PATE, Section 6.1, Figure 2(a) and its appendix",
+    "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",
     "theory": "FairPATE, SF-PATE, PATE: theorems and claims of privacy",
 }
 # Measured on a busy core: the sum of the recorded times of fits, or the time of the process.
