@@ -77,6 +77,22 @@ def test_what_is_the_default_is_not_part_of_a_setting(write: Write) -> None:
     assert [s.key for s in plain] == [s.key for s in said]
 
 
+def test_what_is_measured_anyhow_is_not_part_of_a_setting(write: Write) -> None:
+    path = write(
+        ADULT + RUN + 'notion = "equalized-odds"\ngap_of = "equalized-odds"\n'
+        '[[runs]]\nmethod = ["fairpate", "pate"]\nepsilon = 1\nmargin = 0.05\n'
+        'gap_of = ["demographic-parity", "equalized-odds"]\n'
+    )
+    within = {"epsilon": 1.0, "margin": 0.05}
+    assert arguments(Grid.from_toml(path).settings()) == [
+        ("fairpate", {**within, "notion": "equalized-odds"}, 0),
+        ("fairpate", within, 0),
+        ("fairpate", {**within, "gap_of": "equalized-odds"}, 0),
+        ("pate", {"epsilon": 1.0}, 0),
+        ("pate", {"epsilon": 1.0, "gap_of": "equalized-odds"}, 0),
+    ]
+
+
 def test_a_range_is_written_by_its_ends(write: Write) -> None:
     path = write(
         ADULT + '[[runs]]\nmethod = "fairpate"\nmargin = { from = 0.05, to = 0.15, n = 3 }\n'

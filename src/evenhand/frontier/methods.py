@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from evenhand import _checks, estimators
@@ -32,7 +32,7 @@ class Method:
     estimator : str
         Its class in ``evenhand.estimators``.
     reads : tuple of str
-        Arguments it reads, ``reject_margin`` aside, which is about any model's decisions.
+        Arguments it reads, those aside that are about any model's decisions (``OF_ANY``).
     needs : tuple of str
         Those it cannot do without.
     notions : tuple of str
@@ -142,6 +142,7 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "answers": ANSWERS,
     "noise": ("exact", "float"),
     "at": tuple(POINTS),
+    "gap_of": tuple(NOTIONS),
 }
 """Arguments that are words, and which."""
 
@@ -156,6 +157,9 @@ NUMBERS: Final = (
     "fairness_weight",
     "reject_margin",
 )
+OF_ANY: Final = ("gap_of", "reject_margin")
+"""What is asked of any model: which gap is measured, and what is refused on the test rows."""
+
 ARGUMENTS: Final = (*WORDS, *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
 
@@ -189,7 +193,7 @@ def check_value(name: str, value: Plain) -> Plain:
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
     """Raise ValueError for an argument that no method of a table reads."""
     for name, values in run.items():
-        if name in ("method", "reject_margin") or any(name in METHODS[m].reads for m in methods):
+        if name in ("method", *OF_ANY) or any(name in METHODS[m].reads for m in methods):
             continue
         readers = ", ".join(repr(m) for m, known in METHODS.items() if name in known.reads)
         raise ValueError(
@@ -222,7 +226,7 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         threshold, and arguments that exclude each other.
     """
     known = METHODS[method]
-    reads = (*known.reads, "reject_margin")
+    reads = (*known.reads, *OF_ANY)
     kept = {
         name: value
         for name, value in values.items()
@@ -246,6 +250,8 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
             f"rule = {kept['rule']!r} is about the gate, and notion = {notion!r} has none: it "
             f"binds the student alone. Leave one of them out."
         )
+    if kept.get("gap_of") == kept.get("notion", DEFAULTS["notion"]):
+        del kept["gap_of"]  # what is measured anyhow
     half = {"threshold", "sigma_check"} & set(kept)
     if half and not {"threshold", "sigma_check", "sigma"} <= set(kept):
         raise ValueError(
@@ -298,8 +304,16 @@ def estimator_of(setting: Setting, *, teachers: Any = None, **shared: Any) -> An
     return getattr(estimators, known.estimator)(**made)
 
 
+def gap_notion_of(setting: Setting) -> Any:
+    """Return the notion whose gap is measured: that which is held, if no other is asked for."""
+    asked = setting.arguments.get("gap_of")
+    if asked is None:
+        return notion_of(setting)
+    return notion_of(replace(setting, arguments={**setting.arguments, "notion": asked}))
+
+
 def notion_of(setting: Setting) -> Any:
-    """Return the notion whose gap is measured, with the margin, or 0 where none is kept."""
+    """Return the notion that is held, with the margin, or 0 where none is kept."""
     given = {**DEFAULTS, **setting.arguments}
     kind = notion_named(str(given["notion"]))
     return kind(margin=float(given.get("margin") or 0.0), reference=str(given["reference"]))

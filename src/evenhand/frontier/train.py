@@ -25,7 +25,7 @@ from evenhand.fairness import (
     selection_rates,
 )
 from evenhand.frontier.material import DataSource, Material
-from evenhand.frontier.methods import METHODS, estimator_of, notion_of
+from evenhand.frontier.methods import METHODS, estimator_of, gap_notion_of
 from evenhand.frontier.run import Plain, Run, Setting
 from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
 from evenhand.privacy import BudgetExceeded
@@ -205,8 +205,7 @@ class _Trial:
         if reject is not None:
             predicted = self._within(float(reject), predicted, len(classes))
         joint = JointTally.of(groups.codes, self._truth, predicted, groups.n_groups, len(classes))
-        notion = notion_of(setting)
-        error, gap = error_rate(joint), gap_of(notion, joint)
+        error, gap = error_rate(joint), gap_of(gap_notion_of(setting), joint)
         guarantee = getattr(model, "guarantee_", None)
         private = METHODS[setting.method].private
         kind = getattr(model, "fairness_kind_", FairnessKind.NONE)
