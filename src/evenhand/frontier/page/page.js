@@ -423,7 +423,7 @@ function fillFigures(i) {
     var interval = low && wide(low[i], C[name + "_high"][i]);
     value.appendChild(make("span", interval ? "95 % interval " + low[i].toFixed(4) + " to "
       + C[name + "_high"][i].toFixed(4) : name === "epsilon"
-      ? (C.epsilon[i] === Infinity ? "no bound" : "at delta = " + deltaOf(state.run)) : "", "note"));
+      ? (C.epsilon[i] === Infinity ? "no bound" : "at delta " + deltaOf(state.run).replace("-", "\u2011")) : "", "note"));
     part.appendChild(value);
     box.appendChild(part);
   });

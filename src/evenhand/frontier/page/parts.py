@@ -119,7 +119,8 @@ def controls(told: Mapping[str, Any], styles: Iterable[int]) -> str:
     return (
         '<aside aria-label="What is acceptable">'
         f"{_kinds(told['kinds'])}"
-        f"<fieldset><legend>What is acceptable</legend>{limits}"
+        f"<fieldset><legend>What is acceptable</legend>"
+        f'<div class="limits">{limits}</div>'
         '<label class="tick"><input type="checkbox" id="strictly"><span>Hold gap, accuracy and '
         "coverage to it at the worse end of their 95 % intervals</span></label>"
         '<button type="button" class="plain" id="reset">No limits</button></fieldset>'

@@ -60,7 +60,7 @@ function linearScale(name, column) {
   var low = r.any ? r.low : 0, high = r.any ? r.high : 1;
   var room = Math.max((high - low) * 0.06, 0.005);
   low = low <= 0.1 * high ? Math.min(0, low) - room / 3 : low - room;
-  high += room;
+  high = high + room > 1 ? 1 + room / 3 : high + room; // no share is above 1
   var raw = (high - low) / 5, power = Math.pow(10, Math.floor(Math.log10(raw)));
   var step = [1, 2, 2.5, 5, 10].map(function (m) { return m * power; })
     .filter(function (s) { return s >= raw * 0.999; })[0];
