@@ -57,6 +57,16 @@ def test_a_specification_that_some_run_meets_ends_with_0(
     assert told["cost"]["parts"][0]["mu_squared"] == 1.0
 
 
+def test_the_command_to_train_stands_in_one_line_on_a_narrow_screen(
+    frontier: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    Path("spec.toml").write_text("epsilon = 3.0\ngap = 0.06\n")
+    said = run("check", "spec.toml", frontier).stdout.splitlines()
+    assert "Train it: evenhand train private.csv --epsilon 3" in said
+    assert all(len(line) <= 30 for line in said if "Train it" not in line)
+
+
 def test_one_that_no_run_meets_ends_with_3_and_the_price(
     frontier: Path, run: Callable[..., Any]
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from evenhand.cli import options
-from evenhand.cli.console import emit, progress_bars, show, table
+from evenhand.cli.console import Unbroken, emit, progress_bars, show, table
 
 if TYPE_CHECKING:
     from evenhand.frontier.specification import Answer, Candidate
@@ -85,7 +85,8 @@ def _setting(title: str, candidate: Candidate) -> list[str | Table]:
     for name, value in candidate.values.items():
         low, high = candidate.intervals[name]
         rows.append((name, _word(value), f"[{low:.4f}, {high:.4f}]" if low < high else ""))
-    return [table((title, "mean over seeds", "95 % interval"), rows), f"Train it: {first.command}"]
+    command = Unbroken(f"Train it: {first.command}")
+    return [table((title, "mean over seeds", "95 % interval"), rows), command]
 
 
 def _word(value: Any) -> str:

@@ -39,12 +39,16 @@ def safe(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
+class Unbroken(str):
+    """Text for ``show`` that is kept in one line, such as a command that people copy."""
+
+
 def show(*parts: str | Table) -> None:
     """Print a result for people on stdout."""
     console = Console(highlight=False, soft_wrap=False)
     for part in parts:
         if isinstance(part, str):
-            console.print(safe(part), markup=False)
+            console.print(safe(part), markup=False, soft_wrap=isinstance(part, Unbroken))
         else:
             console.print(part)
 

@@ -91,6 +91,8 @@ def is_bad_input(error: Exception) -> bool:
 
 def one_line(error: BaseException) -> str:
     """Return the message without line breaks, and never empty."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return safe(f"{error.filename}: {error.strerror}")  # without its number
     return safe(" ".join(str(error).split())) or type(error).__name__
 
 
