@@ -51,6 +51,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from _pictures import Axis, Panel, Series, around, axis, draw
 from _table import beside_saved, rule, write
 from scipy import stats
 
@@ -391,6 +392,58 @@ def reaches(row: dict[str, Any], point: tuple[float, float]) -> bool:
     return bool(close and row["gap"] <= point[1] + max(GAP_WITHIN, row["gap_pm"]))
 
 
+def figure(rows: list[dict[str, Any]], notion: str, name: str, about: str) -> str:
+    """Draw error against gap of one notion, a row of panels for each data set."""
+    here = select(rows, notion=notion)
+    panels = []
+    for data in [data for data in LOADERS if select(here, data=data)]:
+        own = select(here, data=data)
+        told = [
+            (source, point)
+            for (source, of, _), points in PUBLISHED.items()
+            if of == data and notion == PARITY
+            for point in points
+        ]
+        x, y = (
+            axis(
+                title,
+                around([r[of] for r in own], [r[f"{of}_pm"] for r in own])
+                + [point[i] for _, point in told],
+                zero=of == "gap",
+                n=4,
+            )
+            for of, title, i in (("gap", "pairwise gap", 1), ("error", "error", 0))
+        )
+        x = Axis(title=x.title, low=0.0, high=x.high, ticks=[t for t in x.ticks if t >= 0])
+        for epsilon in EPSILONS:
+            series = [
+                drawn(method, select(own, epsilon=epsilon, method=method)) for method in METHODS
+            ]
+            for source in ("DP-FERMI", "PF-LD"):
+                points = PUBLISHED.get((source, data, epsilon), ()) if told else ()
+                if points:
+                    gaps, errors = [gap for _, gap in points], [error for error, _ in points]
+                    series.append(
+                        Series(name=f"{source}, published", x=gaps, y=errors, joined=False)
+                    )
+            kept = [one for one in series if one.x]
+            panels.append(Panel(title=f"{data}, epsilon {epsilon:g}", x=x, y=y, series=kept))
+    return draw(name, about, panels, columns=len(EPSILONS))
+
+
+def drawn(method: str, rows: list[dict[str, Any]]) -> Series:
+    """Return the points of one method, from the smallest gap on."""
+    rows = sorted(rows, key=lambda row: row["gap"])
+    columns = {name: [r[name] for r in rows] for name in ("gap", "error", "gap_pm", "error_pm")}
+    return Series(
+        name=method,
+        x=columns["gap"],
+        y=columns["error"],
+        x_pm=columns["gap_pm"],
+        y_pm=columns["error_pm"],
+    )
+
+
 def main() -> None:
     """Run, print, and save if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -451,6 +504,20 @@ def save(fresh: list[dict[str, Any]], name: str) -> None:
         "| claim | ours is | measured | agrees? |",
         rule(4),
         *map(claim_line, said),
+        "",
+        figure(
+            rows,
+            PARITY,
+            "fairpate_figure2",
+            "Figure 2: error against the gap of demographic parity, intervals over seeds",
+        ),
+        "",
+        figure(
+            rows,
+            ODDS,
+            "fairpate_figure3",
+            "Figure 3: error against the gap of equalized odds, intervals over seeds",
+        ),
         "\n## Published points, demographic parity\n",
         "| data | epsilon | published by | error / gap | method | ours: error / gap | agrees? |",
         rule(7),

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -80,9 +81,10 @@ def test_a_script_writes_what_is_saved_from_the_rows_that_are_saved(
         keys = {"found": "points"}
         names = inspect.signature(module.save).parameters
         module.save(**{each: told[keys.get(each, each)] for each in names})
-    for kind in ("json", "md"):
-        written = (tmp_path / f"{name}.{kind}").read_text()
-        assert written == (HERE / "results" / f"{name}.{kind}").read_text()
+    written = sorted(path.name for path in tmp_path.iterdir())  # pictures are among them
+    assert {f"{name}.json", f"{name}.md"} <= set(written)
+    for file in written:
+        assert (tmp_path / file).read_text() == (HERE / "results" / file).read_text(), file
 
 
 def test_every_result_has_its_script_and_its_page() -> None:
@@ -135,6 +137,63 @@ def test_the_verdicts_on_points_of_intervention_follow_from_their_saved_rows() -
     result = saved("intervention_points")
     assert {row["data"] for row in result["rows"]} == set(result["commits"]) == {"Adult", "Credit"}
     assert script("intervention_points").claims(result["rows"]) == result["claims"]
+
+
+def test_the_verdicts_on_the_frontiers_follow_from_their_saved_rows() -> None:
+    module, result = script("fairpate_frontiers"), saved("fairpate_frontiers")
+    assert module.claims(result["rows"]) == result["claims"]
+    assert {said["figure"] for said in result["claims"]} == {"4", "5", "10", "11", "12", "13"}
+    for row in result["rows"]:
+        assert row["seeds"] == list(module.SEEDS)
+        assert all(spent <= row["epsilon"] for spent in row["spent"])
+        for name in ("error", "gap", "coverage"):
+            assert row[name] == pytest.approx(np.mean(row[f"{name}s"]))
+
+
+def test_a_method_that_is_better_everywhere_outperforms_and_one_that_is_worse_does_not() -> None:
+    module, result = script("fairpate_frontiers"), saved("fairpate_frontiers")
+    ipp = module.select(result["rows"], part="IPP", data=module.AS_IS)
+    better = [
+        row | {key: [min(max(x + step, 0.0), 1.0) for x in row[key]] for key, step in moves.items()}
+        for row in module.select(ipp, method=module.PATE)
+        for moves in [{"errors": -0.03, "gaps": -0.001, "coverages": 0.01}]
+    ]
+    for row in better:
+        row["method"] = module.GATE
+        row |= {name: float(np.mean(row[f"{name}s"])) for name in ("error", "gap", "coverage")}
+    rows = better + module.select(ipp, method=module.PATE)
+    said = module.figures_10_11(rows, module.GATE, module.PATE)
+    assert [row["agrees"] for row in said] == ["yes"] * 4 + ["no"]  # they are not similar
+    swapped = module.figures_10_11(rows, module.PATE, module.GATE)
+    assert [row["agrees"] for row in swapped] == ["no"] * 5
+
+
+def test_every_picture_is_small_is_shown_and_has_words_for_who_cannot_see_it() -> None:
+    pages = "".join(path.read_text() for path in (HERE / "results").glob("*.md"))
+    pictures = sorted((HERE / "results").glob("*.svg"))
+    assert len(pictures) == 8
+    for path in pictures:
+        assert path.stat().st_size < 150_000
+        assert re.search(rf"!\[Figures? .+\]\({path.name}\)", pages)
+        told = ElementTree.fromstring(path.read_text())  # it is well-formed
+        title = told.find("{http://www.w3.org/2000/svg}title")
+        assert title is not None
+        assert title.text
+
+
+def test_an_axis_holds_its_values_and_has_round_ticks() -> None:
+    axis = script("fairpate_frontiers").axis
+    assert axis("error", [0.163, 0.187], zero=False).ticks == [
+        0.16,
+        0.165,
+        0.17,
+        0.175,
+        0.18,
+        0.185,
+        0.19,
+    ]
+    assert axis("gap", [0.02, 0.18]).ticks == [0.0, 0.05, 0.1, 0.15, 0.2]
+    assert axis("coverage", [1.0, 1.0], zero=False).at(1.0) == 0.0
 
 
 rates = st.integers(0, 500).map(lambda n: n / 1000)
