@@ -87,7 +87,7 @@ class SklearnTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ship
 
     Notes
     -----
-    The joblib backend in force is used as it is, so ``with joblib.parallel_config(backend="ray")``
+    The joblib backend in force is used as it is, so ``with evenhand.frontier.on_ray()``
     trains the teachers on a cluster. A worker is sent the records of its own teachers only.
 
     Every ``random_state`` parameter of the estimator is set for each teacher from ``(rng, t)``. A
