@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer, Synthesizer
-from evenhand.privacy import MemoryStore, SeededNoise
+from evenhand.generators import (
+    GroupBalancedSampler,
+    MarginalSynthesizer,
+    MeanEmbeddingSynthesizer,
+    Synthesizer,
+)
+from evenhand.privacy import Guarantee, MemoryStore, SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
 
 pytestmark = pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
@@ -148,3 +153,13 @@ def test_numbers_beyond_the_bounds_are_moved_to_the_end() -> None:
             frame, **ROLES, budget=BUDGET, schema=SCHEMA
         )
     assert made.sample(1000)["gain"].max() <= 20_000
+
+
+def test_a_method_that_draws_by_the_published_rule_takes_the_claim_back() -> None:
+    class Published(MarginalSynthesizer):
+        def _restate(self, claim: Guarantee) -> Guarantee:
+            return GroupBalancedSampler(scope="global").claim(claim)
+
+    made = Published().fit(table(), **ROLES, budget=BUDGET, schema=SCHEMA)
+    assert str(made.guarantee_).startswith("NOT PRIVATE: every teacher's minibatches")
+    assert not made.guarantee_.holds

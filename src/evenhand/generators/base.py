@@ -207,7 +207,7 @@ class Synthesizer(ABC):
         tell("columns", 1, 1)
         self._learn(encoded, purse, rng, tell)
         self.ledger_ = ledger
-        self.guarantee_ = self._claim(budget, ledger, schema, bool(wanted))
+        self.guarantee_ = self._restate(self._claim(budget, ledger, schema, bool(wanted)))
         told = [*notes, *([self.snr_.warning] if self.snr_.warning else []), *self._thin()]
         self.notes_ = tuple(told)
         for words in told[len(notes) :]:
@@ -311,6 +311,10 @@ class Synthesizer(ABC):
     @abstractmethod
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         """Take back what ``_arrays`` gave; ``codec_`` and ``conditions_`` are set."""
+
+    def _restate(self, claim: Guarantee) -> Guarantee:
+        """Return the claim of this method: the ledger's, unless something takes it back."""
+        return claim
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:

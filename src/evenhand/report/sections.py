@@ -290,7 +290,8 @@ def _glance(report: ModelReport) -> str:
 def _affords(books: Spending, claimed: Guarantee) -> str:
     at = f"at delta = {claimed.delta:g}"
     if len(books.parts) == 1:
-        return f"The budget, epsilon = {claimed.epsilon:g} {at}, affords"
+        own = claimed.delta if books.delta is None else books.delta
+        return f"The budget, epsilon = {claimed.epsilon:g} at delta = {own:g}, affords"
     each = " and ".join(f"{part:g}" for part in books.parts)
     return (
         f"The budget has parts with a ledger each, epsilon = {each}, because their prices do not "

@@ -61,6 +61,9 @@ class Spending:
         What the budget affords, and what was charged to it.
     parts : tuple of float
         The epsilons of the parts of the budget that have a ledger each; one for a single ledger.
+    delta : float or None
+        At which the epsilon of a single ledger is meant; a claim's own can be larger, where a part
+        of it is set aside.
     first, last : str
         UTC times of the first and the last charge, ISO 8601 to the second; empty without one.
     """
@@ -69,6 +72,7 @@ class Spending:
     mu_squared_budget: float
     mu_squared_spent: float
     parts: tuple[float, ...]
+    delta: float | None
     first: str
     last: str
 
@@ -98,6 +102,7 @@ class Spending:
             mu_squared_budget=budget,
             mu_squared_spent=float(record["mu_squared_spent"]),
             parts=tuple(float(part["epsilon"]) for part in record.get("parts", [record])),
+            delta=None if "delta" not in record else float(record["delta"]),
             first=times[0] if times else "",
             last=times[-1] if times else "",
         )
