@@ -76,8 +76,8 @@ class RandomizedResponseClassifier(AttributeClassifier):
     References
     ----------
     Mozannar, Ohannessian and Srebro 2020, "Fair Learning with Private Demographic Data"; called M
-    by SF-PATE. The paper corrects by a second stage that needs the group at prediction for
-    equalized odds; here the first stage is corrected, and none is needed. The correction is derived
+    by SF-PATE. The paper lets a second stage of post-processing follow; here the first stage is
+    corrected itself, exactly, so that no group is needed at prediction. The correction is derived
     in ``evenhand.fairness.noisy_groups``.
 
     Examples

@@ -30,10 +30,11 @@ the variance for two groups: what noise on one cell of sensitivity 1 would give.
 
 Why no sampling
 ---------------
-The published method takes both parts of a step from one minibatch and counts on its secrecy
-("amplification by subsampling"). But here the loss's gradient over the batch is public and
-unclipped, and it is released in the same sum: with noise in proportion to C alone it tells who is
-in the batch, and with that secret gone nothing is amplified. (Exactly: the laws to be told apart
+DP-SGD takes each step from a secret sample and is charged less for it ("amplification by
+subsampling"). Here that would be unsound for a minibatch which both parts of a step share: the
+loss's gradient over the batch is public and unclipped, and it is released in the same sum, so with
+noise in proportion to C alone it tells who is in the batch; and with that secret gone nothing is
+amplified. (Exactly: the laws to be told apart
 are ``(1 - q) N(0) + q N(l + d1)`` and ``(1 - q) N(0) + q N(l + d2)``, with l of any length; as l
 grows their divergence is that of ``N(d1)`` and ``N(d2)`` for the event that the row is in.) So
 every step reads all rows. This loses nothing but time: noise that pays for T steps on all rows is,
