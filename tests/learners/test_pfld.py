@@ -351,3 +351,41 @@ def test_a_group_without_a_size_is_refused() -> None:
         PFLDState.start(
             PFLD(), *rows, np.array([[1.0, 0.0]]), np.ones((1, 2)), 2, np.random.default_rng(0)
         )
+
+
+def test_a_step_of_a_fit_carries_its_noise_in_full() -> None:
+    # One step, with and without noise on the weights: the rest is the same, so it cancels.
+    X, y, g = unequal(60)
+    sizes = np.bincount(g, minlength=3)[None, :].astype(float)
+    learner = PFLD(averaged=1.0, learning_rate=2.0, momentum=0.5)
+    rng = np.random.default_rng(0)
+    noise, of_table = rng.normal(size=(1, 5)), 30.0 * rng.normal(size=(1, 3))
+
+    def weights(primal: Any, dual: Any) -> tuple[Any, Any]:
+        model = learner.fit(
+            X,
+            y,
+            g,
+            n_classes=2,
+            strata=np.zeros_like(y),
+            sizes=sizes,
+            margins=np.zeros((1, 3)),
+            primal_noise=primal,
+            dual_noise=dual,
+            rng=rng,
+        )
+        (W, b), *_ = model.layers
+        return np.append(W[:, 0], b), model.multipliers
+
+    noisy, multipliers = weights(noise, of_table)
+    clean, same = weights(0 * noise, of_table)
+    assert np.array_equal(multipliers, same)
+    pull = multipliers / sizes[:, :, None]
+    unit = pull.max() - pull.min()
+    assert unit > 0
+    np.testing.assert_allclose(noisy - clean, -2.0 * 0.5 * unit * noise[0], rtol=1e-9)
+    # And the multipliers that of the table: without it nothing is over the margin of 0 as yet.
+    _, quiet = weights(noise, 0 * of_table)
+    told = of_table[0] - of_table.mean()
+    expected = learner.multiplier_rate * np.sqrt(sizes[0] / 60) * told / sizes[0]
+    np.testing.assert_allclose(multipliers[0, :, 0] - quiet[0, :, 0], expected, rtol=1e-9)
