@@ -1,0 +1,203 @@
+"""Networks and logistic stacks under a constraint: slopes, effect, and nothing of other parts."""
+
+import numpy as np
+import pytest
+
+from evenhand.fairness import (
+    DemographicParityFunction,
+    EqualizedOddsFunction,
+    ErrorParityFunction,
+    MomentsFunction,
+    OwnFunction,
+    worst_violation,
+)
+from evenhand.learners import Guide, StackedFairLogistic, StackedLogistic
+from evenhand.learners.dual import Differences
+from evenhand.learners.guide import Guided
+from evenhand.learners.mlp import StackedMLP
+
+BRIER = OwnFunction(h=lambda p, t: ((p - t) ** 2).sum(axis=1), name="Brier")
+PARITY = DemographicParityFunction()
+
+
+def people(n: int = 900, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 4))
+    X[:, 1] += 1.5 * z
+    y = (X[:, 0] + X[:, 1] + rng.logistic(size=n) > 0.75).astype(int)
+    return X, y, z
+
+
+def deal(n: int, parts: int):
+    return np.array_split(np.random.default_rng(1).permutation(n), parts)
+
+
+@pytest.mark.parametrize(
+    "function", [PARITY, EqualizedOddsFunction(), ErrorParityFunction(), MomentsFunction(), BRIER]
+)
+def test_the_push_is_the_slope_of_the_multiplied_constraint_in_the_scores(function) -> None:
+    _, y, z = people(20)
+    truth, groups = np.eye(2)[y], np.eye(2)[z]
+    guided = Guided(function, groups, [np.arange(20)], truth, 24, 0.0, 5.0)
+    scores = np.random.default_rng(0).normal(size=(20, 2))
+
+    def chances(s):
+        raised = np.exp(s)
+        return raised / raised.sum(axis=1, keepdims=True)
+
+    guided.push(chances(scores)[None], np.arange(20))
+    guided.ascend()
+    net = guided._multipliers.net[0]
+    assert np.abs(net).max() > 0
+    known = Differences(groups, function.among(truth))
+
+    def term(s) -> float:
+        return float((net * known.apart(function.values(chances(s), truth))).sum())
+
+    pushed = guided.push(chances(scores)[None], np.arange(20))[0] / 20  # of a mean over 20 rows
+    for i in range(20):
+        for k in range(2):
+            nudge = np.zeros_like(scores)
+            nudge[i, k] = 1e-6
+            slope = (term(scores + nudge) - term(scores - nudge)) / 2e-6
+            assert pushed[i, k] == pytest.approx(slope, abs=1e-7)
+
+
+def test_a_network_learns_under_the_constraint_and_without_it_it_does_not() -> None:
+    X, y, z = people(4000)
+    learner = StackedMLP(hidden=(16,), epochs=12, batch_size=128)
+    rows = [np.arange(4000)]
+    guide = Guide(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
+
+    def gap(guide) -> float:
+        stack = learner.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0), guide=guide)
+        return worst_violation(PARITY, np.eye(2)[stack.predict(X)[0]], y, z)
+
+    assert gap(None) > 0.15
+    assert gap(guide) < 0.06
+
+
+def test_without_a_constraint_a_guide_changes_no_bit() -> None:
+    X, y, _ = people()
+    learner = StackedMLP(hidden=(8,), epochs=2)
+    plain = learner.fit(X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0))
+    guided = learner.fit(
+        X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0), guide=Guide()
+    )
+    for one, two in zip(plain.layers, guided.layers, strict=True):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_a_strong_pull_keeps_a_network_where_it_started() -> None:
+    X, y, _ = people()
+    learner = StackedMLP(hidden=(8,), epochs=3)
+    rows = [np.arange(900)]
+    first = learner.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0)).network(0)
+
+    def away(pull: float) -> float:
+        after = learner.fit(
+            X,
+            1 - y,
+            rows,
+            n_classes=2,
+            rng=np.random.default_rng(1),
+            guide=Guide(start=first, pull=pull),
+        ).network(0)
+        return float(sum(((a[0] - b[0]) ** 2).sum() for a, b in zip(first, after, strict=True)))
+
+    assert away(0.0) > away(1.0) > away(100.0)
+    assert away(100.0) < 0.05 * away(0.0)
+
+
+def test_weights_of_classes_are_learned_as_their_labels_are() -> None:
+    X, y, _ = people()
+    learner = StackedMLP(hidden=(8,), epochs=2)
+    one, two = (
+        learner.fit(X, told, deal(900, 3), n_classes=2, rng=np.random.default_rng(0))
+        for told in (y, np.eye(2)[y])
+    )
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+def test_half_a_constraint_is_refused() -> None:
+    with pytest.raises(ValueError, match="a function and the weights of the groups; one of them"):
+        Guide(function=PARITY)
+    with pytest.raises(ValueError, match="pull must be finite and >= 0"):
+        Guide(pull=-1.0)
+
+
+# ---------------------------------------------------------------- logistic stacks
+
+
+def fair(X, y, z, rows, **settings):
+    learner = StackedFairLogistic(**{"function": PARITY, "alpha": 0.02, **settings})
+    return learner.fit(X, y, z, rows, n_classes=2, n_groups=2, rng=np.random.default_rng(0))
+
+
+def test_each_logistic_model_is_fairer_on_its_own_rows_than_the_free_one() -> None:
+    X, y, z = people(1500)
+    rows = deal(1500, 10)
+    free = StackedLogistic(C=1.0).fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0))
+    held = fair(X, y, z, rows)
+    gaps = []
+    for stack in (free, held):
+        said = stack.predict(X)
+        gaps.append(
+            [
+                worst_violation(PARITY, np.eye(2)[said[t][own]], y[own], z[own])
+                for t, own in enumerate(rows)
+            ]
+        )
+    assert np.mean(gaps[0]) > 0.15
+    assert max(gaps[1]) < 0.08
+    assert all(after <= before for before, after in zip(*gaps, strict=True))
+
+
+def test_a_changed_group_moves_its_own_model_alone_bit_for_bit() -> None:
+    X, y, z = people(1500)
+    rows = deal(1500, 10)
+    other = z.copy()
+    other[rows[3][0]] = 1 - z[rows[3][0]]
+    before, after = fair(X, y, z, rows), fair(X, y, other, rows)
+    moved = (before.coef != after.coef).any(axis=(1, 2))
+    assert moved.tolist() == [t == 3 for t in range(10)]
+
+
+def test_a_change_of_all_rows_of_another_part_moves_no_bit() -> None:
+    X, y, z = people(1500)
+    rows = [own if t else own[:40] for t, own in enumerate(deal(1500, 10))]
+    changed = X.copy()
+    changed[rows[0]] *= 3.0
+    before, after = fair(X, y, z, rows), fair(changed, y, z, rows)
+    np.testing.assert_array_equal(before.coef[1:], after.coef[1:])
+    assert (before.coef[0] != after.coef[0]).any()
+
+
+def test_one_class_one_group_or_no_rows_leave_the_free_model() -> None:
+    X, y, z = people(300)
+    rows = [np.flatnonzero(y == 1)[:40], np.flatnonzero(z == 0)[:40], np.zeros(0, dtype=int)]
+    free = StackedLogistic(C=1.0).fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0))
+    held = fair(X, y, z, rows)
+    np.testing.assert_array_equal(held.coef, free.coef)
+    np.testing.assert_array_equal(held.intercept, free.intercept)
+
+
+def test_three_classes_are_held_too() -> None:
+    X, y, z = people(1200)
+    y = y + (X[:, 2] > 1)
+    rows = deal(1200, 4)
+    learner = StackedFairLogistic(function=PARITY, alpha=0.02)
+    held = learner.fit(X, y, z, rows, n_classes=3, n_groups=2, rng=np.random.default_rng(0))
+    free = StackedLogistic(C=1.0).fit(X, y, rows, n_classes=3, rng=np.random.default_rng(0))
+    gaps = [
+        np.mean(
+            [
+                worst_violation(PARITY, np.eye(3)[stack.predict(X)[t][own]], y[own], z[own])
+                for t, own in enumerate(rows)
+            ]
+        )
+        for stack in (free, held)
+    ]
+    assert gaps[1] < gaps[0] / 2
