@@ -61,7 +61,7 @@ from evenhand.voting import (
 VARIANTS: Final = ("student", "teachers")
 ANSWERS: Final = ("smoothed", "shares", "labels")
 C: Final = 1.0
-"""Inverse ridge of theta*, of a linear student, and of default teachers (``docs/sf-pate.md``)."""
+"""Inverse ridge of theta* and of a linear student: labels are true, and many."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -371,7 +371,7 @@ class SFPATEClassifier(AttributeClassifier):
         teachers = self.teachers
         more: dict[str, Any] = {}
         if by_group:
-            teachers = LogisticTeachers(C=C) if teachers is None else teachers
+            teachers = LogisticTeachers() if teachers is None else teachers
         else:
             teachers = constrained(teachers, function, self.alpha)
             more = {"groups": z, "n_groups": people.groups.n_groups}
