@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -452,6 +453,31 @@ def test_on_a_laptop_limits_and_six_charts_are_in_the_first_screen(fresh: Any) -
     for name in NAMES:
         box = fresh.locator(f"#slide-{name}").bounding_box()
         assert box["y"] + box["height"] < 768
+
+
+def test_on_a_small_screen_limits_stand_in_one_row_and_charts_in_rows_of_three(fresh: Any) -> None:
+    fresh.set_viewport_size({"width": 1024, "height": 700})
+    fresh.evaluate("scrollTo(0, 0)")
+    settle(fresh)
+    tops = {fresh.locator(f"#slide-{name}").bounding_box()["y"] for name in NAMES}
+    assert max(tops) - min(tops) < 1
+    assert max(tops) < 400  # of 700: the answer to a moved slider is on the same screen
+    charts = [fresh.locator(".pair").nth(i).bounding_box()["y"] for i in range(6)]
+    assert len({round(y) for y in charts}) == 2
+
+
+@pytest.mark.parametrize("low", [1.0, 0.996, 0.6])
+def test_an_axis_of_shares_ends_at_1_but_for_the_room_of_a_mark(low: float, browser: Any) -> None:
+    script = (resources.files("evenhand.frontier.page") / "scales.js").read_text(encoding="utf-8")
+    page = browser.new_page()
+    lowest, best, beyond = page.evaluate(
+        f"low => {{ {script}; return [low, 1, 1.02].map(linearScale('coverage', [low, 1]).at); }}",
+        low,
+    )
+    page.close()
+    assert 0 < lowest <= best < 1
+    assert best >= 0.7  # at the better end, and not in the middle, also where all are 1
+    assert beyond > 1
 
 
 def test_every_control_has_a_name(fresh: Any) -> None:
