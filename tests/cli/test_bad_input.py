@@ -292,3 +292,10 @@ def test_a_test_row_of_an_unknown_class_leaves_no_model(refused: Run) -> None:
 def test_with_debug_the_traceback_is_kept(town: Path, run: Run, asked: Run) -> None:
     with pytest.raises(ValueError, match="epsilon must be finite"):
         run("--debug", *asked({"--epsilon": "0"}))
+
+
+def test_a_file_that_is_not_there_is_named_in_words(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    said = run("frontier", tmp_path / "grid.toml", "--out", tmp_path / "out", exit_code=2).stderr
+    assert said.strip() == f"error: {tmp_path / 'grid.toml'}: No such file or directory"
