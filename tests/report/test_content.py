@@ -307,6 +307,7 @@ def test_measurements_of_other_classes_are_refused(protected: Any, hostile: Any)
 # -- what is public
 
 READ = {
+    "bounds_",
     "answers_",
     "choices_",
     "bound_",
