@@ -207,3 +207,7 @@ def test_a_specification_is_read_from_toml(tmp_path: Path) -> None:
     assert Specification.read(file) == Specification(
         epsilon=3, gap=0.05, methods=("pate",), group_at_prediction=False
     )
+
+
+def test_a_notion_may_be_spelt_as_in_a_grid() -> None:
+    assert Specification(notion="equalized-odds") == Specification(notion="equalized_odds")

@@ -39,7 +39,8 @@ class Specification:
     accuracy, coverage : float, optional
         The smallest.
     notion, reference : str
-        What the gap is a gap of; runs that measured another are not looked at where a gap is given.
+        What the gap is a gap of (the notion with hyphens or underscores); runs that measured
+        another are not looked at where a gap is given.
     methods : tuple of str, optional
         The methods that are allowed.
     group_at_prediction : bool
@@ -67,6 +68,8 @@ class Specification:
         for name in ("gap", "accuracy", "coverage"):
             if getattr(self, name) is not None:
                 _checks.closed_unit(name, getattr(self, name))
+        if isinstance(self.notion, str):  # a grid spells it with hyphens
+            object.__setattr__(self, "notion", self.notion.replace("-", "_"))
         _checks.one_of("notion", self.notion, NOTIONS)
         _checks.one_of("reference", self.reference, REFERENCES)
         if not isinstance(self.group_at_prediction, bool):
