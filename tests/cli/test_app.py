@@ -42,8 +42,9 @@ def test_the_help_of_train_is_grouped_and_names_units_and_ranges(
     said = run("train", "--help").stdout
     for panel in ("Columns", "Privacy", "Fairness", "Teachers", "Mechanism", "Account"):
         assert f"─ {panel}" in said
+    told = " ".join(said.replace("│", " ").split())  # lines may break anywhere
     for words in ("in nats", "in [0, 1]", "in (0, 1)", "In votes", "fairpate|pate"):
-        assert words in said
+        assert words in told
 
 
 def test_no_command_shows_the_help(run: Run) -> None:

@@ -35,18 +35,23 @@ def test_given_predictions_are_within_the_margin_and_are_those_of_the_model(
     model: Path, run: Run
 ) -> None:
     new = pd.read_csv("test.csv")
-    result = run("predict", "model", "test.csv", *REJECT)
-    found = given(result.stdout)
     said = pd.Series(evenhand.load("model").predict(new.drop(columns=["loan", "sex", "person"])))
+    # Fewer women who would be granted: whatever noise the model has, there is a gap to close.
+    few = (new["sex"] == "F") & (said == "granted")
+    kept = ~few | (few.cumsum() % 2 == 0)
+    new, said = new[kept].reset_index(drop=True), said[kept].reset_index(drop=True)
+    new.to_csv("skewed.csv", index=False)
+    result = run("predict", "model", "skewed.csv", *REJECT)
+    found = given(result.stdout)
     answered = found["prediction"].notna()
     assert len(found) == len(new)
     assert gap(said, new["sex"]) > 0.05
     assert gap(found["prediction"], new["sex"]) <= 0.05 + 1e-12
     assert (found["prediction"][answered] == said[answered]).all()
     assert ((found["reason"] == "answered") == answered).all()
-    assert found["request"].tolist() == list(range(300))
-    assert 0.5 < answered.mean() < 1
-    assert f"{answered.sum()} of 300 rows are answered" in result.stderr
+    assert found["request"].tolist() == list(range(len(new)))
+    assert 0.3 < answered.mean() < 1
+    assert f"{answered.sum()} of {len(new)} rows are answered" in result.stderr
     for z in ("F", "M"):
         own = (new["sex"] == z).to_numpy()
         for k in ("granted", "refused"):

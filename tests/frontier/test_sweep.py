@@ -155,12 +155,15 @@ def test_votes_that_were_kept_for_other_rows_stop_the_sweep(town: Path, tmp_path
 STOPPED = """
 import sys
 from evenhand.frontier import Grid, RunStore, sweep
+def tell(*at):
+    print(*at, flush=True)
+    if at[0] == "settings":
+        sys.stdin.readline()  # until the test stops this process, or lets it go on
 if __name__ == "__main__":
     for _ in range(2):
         try:
             with RunStore(sys.argv[2]) as store:
-                sweep(Grid.from_toml(sys.argv[1]), store,
-                      progress=lambda *at: print(*at, flush=True), cache=sys.argv[3])
+                sweep(Grid.from_toml(sys.argv[1]), store, progress=tell, cache=sys.argv[3])
         except KeyboardInterrupt:
             print("interrupted", flush=True)
 """
@@ -172,7 +175,14 @@ def test_a_sweep_that_is_stopped_goes_on_where_it_was(town: Path, tmp_path: Path
     script.write_text(STOPPED)
     runs, votes = tmp_path / "runs.db", tmp_path / "votes"
     words = [sys.executable, str(script), str(town), str(runs), str(votes)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Where tests run in the background, children are born deaf to Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         assert process.stdout is not None
         stops: list[tuple[signal.Signals, dict[str, Run]]] = []
         for line in process.stdout:
