@@ -9,7 +9,7 @@ from evenhand.estimators.intervention import InterventionClassifier
 from evenhand.estimators.many import fit_many
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
-from evenhand.estimators.persistence import ModelDamaged, SavedLedger
+from evenhand.estimators.persistence import ModelDamaged
 from evenhand.estimators.pfld import PFLDClassifier
 from evenhand.estimators.points import POINTS, InterventionPoint
 from evenhand.estimators.post_processing import DPPostProcessingClassifier
@@ -19,6 +19,7 @@ from evenhand.estimators.saved import METHODS, load
 from evenhand.estimators.sf_bounds import Bound
 from evenhand.estimators.sf_pate import SFPATEClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
+from evenhand.privacy import SavedLedger
 
 __all__ = [
     "METHODS",

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from evenhand._folder import MANIFEST, read_json, verify, write_folder, write_json, write_manifest
 from evenhand._version import __version__
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import parameters
 from evenhand.estimators.sf_bounds import Bound
 from evenhand.estimators.student_files import dump_skops, load_skops, load_student, save_student
 from evenhand.fairness import Estimate, FairnessKind
-from evenhand.privacy import Guarantee
+from evenhand.privacy import Guarantee, SavedLedger
 from evenhand.students import DerivedRule, GroupThresholds
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 
 FORMAT: Final = 1
-MODEL, CLAIM, MANIFEST = "model.json", "claim.json", "manifest.json"
+MODEL, CLAIM = "model.json", "claim.json"
 ANSWERS, SETTINGS = "answers.safetensors", "settings.skops"
 INNER: Final = "model"
 """Folder of the model inside that of its thresholds."""
@@ -49,22 +46,6 @@ class ModelDamaged(ValueError):
     """A model folder that is not what ``save`` wrote: a file is missing, cut short or edited."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SavedLedger:
-    """The books of a finished run, as they were saved. Nothing can be charged to it."""
-
-    record: Mapping[str, Any]
-
-    @property
-    def spent(self) -> float:
-        """Sum of ``mu**2`` that the run charged."""
-        return float(self.record["mu_squared_spent"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the account as plain values, as ``Ledger.to_dict`` did."""
-        return dict(self.record)
-
-
 def save(model: Any, path: Path) -> Path:
     """Write ``model`` to the new folder ``path``: all of it, or nothing.
 
@@ -73,26 +54,13 @@ def save(model: Any, path: Path) -> Path:
     FileExistsError
         If something is there already.
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(
-            f"{path} exists and is not empty. Choose another folder, or remove this one first."
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside its place and moved there at the end, so that no half a model is ever found.
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
-        folder = Path(scratch) / "model"
-        folder.mkdir()
-        _write(model, folder)
-        if path.exists():
-            path.rmdir()
-        os.replace(folder, path)
-    return path
+    return write_folder(path, lambda folder: _write(model, folder))
 
 
 def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any:
     """Read a folder that ``save`` wrote; see :func:`evenhand.load`."""
-    _verify(path)
-    head = _read_json(path / MODEL)
+    verify(path, ModelDamaged)
+    head = read_json(path / MODEL, ModelDamaged)
     if head.get("format") != FORMAT:
         raise ModelDamaged(
             f"{path / MODEL} has format {head.get('format')!r}; this version of evenhand "
@@ -122,7 +90,7 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
             else {name: parameters.decode(value) for name, value in plain.items()}
         )
     )
-    claim = _read_json(path / CLAIM)
+    claim = read_json(path / CLAIM, ModelDamaged)
     model.guarantee_ = Guarantee.from_dict(claim["guarantee"])
     model.ledger_ = None if claim["ledger"] is None else SavedLedger(record=claim["ledger"])
     model.fairness_kind_ = FairnessKind(claim["fairness"]["kind"])
@@ -160,7 +128,7 @@ def _restore_thresholds(
 ) -> Any:
     inner = load(path / INNER, methods, trusted)
     model = methods[head["method"]](inner, parameters.decode(head["fairness"]))
-    model.guarantee_ = Guarantee.from_dict(_read_json(path / CLAIM)["guarantee"])
+    model.guarantee_ = Guarantee.from_dict(read_json(path / CLAIM, ModelDamaged)["guarantee"])
     model.thresholds_ = GroupThresholds.from_dict(head["thresholds"])
     model.groups_ = tuple(head["groups"])
     return model._around(inner)
@@ -172,7 +140,7 @@ def _write(model: Any, folder: Path) -> None:
     else:
         _write_model(model, folder)
     ledger = model.ledger_
-    _write_json(
+    write_json(
         folder / CLAIM,
         {
             "sentence": str(model.guarantee_),
@@ -187,13 +155,13 @@ def _write(model: Any, folder: Path) -> None:
     # The inner folder's own manifest stands for all of its files.
     files = sorted(p.name for p in folder.iterdir() if p.is_file())
     inner = [f"{INNER}/{MANIFEST}"] if (folder / INNER).is_dir() else []
-    _write_json(folder / MANIFEST, {name: _sha256(folder / name) for name in (*files, *inner)})
+    write_manifest(folder, (*files, *inner))
 
 
 def _write_thresholds(model: Any, folder: Path) -> None:
     """Write the thresholds beside the model that they cut, which has a folder of its own."""
     save(model.model_, folder / INNER)
-    _write_json(
+    write_json(
         folder / MODEL,
         {
             "format": FORMAT,
@@ -246,24 +214,8 @@ def _write_model(model: Any, folder: Path) -> None:
         ),
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
-    _write_json(folder / MODEL, head)
+    write_json(folder / MODEL, head)
     save_student(model.student_, folder)
-
-
-def _verify(path: Path) -> None:
-    if not path.is_dir():
-        raise FileNotFoundError(f"{path} is not a folder. Name the folder that save() wrote.")
-    if not (path / MANIFEST).is_file():
-        raise ModelDamaged(f"{path} holds no {MANIFEST}: it is not a model folder, or is damaged.")
-    for name, digest in _read_json(path / MANIFEST).items():
-        file = path / name
-        if not file.is_file():
-            raise ModelDamaged(f"{path} is damaged: {name} is missing. Copy the folder again.")
-        if _sha256(file) != digest:
-            raise ModelDamaged(
-                f"{path} is damaged or edited: {name} is not as it was saved, so neither its "
-                f"predictions nor its claim can be trusted. Copy the folder again, or train again."
-            )
 
 
 def _plain_arguments(model: Any, folder: Path) -> dict[str, Any] | None:
@@ -322,21 +274,3 @@ def _pack(classes: Any) -> dict[str, Any]:
 def _unpack(packed: Mapping[str, Any]) -> Any:
     dtype = str(packed["dtype"])
     return np.array(packed["values"], dtype=object if dtype == "|O" else dtype)
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelDamaged(f"{file} cannot be read: {error}") from None
-    if not isinstance(found, dict):
-        raise ModelDamaged(f"{file} must hold a JSON object.")
-    return found
-
-
-def _write_json(file: Path, values: Mapping[str, Any]) -> None:
-    file.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

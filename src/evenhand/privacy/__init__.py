@@ -30,6 +30,7 @@ from evenhand.privacy.relation import (
     is_attribute,
 )
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
+from evenhand.privacy.saved_ledger import SavedLedger
 from evenhand.privacy.selection import (
     NegativeBinomialRepetitions,
     PoissonRepetitions,
@@ -80,6 +81,7 @@ __all__ = [
     "RandomizedResponse",
     "RenyiCurve",
     "Repetitions",
+    "SavedLedger",
     "SeededNoise",
     "Store",
     "StoreUnavailable",
