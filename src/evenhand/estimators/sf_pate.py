@@ -537,7 +537,8 @@ class SFPATEClassifier(AttributeClassifier):
 
 
 DEFAULT_QUERIES: Final = 2000
-"""Rows that are asked by default. Chosen on ACS-Income and German credit (``docs/sf-pate.md``)."""
+"""Rows that are asked by default. Chosen on ACS-Income and German credit ; the comparison is not
+reproduced by a script yet."""
 
 
 def _sigma_of_table(run: Ledger) -> float:
