@@ -537,7 +537,7 @@ class SFPATEClassifier(AttributeClassifier):
 
 
 DEFAULT_QUERIES: Final = 2000
-"""Rows that are asked by default. Chosen on ACS-Income and German credit ; the comparison is not
+"""Rows that are asked by default. Chosen on ACS-Income and German credit; the comparison is not
 reproduced by a script yet."""
 
 
