@@ -61,10 +61,10 @@ def test_every_script_has_a_line_with_its_command() -> None:
 
 
 TABLE_FIRST = {"choices", "notions_on_adult", "owners"}  # make their tables before they save
-ANNOTATED = {"labels_or_shares"}  # its page says by hand which rows were copied
+OWN_COMMITS = {"labels_or_shares"}  # every row has its own; a test below is for it
 
 
-@pytest.mark.parametrize("name", sorted(set(SAVED) - TABLE_FIRST - ANNOTATED))
+@pytest.mark.parametrize("name", sorted(set(SAVED) - TABLE_FIRST - OWN_COMMITS))
 def test_a_script_writes_what_is_saved_from_the_rows_that_are_saved(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +84,21 @@ def test_a_script_writes_what_is_saved_from_the_rows_that_are_saved(
     written = sorted(path.name for path in tmp_path.iterdir())  # pictures are among them
     assert {f"{name}.json", f"{name}.md"} <= set(written)
     for file in written:
+        assert (tmp_path / file).read_text() == (HERE / "results" / file).read_text(), file
+
+
+def test_labels_or_shares_writes_what_is_saved_from_the_rows_that_are_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, rows = script("labels_or_shares"), saved("labels_or_shares")["rows"]
+    table = importlib.import_module("_table")
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    for data in {row["data"]: None for row in rows}:
+        own = [row for row in rows if row["data"] == data]
+        monkeypatch.setattr(module, "commit", lambda own=own: own[0]["commit"])
+        module.save(own, own[0]["seeds"])
+    for file in ("labels_or_shares.json", "labels_or_shares.md"):
         assert (tmp_path / file).read_text() == (HERE / "results" / file).read_text(), file
 
 
