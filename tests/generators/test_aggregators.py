@@ -9,8 +9,10 @@ from evenhand.generators import (
     BinaryVotes,
     FeatureSums,
     GradientSum,
+    ProjectedHistogram,
     TableCounts,
     TableDistances,
+    TopKSigns,
     noisy_sum,
 )
 from evenhand.privacy import FloatNoise, audit_epsilon_lower_bound, epsilon_from_mu
@@ -128,6 +130,44 @@ def test_votes_of_one_teacher_can_flip_on_every_row() -> None:
     assert np.linalg.norm(one - other) == pytest.approx(votes.l2_sensitivity("replace one"))
 
 
+def test_signs_of_one_teacher_move_as_far_as_declared_and_no_further() -> None:
+    # Brute force: every way to put at most 2 signs into a row of 3, for one row and for two.
+    rows = [r for r in itertools.product((-1, 0, 1), repeat=3) if np.count_nonzero(r) <= 2]
+    for n_rows in (1, 2):
+        signs = TopKSigns(n_rows=n_rows, width=3, k=2)
+        said = [np.array(s).reshape(1, n_rows, 3) for s in itertools.product(rows, repeat=n_rows)]
+        worst = max(
+            float(np.linalg.norm(signs.total(a) - signs.total(b)))
+            for a, b in itertools.product(said, repeat=2)
+        )
+        assert worst == pytest.approx(signs.l2_sensitivity("replace one"))
+
+
+def test_bins_of_one_teacher_move_as_far_as_declared_and_no_further() -> None:
+    # Brute force: every bin of every direction, for one row and for two.
+    for n_rows in (1, 2):
+        bins = ProjectedHistogram(n_rows=n_rows, n_directions=2, n_bins=3, reach=1.5)
+        values = [
+            np.array(v).reshape(1, n_rows, 2)
+            for v in itertools.product((-9.0, 0.0, 1.5), repeat=2 * n_rows)
+        ]
+        worst = max(
+            float(np.linalg.norm(bins.total(a) - bins.total(b)))
+            for a, b in itertools.product(values, repeat=2)
+        )
+        assert worst == pytest.approx(bins.l2_sensitivity("add or remove one"))
+
+
+def test_a_direction_is_decided_by_its_fullest_bin_if_that_is_full_enough() -> None:
+    bins = ProjectedHistogram(n_rows=1, n_directions=3, n_bins=4, reach=2.0)
+    assert bins.midpoints.tolist() == [-1.5, -0.5, 0.5, 1.5]
+    projected = np.array([[[-1.9, 0.1, 7.0]]] * 6 + [[[1.9, -0.1, -7.0]]] * 4)
+    counts = bins.total(projected)
+    assert counts.tolist() == [6, 0, 0, 4, 0, 4, 6, 0, 4, 0, 0, 6]
+    assert bins.decide(counts.astype(float), least=5.0).tolist() == [[-1.5, 0.5, 1.5]]
+    assert bins.decide(counts.astype(float), least=6.5).tolist() == [[0.0, 0.0, 0.0]]
+
+
 def test_rounding_is_towards_zero_so_that_no_norm_grows() -> None:
     # 2000 equal coordinates of norm exactly 1: rounding to nearest could lengthen the vector.
     phi = np.full((1, 2000), 2000**-0.5)
@@ -159,6 +199,14 @@ WORST = {
         [np.array([2**20, 2**20]), np.array([0, 0])],
     ),
     "gradients": (GradientSum(clip_norm=1.0), [np.array([2**20]), np.array([-(2**20)])]),
+    "signs": (
+        TopKSigns(n_rows=2, width=3, k=2),
+        [np.array([1, 1, 0, 1, 1, 0]), np.array([-1, -1, 0, -1, -1, 0])],
+    ),
+    "bins": (
+        ProjectedHistogram(n_rows=2, n_directions=1, n_bins=2),
+        [np.array([1, 0, 1, 0]), np.array([0, 1, 0, 1])],
+    ),
     "votes": (BinaryVotes(n_rows=4), [np.ones(4, np.int64), np.zeros(4, np.int64)]),
     "distances": (TableDistances(n_tables=9), [np.full(9, 1), np.zeros(9, np.int64)]),
 }
@@ -199,6 +247,28 @@ def test_an_attack_stays_below_the_claim_and_convicts_half_the_noise(name: str) 
         (lambda: TableCounts(shapes=()), "number of tables must be at least 1"),
         (lambda: BinaryVotes(n_rows=2).total(np.array([[0, 2]])), "votes must be 0 or 1"),
         (lambda: GradientSum(clip_norm=1.0).total(np.array([[np.nan]])), "not finite"),
+        (lambda: TopKSigns(n_rows=1, width=2, k=3), "k must be at most the numbers of a row"),
+        (
+            lambda: TopKSigns(n_rows=1, width=2, k=1).total(np.array([[[1, -1]]])),
+            "at most k=1 numbers of a row",
+        ),
+        (
+            lambda: TopKSigns(n_rows=1, width=2, k=1).total(np.array([[[2, 0]]])),
+            "got values from 0 to 2",
+        ),
+        (
+            lambda: TopKSigns(n_rows=1, width=2, k=1).total(np.zeros((1, 1, 3))),
+            r"must have shape \(n_teachers, 1, 2\)",
+        ),
+        (lambda: ProjectedHistogram(n_rows=1, n_directions=1, n_bins=1), "n_bins must be at least"),
+        (
+            lambda: ProjectedHistogram(n_rows=1, n_directions=1).total(np.array([[[np.nan]]])),
+            "has no bin",
+        ),
+        (
+            lambda: ProjectedHistogram(n_rows=1, n_directions=1).total(np.zeros((2, 1))),
+            r"must have shape \(n_teachers, 1, 1\)",
+        ),
         (lambda: TableCounts(shapes=((1, 1),)).l2_sensitivity("none"), "neighbors must be one of"),
     ],
 )

@@ -2,9 +2,7 @@
 
 from evenhand.generators.aggregators import (
     Aggregator,
-    BinaryVotes,
     FeatureSums,
-    GradientSum,
     TableCounts,
     TableDistances,
 )
@@ -28,6 +26,12 @@ from evenhand.generators.plan import (
 from evenhand.generators.rates import even_rates
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.saved import GeneratorDamaged
+from evenhand.generators.teacher_sums import (
+    BinaryVotes,
+    GradientSum,
+    ProjectedHistogram,
+    TopKSigns,
+)
 from evenhand.generators.utility import MODELS, ModelUtility, utility
 
 __all__ = [
@@ -48,6 +52,7 @@ __all__ = [
     "MarginalSynthesizer",
     "MeanEmbeddingSynthesizer",
     "ModelUtility",
+    "ProjectedHistogram",
     "Purse",
     "Released",
     "SignalToNoise",
@@ -55,6 +60,7 @@ __all__ = [
     "TableCodec",
     "TableCounts",
     "TableDistances",
+    "TopKSigns",
     "balance_of",
     "evaluate",
     "even_rates",

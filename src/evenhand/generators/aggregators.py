@@ -15,7 +15,6 @@ from typing import Final, Protocol
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import NEIGHBORS
 from evenhand.typing import FloatArray, IntArray
 
 UNIT: Final = 2.0**-20
@@ -158,7 +157,7 @@ class FeatureSums:
 
     def total(self, phi: FloatArray, condition: IntArray) -> IntArray:
         """Add up; rows of ``phi`` (n, n_features) longer than 1 are shortened to 1."""
-        bounded = _within_norm(phi, 1.0, self.unit)
+        bounded = within_norm(phi, 1.0, self.unit).astype(np.int64)
         sums = np.zeros((self.n_conditions, self.n_features + 1), dtype=np.int64)
         for c in range(self.n_conditions):
             rows = condition == c
@@ -172,85 +171,19 @@ class FeatureSums:
         return table[:, :-1], table[:, -1]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GradientSum:
-    """Sum over teachers of one block of gradients each, clipped jointly.
+def within_norm(rows: FloatArray, norm: float, unit: float) -> FloatArray:
+    """Shorten rows to ``norm`` and round towards zero: in whole units none is longer.
 
-    Parameters
-    ----------
-    clip_norm : float
-        Largest norm of a teacher's whole block, over all generated rows of a step.
-
-    Privacy
-    -------
-    One record sits with one teacher, whose block can turn into any other of norm ``clip_norm``:
-    L2 ``2 clip_norm``, for both relations (a teacher without records still adds a block).
+    Whole numbers, still as doubles; ``unit`` is a power of two, so that dividing by it is exact.
     """
-
-    clip_norm: float
-    unit = UNIT
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "clip_norm", _checks.positive("clip_norm", self.clip_norm))
-
-    def l2_sensitivity(self, neighbors: str) -> float:
-        """``2 clip_norm``, in units."""
-        _checks.one_of("neighbors", neighbors, NEIGHBORS)
-        return 2.0 * self.clip_norm / self.unit
-
-    def total(self, blocks: FloatArray) -> IntArray:
-        """Clip each teacher's block and add up; ``blocks`` has shape (n_teachers, ...)."""
-        flat = np.asarray(blocks, dtype=np.float64).reshape(len(blocks), -1)
-        total: IntArray = _within_norm(flat, self.clip_norm, self.unit).sum(axis=0)
-        return total
-
-
-@dataclass(frozen=True, kw_only=True)
-class BinaryVotes:
-    """How many teachers take each generated row for a real one.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows that are judged in one release.
-
-    Privacy
-    -------
-    One record sits with one teacher, whose vote on each of B rows may flip: L2 ``sqrt(B)``.
-    """
-
-    n_rows: int
-    unit = 1.0
-
-    def __post_init__(self) -> None:
-        _checks.at_least("n_rows", self.n_rows, 1)
-
-    def l2_sensitivity(self, neighbors: str) -> float:
-        """``sqrt(n_rows)``."""
-        _checks.one_of("neighbors", neighbors, NEIGHBORS)
-        return math.sqrt(self.n_rows)
-
-    def total(self, votes: IntArray) -> IntArray:
-        """Count the votes; ``votes`` has shape (n_teachers, n_rows), 0 or 1."""
-        said = np.asarray(votes)
-        if said.ndim != 2 or said.shape[1] != self.n_rows or not np.isin(said, (0, 1)).all():
-            raise ValueError(
-                f"votes must be 0 or 1 with shape (n_teachers, {self.n_rows}), got shape "
-                f"{said.shape}."
-            )
-        total: IntArray = said.astype(np.int64).sum(axis=0)
-        return total
-
-
-def _within_norm(rows: FloatArray, norm: float, unit: float) -> IntArray:
-    """Shorten rows to ``norm`` and round towards zero: in whole units none is longer."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    whole = rows.astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", whole, whole))
     if not np.isfinite(lengths).all():
         raise ValueError("A contribution that is not finite has no bound. Look for NaN or inf.")
     # A breath below the bound: the division rounds, and the norm is a promise.
     factor = np.minimum(1.0, norm * (1.0 - 1e-12) / np.maximum(lengths, 1e-300))
-    whole: IntArray = np.trunc(rows * factor / unit).astype(np.int64)
-    return whole
+    whole *= factor[:, None] / unit
+    return np.trunc(whole, out=whole)
 
 
 def _cells_moved(neighbors: str) -> int:

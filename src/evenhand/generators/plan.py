@@ -82,7 +82,7 @@ def noisy_sum(
 
     Examples
     --------
-    >>> from evenhand.generators.aggregators import BinaryVotes
+    >>> from evenhand.generators.teacher_sums import BinaryVotes
     >>> from evenhand.privacy import Budget, FloatNoise
     >>> budget = Budget(epsilon=1.0, delta=1e-5)
     >>> step = noisy_sum(BinaryVotes(n_rows=1), mu_squared=budget.mu_squared, n_steps=1000,
