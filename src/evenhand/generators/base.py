@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -16,7 +14,6 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column, kind_of
-from evenhand.generators import saved
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.bought import (
     DELTA_SHARE,
@@ -27,22 +24,15 @@ from evenhand.generators.bought import (
 from evenhand.generators.bought import PURPOSE as SCHEMA
 from evenhand.generators.cells import Bins, Cells
 from evenhand.generators.codec import ColumnCode, Conditions, TableCodec
-from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.conditional import ConditionalGenerator, Progress
+from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records, as_roles, read_records
-from evenhand.generators.request import Request
-from evenhand.privacy import Budget, Guarantee, Ledger, Noise, Store, delta_warning
-from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.privacy import Budget, Guarantee, Ledger, Noise, Store
+from evenhand.typing import Array, ArrayLike, IntArray, RandomState
 
 BINS: Final = "counts along the numeric columns, for their bins"
 SCHEMA_SHARE: Final = 0.1
 BINS_SHARE: Final = 0.05
-
-NOT_COVERED: Final = (
-    "a choice of settings or of a generator made by looking at private data",
-    "measurements on private or test rows",
-)
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +59,7 @@ class Encoded:
     per_unit: int
 
 
-class Synthesizer(ABC):
+class Synthesizer(ConditionalGenerator):
     """A generator of tables under one claim.
 
     A method says how it spends the budget (``_shares``), learns (``_learn``), draws (``_draw``)
@@ -106,16 +96,7 @@ class Synthesizer(ABC):
         What was bought, and what the user must know.
     """
 
-    method: ClassVar[str]
-
-    guarantee_: Guarantee
-    ledger_: Any
     codec_: TableCodec
-    conditions_: Conditions
-    counts_: FloatArray
-    counts_sigma_: float
-    snr_: SignalToNoise
-    notes_: tuple[str, ...]
 
     def __init__(
         self,
@@ -125,10 +106,8 @@ class Synthesizer(ABC):
         noise: Noise | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.neighbors = neighbors
+        super().__init__(neighbors=neighbors, noise=noise, random_state=random_state)
         self.n_bins = n_bins
-        self.noise = noise
-        self.random_state = random_state
 
     def fit(
         self,
@@ -177,7 +156,7 @@ class Synthesizer(ABC):
         tell = progress or (lambda stage, done, total: None)
         rng = as_generator(self.random_state)
         roles = as_roles(label, sensitive, unit)
-        neighbors = self._neighbors(unit)
+        neighbors = self._open(None if unit is None else "a unit column")
         records = read_records(frame, roles, per_unit=per_unit)
         wanted = to_buy(records, schema)
         # Categories are named with a chance of failure of their own: the rest speaks at less.
@@ -198,20 +177,12 @@ class Synthesizer(ABC):
         codec = TableCodec.of(known, records.frame)
         codec.encode(records.frame)  # what the schema does not allow is found before it costs
         codec = self._with_bins(codec, records, purse)
-        conditions = Conditions(
-            names=roles.conditions,
-            categories=tuple(codec[name].schema.categories for name in roles.conditions),
-        )
+        conditions = _conditions(roles.conditions, codec)
         encoded = _encode(records, codec, conditions)
         self.codec_, self.conditions_ = codec, conditions
         tell("columns", 1, 1)
         self._learn(encoded, purse, rng, tell)
-        self.ledger_ = ledger
-        self.guarantee_ = self._restate(self._claim(budget, ledger, schema, bool(wanted)))
-        told = [*notes, *([self.snr_.warning] if self.snr_.warning else []), *self._thin()]
-        self.notes_ = tuple(told)
-        for words in told[len(notes) :]:
-            warnings.warn(words, UserWarning, stacklevel=2)
+        self._close(ledger, self._table_claim(budget, ledger, schema, bool(wanted)), notes)
         return self
 
     def sample(
@@ -247,17 +218,8 @@ class Synthesizer(ABC):
             Columns and dtypes of the table that was learnt, in random order; rows of a table of
             conditions stay where they are.
         """
-        self._require_fitted()
+        request = self._request(n=n, conditions=conditions, balance=balance, shares=shares)
         rng = as_generator(random_state)
-        request = Request.of(
-            self.conditions_,
-            self._known_counts(),
-            n=n,
-            conditions=conditions,
-            balance=balance,
-            shares=shares,
-        )
-        self._refuse_unseen(request)
         drawn = request.rows(rng)
         features = self._draw(drawn, rng)
         parts = self.conditions_.parts(drawn)
@@ -278,23 +240,7 @@ class Synthesizer(ABC):
         self._require_fitted()
         return self._draw(_checks.codes("conditions", conditions, self.conditions_.n), rng)
 
-    def save(self, path: str | Path) -> Path:
-        """Write a new folder of JSON and arrays; no code is in it."""
-        self._require_fitted()
-        return saved.save(self, Path(path))
-
-    @property
-    def shares_(self) -> pd.Series[float]:
-        """Share of each combination of label and group, by the noisy counts."""
-        known = self._known_counts()
-        names = [self.conditions_.words(c) for c in range(self.conditions_.n)]
-        return pd.Series(known / known.sum(), index=names, name="share")
-
     # What a method adds
-
-    @abstractmethod
-    def _shares(self) -> Mapping[str, float]:
-        """Purposes of the method with their parts; the parts sum to 1."""
 
     @abstractmethod
     def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
@@ -304,22 +250,6 @@ class Synthesizer(ABC):
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw the states of the features, one row per condition."""
 
-    @abstractmethod
-    def _arrays(self) -> dict[str, Array]:
-        """Return what is learnt, as arrays by name."""
-
-    @abstractmethod
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take back what ``_arrays`` gave; ``codec_`` and ``conditions_`` are set."""
-
-    def _restate(self, claim: Guarantee) -> Guarantee:
-        """Return the claim of this method: the ledger's, unless something takes it back."""
-        return claim
-
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """Arguments of the constructor as plain values, less noise and seed."""
-
     # What is the same for all
 
     @property
@@ -327,15 +257,12 @@ class Synthesizer(ABC):
         """Names of the columns other than label and sensitive ones, in the table's order."""
         return tuple(n for n in self.codec_.names if n not in self.conditions_.names)
 
-    def _neighbors(self, unit: str | None) -> str:
-        allowed = ("add or remove one", "replace one")
-        named = _checks.one_of("neighbors", self.neighbors, allowed)
-        if unit is not None and named == "replace one":
-            raise ValueError(
-                "With a unit column the claim is for adding or removing one unit; replacing one "
-                "is two such steps. Leave neighbors at 'add or remove one'."
-            )
-        return named
+    def _shape(self) -> dict[str, Any]:
+        return {"codec": self.codec_.to_dict(), "conditions": list(self.conditions_.names)}
+
+    def _restore_shape(self, head: Mapping[str, Any]) -> None:
+        self.codec_ = TableCodec.from_dict(head["codec"])
+        self.conditions_ = _conditions(head["conditions"], self.codec_)
 
     def _all_shares(self, records: Records, schema: Schema | None, buys: bool) -> dict[str, float]:
         """Return the public plan: what is not bought leaves its part to the method."""
@@ -371,21 +298,13 @@ class Synthesizer(ABC):
             )
         return codec.with_bins(bins)
 
-    def _claim(
+    def _table_claim(
         self, budget: Budget, ledger: Ledger, schema: Schema | None, bought: bool
     ) -> Guarantee:
         public = ["the names, the order and the dtypes of the columns"]
         if schema is not None:
             public.append("the declared schema")
-        if ledger.neighbors == "replace one":
-            public.append("the number of records")
-        # The number of records is private under add or remove: the warning reads the noisy one.
-        n = max(1, round(float(self.counts_.sum())))
-        claim = ledger.guarantee(
-            public=tuple(public),
-            not_covered=NOT_COVERED,
-            warnings=tuple(filter(None, (delta_warning(budget.delta, n),))),
-        )
+        claim = self._claim(budget, ledger, public)
         if not bought:
             return claim
         return replace(
@@ -395,41 +314,12 @@ class Synthesizer(ABC):
             accounting=f"{claim.accounting}, with {DELTA_SHARE:.0%} of delta for naming categories",
         )
 
-    def _known_counts(self) -> FloatArray:
-        """Noisy counts without what noise alone put below zero."""
-        return np.maximum(self.counts_, 1e-9)
 
-    def _unseen(self) -> list[int]:
-        """Return the combinations that cannot be told from none at all."""
-        return np.flatnonzero(self.counts_ < 2.0 * self.counts_sigma_).tolist()
-
-    def _thin(self) -> list[str]:
-        unseen = self._unseen()
-        if not unseen:
-            return []
-        named = "; ".join(self.conditions_.words(c) for c in unseen[:5])
-        return [
-            f"{len(unseen)} of {self.conditions_.n} combinations of label and group cannot be told "
-            f"from empty ones ({named}): rows of theirs cannot be drawn"
-        ]
-
-    def _refuse_unseen(self, request: Request) -> None:
-        for c in self._unseen():
-            if request.chances[c] > 0 and not request.as_it_is:
-                raise ValueError(
-                    f"No record of {self.conditions_.words(c)} can be told from the noise (noisy "
-                    f"count {self.counts_[c]:.0f}, noise {self.counts_sigma_:.0f}), so there is "
-                    f"nothing to draw its rows from. Raise epsilon, join this group with another, "
-                    f"or ask for other rows with conditions= or balance=()."
-                )
-
-    def _require_fitted(self) -> None:
-        if not hasattr(self, "guarantee_"):
-            raise ValueError(f"This {type(self).__name__} is not fitted. Call fit first.")
-
-    def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
-        return f"{type(self).__name__}({said})"
+def _conditions(names: Sequence[str], codec: TableCodec) -> Conditions:
+    return Conditions(
+        names=tuple(names),
+        categories=tuple(codec[name].schema.categories for name in names),
+    )
 
 
 def _encode(records: Records, codec: TableCodec, conditions: Conditions) -> Encoded:

@@ -11,7 +11,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import TableCounts, TableDistances
-from evenhand.generators.base import Encoded, Progress, Synthesizer
+from evenhand.generators.base import Encoded, Synthesizer
+from evenhand.generators.conditional import Progress
 from evenhand.generators.plan import Purse, Released, snr_of_counts
 from evenhand.generators.records import pair_counts
 from evenhand.generators.tree import Forest, TreeLaw, fit_tree

@@ -9,7 +9,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import FeatureSums
-from evenhand.generators.base import Encoded, Progress, Synthesizer
+from evenhand.generators.base import Encoded, Synthesizer
+from evenhand.generators.conditional import Progress
 from evenhand.generators.features import MixedFeatures
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.privacy import Noise

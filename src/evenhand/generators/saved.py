@@ -11,7 +11,6 @@ from safetensors.numpy import load_file, save_file
 
 from evenhand._folder import read_json, verify, write_folder, write_json, write_manifest
 from evenhand._version import __version__
-from evenhand.generators.codec import Conditions, TableCodec
 from evenhand.generators.plan import SignalToNoise
 from evenhand.privacy import Guarantee, SavedLedger
 
@@ -48,12 +47,7 @@ def restore(path: Path, methods: Mapping[str, type]) -> Any:
         raise GeneratorDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
     claim = read_json(path / CLAIM, GeneratorDamaged)
     generator = method(**head["settings"])
-    generator.codec_ = TableCodec.from_dict(head["codec"])
-    names = tuple(head["conditions"])
-    generator.conditions_ = Conditions(
-        names=names,
-        categories=tuple(generator.codec_[name].schema.categories for name in names),
-    )
+    generator._restore_shape(head)
     generator.counts_ = np.array(head["counts"], dtype=np.float64)
     generator.counts_sigma_ = float(head["counts_sigma"])
     generator.snr_ = SignalToNoise(**head["snr"])
@@ -72,8 +66,7 @@ def _write(generator: Any, folder: Path) -> None:
             "evenhand": __version__,
             "method": type(generator).__name__,
             "settings": generator.settings(),
-            "codec": generator.codec_.to_dict(),
-            "conditions": list(generator.conditions_.names),
+            **generator._shape(),
             "counts": generator.counts_.tolist(),
             "counts_sigma": generator.counts_sigma_,
             "snr": {"value": generator.snr_.value, "formula": generator.snr_.formula},
