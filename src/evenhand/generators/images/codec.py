@@ -1,0 +1,376 @@
+"""Pictures, labels and groups as arrays that a method reads, and back as the user's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand import _checks
+from evenhand._checks import did_you_mean
+from evenhand.datasets.columns import some, text_of
+from evenhand.generators.codec import Conditions
+from evenhand.typing import Array, ArrayLike, IntArray
+
+FloatPixels: TypeAlias = NDArray[np.float32]
+
+LABEL: Final = "label"
+SENSITIVE: Final = "sensitive"
+_SAID: Final = {LABEL: "label", SENSITIVE: "group"}
+_WAYS: Final = {
+    LABEL: "Leave these pictures out.",
+    SENSITIVE: "Leave these pictures out, or make them a group of their own, such as 'unknown'.",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EncodedImages:
+    """The private pictures as a method reads them.
+
+    Parameters
+    ----------
+    pixels : ndarray of float32, shape (n, channels, height, width)
+        In [0, 1].
+    condition : ndarray of int64, shape (n,)
+        What the generator is conditioned on: combination of label and group, or the label alone.
+    label, group : ndarray of int64, shape (n,)
+        Codes of each; the group is 0 throughout where no groups were given.
+    n_labels, n_groups : int
+    units : ndarray or None
+        Whose picture it is.
+    per_unit : int
+        Pictures that one unit has at most; 1 without units.
+    """
+
+    pixels: FloatPixels
+    condition: IntArray
+    label: IntArray
+    group: IntArray
+    n_labels: int
+    n_groups: int
+    units: Array | None
+    per_unit: int
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicValues:
+    """All values that a label or a sensitive column may have, in the user's own type.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, by which conditions are asked for.
+    values : tuple of str, int, float or bool
+        Distinct as text.
+    dtype : str
+        Of the user's column.
+    """
+
+    name: str
+    values: tuple[str | int | float | bool, ...]
+    dtype: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values as conditions are compared."""
+        return tuple(map(text_of, self.values))
+
+    @classmethod
+    def of(
+        cls, name: str, column: ArrayLike, declared: Sequence[Any] | None, role: str
+    ) -> tuple[PublicValues, IntArray]:
+        """Return the values and the code of each row.
+
+        Raises
+        ------
+        ValueError
+            For missing values and values that were not declared; rows are named.
+        """
+        given = pd.Series(np.asarray(column))
+        gone = np.flatnonzero(given.isna().to_numpy(dtype=bool))
+        if gone.size:
+            raise ValueError(
+                f"The {_SAID[role]} is missing for {gone.size} of {len(given)} pictures: rows "
+                f"{some(gone.tolist())}. {_WAYS[role]}"
+            )
+        codes, found = pd.factorize(given)
+        plain = [_scalar(value) for value in found]
+        listed = plain if declared is None else [_scalar(value) for value in declared]
+        place: dict[str, int] = {}
+        for value in sorted(listed, key=_order) if declared is None else listed:
+            place.setdefault(text_of(value), len(place))
+        kept = {text_of(value): value for value in reversed(listed)}
+        for at, value in enumerate(plain):
+            if text_of(value) not in place:
+                row = int(np.flatnonzero(codes == at)[0])
+                raise ValueError(
+                    f"The {_SAID[role]} {value!r} of picture {row} is not among the declared ones: "
+                    f"{', '.join(map(repr, listed[:12]))}.{did_you_mean(value, listed)} Correct "
+                    f"it, or declare it."
+                )
+        if len(place) < (2 if role == LABEL else 1):
+            raise ValueError(
+                f"Labels have at least two values, got {', '.join(map(repr, listed)) or 'none'}. "
+                f"Declare all of them as classes=."
+            )
+        at_place = np.array([place[text_of(value)] for value in plain], dtype=np.int64)
+        values = tuple(kept[text] for text in place)
+        return cls(name=name, values=values, dtype=str(given.dtype)), at_place[codes]
+
+    def decode(self, codes: IntArray) -> Array:
+        """Return values in the user's type."""
+        dtype = self.dtype if self.dtype.startswith(("int", "uint", "float", "bool")) else "object"
+        return np.array(self.values, dtype=dtype)[codes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"name": self.name, "values": list(self.values), "dtype": self.dtype}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PublicValues:
+        """Read what ``to_dict`` wrote."""
+        return cls(
+            name=str(values["name"]), values=tuple(values["values"]), dtype=str(values["dtype"])
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageCodec:
+    """Size of the pictures, and the values of labels and groups.
+
+    Parameters
+    ----------
+    height, width : int
+    channels : int
+        1 for grey pictures, given as (n, h, w), or 3 for colour, (n, h, w, 3).
+    label : PublicValues
+    sensitive : tuple of PublicValues
+        Empty where no groups were given.
+    framed : bool
+        Whether groups were given as a DataFrame and are given back as one.
+    conditioned : bool
+        Whether the generator is conditioned on the groups.
+    """
+
+    height: int
+    width: int
+    channels: int
+    label: PublicValues
+    sensitive: tuple[PublicValues, ...] = ()
+    framed: bool = False
+    conditioned: bool = True
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Channels, height and width."""
+        return self.channels, self.height, self.width
+
+    @property
+    def conditions(self) -> Conditions:
+        """The combinations that the generator is conditioned on."""
+        columns = (self.label, *(self.sensitive if self.conditioned else ()))
+        return Conditions(
+            names=tuple(c.name for c in columns), categories=tuple(c.texts for c in columns)
+        )
+
+    def pictures(self, pixels: FloatPixels) -> FloatPixels:
+        """Turn (n, channels, h, w) into (n, h, w) or (n, h, w, 3)."""
+        if self.channels == 1:
+            return np.ascontiguousarray(pixels[:, 0])
+        return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
+
+    def groups(self, parts: Sequence[IntArray]) -> Array | pd.DataFrame | None:
+        """Return the user's group values from codes; None where they are not known."""
+        if not parts:
+            return None
+        columns = {c.name: c.decode(at) for c, at in zip(self.sensitive, parts, strict=True)}
+        return pd.DataFrame(columns) if self.framed else columns[self.sensitive[0].name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "size": [self.channels, self.height, self.width],
+            "label": self.label.to_dict(),
+            "sensitive": [column.to_dict() for column in self.sensitive],
+            "framed": self.framed,
+            "conditioned": self.conditioned,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ImageCodec:
+        """Read what ``to_dict`` wrote."""
+        channels, height, width = map(int, values["size"])
+        return cls(
+            channels=channels,
+            height=height,
+            width=width,
+            label=PublicValues.from_dict(values["label"]),
+            sensitive=tuple(map(PublicValues.from_dict, values["sensitive"])),
+            framed=bool(values["framed"]),
+            conditioned=bool(values["conditioned"]),
+        )
+
+
+def read_images(
+    images: ArrayLike,
+    y: ArrayLike,
+    sensitive_features: Any,
+    *,
+    classes: Sequence[Any] | None,
+    groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None,
+    unit_ids: ArrayLike | None,
+    per_unit: int,
+    conditioned: bool,
+) -> tuple[ImageCodec, EncodedImages]:
+    """Check the private pictures and bound what one unit adds.
+
+    Privacy
+    -------
+    Of the pictures of a unit the first ``per_unit`` are kept: which ones depends on the order of
+    its own pictures alone. Every check stops the run; none of them changes another record.
+    """
+    given = np.asarray(images)
+    refuse_bad_pictures(given)
+    _checks.same_length(images=given, y=np.asarray(y))
+    label, label_codes = PublicValues.of(_name(y, LABEL), y, classes, LABEL)
+    columns, group_codes, framed = _sensitive(sensitive_features, groups, len(given), label.name)
+    grey = given.ndim == 3
+    codec = ImageCodec(
+        height=given.shape[1],
+        width=given.shape[2],
+        channels=1 if grey else 3,
+        label=label,
+        sensitive=columns,
+        framed=framed,
+        conditioned=conditioned and bool(columns),
+    )
+    sizes = tuple(len(column.values) for column in columns)
+    joined = (
+        np.ravel_multi_index(tuple(group_codes), sizes).astype(np.int64)
+        if columns
+        else np.zeros(len(given), dtype=np.int64)
+    )
+    n_groups = int(np.prod(sizes))
+    kept, units = np.arange(len(given)), None
+    if unit_ids is not None:
+        _checks.at_least("per_unit", per_unit, 1)
+        whose = pd.Series(np.asarray(unit_ids))
+        _checks.same_length(images=given, unit_ids=whose)
+        if whose.isna().any():
+            rows = np.flatnonzero(whose.isna().to_numpy(dtype=bool)).tolist()
+            raise ValueError(
+                f"unit_ids is missing for {len(rows)} of {len(given)} pictures: rows {some(rows)}. "
+                f"Give each of these pictures an id of its own."
+            )
+        rank = whose.groupby(whose, sort=False).cumcount().to_numpy()
+        kept = np.flatnonzero(rank < per_unit)
+        units = whose.to_numpy()[kept]
+    chosen = given[kept]
+    scale = np.float32(255.0 if chosen.dtype == np.uint8 else 1.0)
+    pixels = chosen.astype(np.float32) / scale
+    pixels = pixels[:, None] if grey else pixels.transpose(0, 3, 1, 2)
+    label_codes, joined = label_codes[kept], joined[kept]
+    return codec, EncodedImages(
+        pixels=np.ascontiguousarray(pixels),
+        condition=label_codes * n_groups + joined if codec.conditioned else label_codes,
+        label=label_codes,
+        group=joined,
+        n_labels=len(label.values),
+        n_groups=n_groups,
+        units=units,
+        per_unit=per_unit if units is not None else 1,
+    )
+
+
+def refuse_bad_pictures(images: Array) -> None:
+    """Stop at arrays that are not pictures, and say which picture is wrong."""
+    colour = images.ndim == 4 and images.shape[3] == 3
+    if images.ndim != 3 and not colour:
+        raise ValueError(
+            f"images must have shape (n, height, width) or (n, height, width, 3), got "
+            f"{images.shape}. Channels come last; grey pictures have no channel axis."
+        )
+    if not len(images) or not images[0].size:
+        raise ValueError(f"There are no pictures: images has shape {images.shape}.")
+    if images.dtype == np.uint8:
+        return
+    if not np.issubdtype(images.dtype, np.floating):
+        raise TypeError(
+            f"images must hold uint8 (0 to 255) or floats in [0, 1], got dtype {images.dtype}. "
+            f"Convert them: images.astype('uint8')."
+        )
+    flat = images.reshape(len(images), -1)
+    wrong = np.flatnonzero(~((flat >= 0).all(axis=1) & (flat <= 1).all(axis=1)))
+    if wrong.size:
+        raise ValueError(
+            f"Pixels must lie in [0, 1], and those of {wrong.size} of {len(images)} pictures do "
+            f"not: pictures {some(wrong.tolist())}. Divide by the largest possible value, known "
+            f"without looking at the pictures, or pass uint8."
+        )
+
+
+def _sensitive(
+    given: Any,
+    declared: Sequence[Any] | Mapping[str, Sequence[Any]] | None,
+    n: int,
+    label: str,
+) -> tuple[tuple[PublicValues, ...], list[IntArray], bool]:
+    """Return the columns of the sensitive attribute and the code of every row in each."""
+    if given is None:
+        if declared is not None:
+            raise ValueError("groups= declares the values of sensitive_features, which is missing.")
+        return (), [], False
+    framed = isinstance(given, pd.DataFrame)
+    frame = given if framed else pd.DataFrame({_name(given, SENSITIVE): np.asarray(given)})
+    if not frame.shape[1]:
+        raise ValueError("sensitive_features has no column.")
+    if len(frame) != n:
+        raise ValueError(f"There are {n} pictures, and sensitive_features has {len(frame)} rows.")
+    named = (
+        {str(k): v for k, v in declared.items()}
+        if isinstance(declared, Mapping)
+        else {str(name): declared for name in frame.columns}
+    )
+    if frame.shape[1] > 1 and declared is not None and not isinstance(declared, Mapping):
+        raise ValueError(
+            "With several sensitive columns groups= is a dict: one list of values per column."
+        )
+    columns, codes = [], []
+    for name in frame.columns:
+        if str(name) == label:
+            raise ValueError(f"{label!r} is both the label and a sensitive column.")
+        values, at = PublicValues.of(str(name), frame[name], named.get(str(name)), SENSITIVE)
+        columns.append(values)
+        codes.append(at)
+    return tuple(columns), codes, framed
+
+
+def _name(values: Any, otherwise: str) -> str:
+    """Return the name of a Series, or what to call an array."""
+    name = getattr(values, "name", None)
+    return otherwise if name is None else str(name)
+
+
+def _scalar(value: Any) -> str | int | float | bool:
+    """Return a plain value that JSON knows."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, str | int | float | bool):
+        raise TypeError(
+            f"Labels and groups are numbers, text or booleans, got {value!r} "
+            f"({type(value).__name__})."
+        )
+    return plain
+
+
+def _order(value: str | int | float | bool) -> tuple[bool, float, str]:
+    """Numbers by size, then text."""
+    if isinstance(value, str):
+        return True, 0.0, value
+    return False, float(value), ""

@@ -1,0 +1,145 @@
+"""MeanEmbeddingImages: one release of mean features, and a network fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.generators.aggregators import FeatureSums
+from evenhand.generators.conditional import Progress
+from evenhand.generators.images.base import ImageSynthesizer
+from evenhand.generators.images.codec import EncodedImages, FloatPixels
+from evenhand.generators.images.painter import Painter, fit_painter, require_torch
+from evenhand.generators.images.waves import Waves
+from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.privacy import Noise
+from evenhand.typing import Array, IntArray, RandomState
+
+MEANS: Final = "sums of features by label and group, with the counts"
+
+_CHUNK: Final = 1024  # pictures whose features are held at once
+
+
+class MeanEmbeddingImages(ImageSynthesizer):
+    """Paint pictures whose mean features are those of the private ones, plus noise.
+
+    1. Pictures become features of norm 1 (``Waves``): random waves over all pixels.
+    2. Their sums by label and group, with the counts, are one Gaussian release.
+    3. A network from random numbers and a condition to pixels is fitted to the noisy means, by
+       Adam on the squared distance; every label and group counts alike.
+
+    Parameters
+    ----------
+    n_frequencies : int
+        Random waves, at least 1. Each adds two released numbers per label and group.
+    hidden : sequence of int
+        Widths of the network between input and pixels.
+    n_steps, n_samples : int
+        Steps of the fit, and pictures painted in each.
+    condition, neighbors, noise, random_state
+        See ``ImageSynthesizer``.
+
+    Privacy
+    -------
+    Neighbors : add or remove one picture or unit; or replace one picture.
+    Sensitivity : ``sqrt(2)`` (features of norm 1, and a count), 2 for "replace one".
+    Cost : one Gaussian release; the fit reads what was released.
+
+    References
+    ----------
+    Harder, Adamczewski and Park 2021 (DP-MERF).
+    """
+
+    method: ClassVar[str] = "mean-embedding"
+
+    painter_: Painter
+
+    def __init__(
+        self,
+        *,
+        n_frequencies: int = 2000,
+        hidden: Sequence[int] = (256, 256),
+        n_steps: int = 400,
+        n_samples: int = 200,
+        condition: str = "label+group",
+        neighbors: str = "add or remove one",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            condition=condition, neighbors=neighbors, noise=noise, random_state=random_state
+        )
+        self.n_frequencies = n_frequencies
+        self.hidden = hidden
+        self.n_steps = n_steps
+        self.n_samples = n_samples
+
+    def _shares(self) -> Mapping[str, float]:
+        return {MEANS: 1.0}
+
+    def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
+        waves = 16.0 * self.n_frequencies * (data.pixels[0].size + _CHUNK + self.n_samples)
+        means = 32.0 * self.n_frequencies * self.conditions_.n
+        return (
+            f"{len(data)} pictures and {self.n_frequencies} waves for {self.conditions_.n} "
+            f"combinations of label and group",
+            2.0 * data.pixels.nbytes + 2.0 * waves + means,
+            "n_frequencies, or the size or the number of the pictures",
+        )
+
+    def _learn(
+        self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
+    ) -> None:
+        require_torch(type(self).__name__)  # before anything is spent
+        for name in ("n_steps", "n_samples"):
+            _checks.at_least(name, getattr(self, name), 1)
+        widths = tuple(_checks.at_least("hidden", width, 1) for width in self.hidden)
+        waves = Waves.draw(data.pixels[0].size, self.n_frequencies, rng)
+        n_conditions = self.conditions_.n
+        sums = FeatureSums(
+            n_features=waves.n_features, n_conditions=n_conditions, per_unit=data.per_unit
+        )
+        total = np.zeros(n_conditions * (waves.n_features + 1), dtype=np.int64)
+        for start in range(0, len(data), _CHUNK):
+            tell("features", start, len(data))
+            rows = slice(start, start + _CHUNK)
+            total += sums.total(waves.of(data.pixels[rows]), data.condition[rows])
+        tell("features", len(data), len(data))
+        released = purse.release(sums, total, MEANS)
+        found, self.counts_ = sums.apart(released.values)
+        self.counts_sigma_ = released.sigma
+        noise = released.sigma * waves.n_features**0.5
+        self.snr_ = SignalToNoise(
+            value=float((max(self.counts_.sum(), 0.0) / n_conditions / noise) ** 2),
+            formula="length of the sums of one label and group over that of their noise, squared",
+        )
+        unseen = self._unseen()
+        seen = np.array([c for c in range(n_conditions) if c not in unseen] or range(n_conditions))
+        self.painter_ = fit_painter(
+            waves,
+            found / np.maximum(self.counts_, 1.0)[:, None],
+            seen.astype(np.int64),
+            self.codec_.size,
+            hidden=widths,
+            n_steps=self.n_steps,
+            n_samples=self.n_samples,
+            rng=rng,
+            tell=lambda done: tell("network", done, self.n_steps),
+        )
+
+    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
+        return self.painter_.paint(conditions, rng)
+
+    def _arrays(self) -> dict[str, Array]:
+        return self.painter_.arrays()
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        self.painter_ = Painter.of(arrays)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        names = ("n_frequencies", "n_steps", "n_samples", "condition", "neighbors")
+        return {"hidden": list(self.hidden)} | {name: getattr(self, name) for name in names}

@@ -1,0 +1,151 @@
+"""A small network that paints pictures of a condition, fitted to noisy mean features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.generators.images.waves import Waves
+from evenhand.typing import Array, FloatArray, IntArray
+
+# Not needed to import this module, so that documentation and tests read it without the extra.
+torch: Any = import_module("torch") if find_spec("torch") else None
+
+WHIM: Final = 8  # random numbers behind one picture, beside its condition
+RATE: Final = 1e-2
+DECAY: Final = 0.9
+DECAYS: Final = 20  # times that the rate decays over the fit
+_ROWS: Final = 2048  # pictures that are painted at once
+
+
+def require_torch(what: str) -> None:
+    """Say how to install PyTorch where it is missing."""
+    if torch is None:
+        raise ImportError(f'{what} needs PyTorch. Install it with: pip install "evenhand[torch]"')
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Painter:
+    """Layers of a network from random numbers and a condition to pixels.
+
+    Parameters
+    ----------
+    layers : tuple of (weight, bias)
+        Of each layer, (in, out) and (out,); ReLU between them, a sigmoid at the end.
+    n_conditions : int
+    size : tuple of int
+        Channels, height and width.
+    """
+
+    layers: tuple[tuple[FloatArray, FloatArray], ...]
+    n_conditions: int
+    size: tuple[int, int, int]
+
+    def paint(self, conditions: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Draw one picture per condition, shape (n, channels, height, width)."""
+        out = np.empty((len(conditions), *self.size), dtype=np.float32)
+        for start in range(0, len(conditions), _ROWS):
+            part = conditions[start : start + _ROWS]
+            rows = np.hstack([rng.normal(size=(len(part), WHIM)), np.eye(self.n_conditions)[part]])
+            for weight, bias in self.layers[:-1]:
+                rows = np.maximum(rows @ weight + bias, 0.0)
+            weight, bias = self.layers[-1]
+            pixels = 1.0 / (1.0 + np.exp(-np.clip(rows @ weight + bias, -30.0, 30.0)))
+            out[start : start + len(part)] = pixels.reshape(-1, *self.size)
+        return out
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the layers by name."""
+        named: dict[str, Array] = {"size": np.array([self.n_conditions, *self.size])}
+        for at, (weight, bias) in enumerate(self.layers):
+            named |= {f"weight_{at}": weight, f"bias_{at}": bias}
+        return named
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> Painter:
+        """Read what ``arrays`` gave."""
+        n, channels, height, width = arrays["size"].tolist()
+        depth = sum(name.startswith("weight_") for name in arrays)
+        return cls(
+            layers=tuple((arrays[f"weight_{i}"], arrays[f"bias_{i}"]) for i in range(depth)),
+            n_conditions=n,
+            size=(channels, height, width),
+        )
+
+
+def fit_painter(
+    waves: Waves,
+    aims: FloatArray,
+    seen: IntArray,
+    size: tuple[int, int, int],
+    *,
+    hidden: tuple[int, ...],
+    n_steps: int,
+    n_samples: int,
+    rng: np.random.Generator,
+    tell: Callable[[int], None],
+) -> Painter:
+    """Fit a painter whose pictures of every condition have the mean features ``aims``.
+
+    Adam on the squared distance, summed over the conditions ``seen``, each of which counts alike:
+    balance after the noise.
+
+    Parameters
+    ----------
+    waves : Waves
+    aims : ndarray of float64, shape (n_conditions, n_features)
+    seen : ndarray of int64
+        Conditions that are fitted; the others stay as they began.
+    size : tuple of int
+        Channels, height and width.
+    hidden : tuple of int
+        Widths between input and pixels.
+    n_steps, n_samples : int
+        Of the fit, and pictures of a step over all conditions.
+    rng : Generator
+        Seeds the network and its draws.
+    tell : callable
+        Is told how many steps are done.
+    """
+    require_torch("MeanEmbeddingImages")
+    draws = torch.Generator().manual_seed(int(rng.integers(2**63)))
+    n_conditions, pixels = len(aims), int(np.prod(size))
+    widths = (WHIM + n_conditions, *hidden, pixels)
+    layers = []
+    for n_in, n_out in pairwise(widths):
+        bound = n_in**-0.5
+        made = [torch.empty(n_in, n_out), torch.empty(n_out)]
+        layers.append([t.uniform_(-bound, bound, generator=draws).requires_grad_() for t in made])
+    frequencies = torch.as_tensor(waves.frequencies, dtype=torch.float32)
+    scale = waves.frequencies.shape[1] ** -0.5
+    wanted = torch.as_tensor(aims[seen], dtype=torch.float32)
+    each = max(1, n_samples // len(seen))
+    named = torch.eye(n_conditions)[torch.as_tensor(seen)].repeat_interleave(each, dim=0)
+    adam = torch.optim.Adam([t for layer in layers for t in layer], lr=RATE)
+    slower = torch.optim.lr_scheduler.ExponentialLR(adam, DECAY)
+    for step in range(n_steps):
+        rows = torch.cat([torch.randn(len(named), WHIM, generator=draws), named], dim=1)
+        for weight, bias in layers[:-1]:
+            rows = torch.relu(rows @ weight + bias)
+        painted = torch.sigmoid(rows @ layers[-1][0] + layers[-1][1])
+        turned = painted @ frequencies
+        found = torch.cat([turned.cos(), turned.sin()], dim=1) * scale
+        apart = found.view(len(seen), each, -1).mean(dim=1) - wanted
+        adam.zero_grad()
+        (apart**2).sum().backward()
+        adam.step()
+        if (step + 1) % max(1, n_steps // DECAYS) == 0:
+            slower.step()
+        tell(step + 1)
+    kept = tuple(
+        (weight.detach().numpy().astype(np.float64), bias.detach().numpy().astype(np.float64))
+        for weight, bias in layers
+    )
+    return Painter(layers=kept, n_conditions=n_conditions, size=size)

@@ -1,0 +1,169 @@
+"""Every generator of images: the claim, exact conditions, the user's own values, bad input."""
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.generators import GeneratorDamaged, MarginalSynthesizer
+from evenhand.generators.images import (
+    ImageSynthesizer,
+    MeanEmbeddingImages,
+    load_image_synthesizer,
+)
+from evenhand.generators.memory import require_memory
+from evenhand.privacy import MemoryStore, SeededNoise
+from evenhand.testing.generators import ROLES, SCHEMA, table
+from evenhand.testing.images import BUDGET, ImageSynthesizerContract, pictures
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings(
+        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+    ),
+]
+
+
+def new(**settings: Any) -> MeanEmbeddingImages:
+    small = {"n_frequencies": 100, "hidden": (32,), "n_steps": 60, "n_samples": 40}
+    return MeanEmbeddingImages(**(small | {"noise": SeededNoise(0), "random_state": 0} | settings))
+
+
+class TestMeanEmbedding(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        return new()
+
+
+def test_labels_and_groups_come_back_in_the_users_own_values() -> None:
+    images, y, side = pictures(300)
+    groups = pd.DataFrame({"side": side, "year": np.arange(300) % 2 + 1990})
+    made = new(n_steps=2).fit(
+        images / 255.0,
+        pd.Series(np.where(y == "stands", 3, 10), name="digit"),
+        sensitive_features=groups,
+        budget=BUDGET,
+        groups={"year": [1991, 1990]},
+    )
+    rows = made.sample(conditions=pd.DataFrame({"digit": [10, 3], "year": [1990, 1991]}))
+    assert rows.y.tolist() == [10, 3]
+    assert rows.y.dtype == np.int64
+    assert rows.sensitive_features.columns.tolist() == ["side", "year"]
+    assert rows.sensitive_features["year"].tolist() == [1990, 1991]
+    assert made.conditions_.categories == (("3", "10"), ("left", "right"), ("1991", "1990"))
+
+
+def test_without_groups_or_conditioned_on_the_label_alone_samples_have_no_groups() -> None:
+    images, y, side = pictures(300)
+    made = new(n_steps=2, condition="label").fit(images, y, sensitive_features=side, budget=BUDGET)
+    assert made.conditions_.n == 2
+    assert made.sample(4).sensitive_features is None
+    with pytest.raises(ValueError, match="condition must be one of 'label"):
+        new(condition="labels").fit(images, y, budget=BUDGET)
+
+
+def test_only_the_first_pictures_of_a_person_are_read() -> None:
+    images, y, side = pictures(400)
+    made = new(n_steps=2).fit(
+        images,
+        y,
+        sensitive_features=side,
+        budget=BUDGET,
+        unit_ids=np.arange(400) % 100,
+        per_unit=2,
+    )
+    assert made.guarantee_.unit == "person"
+    sigma = made.counts_sigma_ * 2.0
+    assert abs(made.counts_.sum() - 200) < 6 * sigma
+    alone = new(n_steps=2).fit(images, y, sensitive_features=side, budget=BUDGET)
+    assert made.counts_sigma_ == pytest.approx(2 * alone.counts_sigma_)
+    with pytest.raises(ValueError, match="With unit_ids the claim is for adding or removing"):
+        new(neighbors="replace one").fit(images, y, budget=BUDGET, unit_ids=np.arange(400))
+
+
+def test_a_declared_group_without_a_picture_is_not_made_up() -> None:
+    images, y, side = pictures(800)
+    made = new(n_steps=20).fit(
+        images, y, sensitive_features=side, budget=BUDGET, groups=["left", "right", "top"]
+    )
+    assert any("cannot be told" in words and "top" in words for words in made.notes_)
+    with pytest.raises(ValueError, match=r"No record of .*sensitive=top can be told from the"):
+        made.sample(10, conditions={"sensitive": "top"})
+    assert len(made.sample(10, conditions={"sensitive": "left"})) == 10
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "a label that is missing": (
+        {"y": pd.Series(pictures(40)[1], dtype=object).where(np.arange(40) != 3)},
+        r"label is missing for 1 of 40 pictures: rows 3. Leave these pictures out",
+    ),
+    "a group that is missing": (
+        {"sensitive_features": pd.Series(pictures(40)[2], dtype=object).where(np.arange(40) > 1)},
+        r"group is missing for 2 of 40 pictures: rows 0, 1.*a group of their own",
+    ),
+    "fewer groups than pictures": (
+        {"sensitive_features": ["left"] * 39},
+        "There are 40 pictures, and sensitive_features has 39 rows",
+    ),
+    "fewer labels than pictures": ({"y": ["lies"] * 39}, "images has 40, y has 39"),
+    "a label that is not declared": (
+        {"classes": ["lies", "stand"]},
+        r"label 'stands' of picture \d+ is not among the declared ones.*Did you mean 'stand'",
+    ),
+    "one label only": ({"y": ["lies"] * 40}, "Labels have at least two values, got 'lies'"),
+    "pixels beyond 1": (
+        {"images": np.where(np.arange(40)[:, None, None] == 7, 2.0, 0.5) * np.ones((40, 8, 8))},
+        r"Pixels must lie in \[0, 1\], and those of 1 of 40 pictures do not: pictures 7",
+    ),
+    "pixels that are not numbers": (
+        {"images": np.where(np.arange(40)[:, None, None] == 9, np.nan, 0.5) * np.ones((1, 8, 8))},
+        r"those of 1 of 40 pictures do not: pictures 9",
+    ),
+    "channels first": ({"images": np.zeros((40, 3, 8, 8))}, r"got \(40, 3, 8, 8\)\. Channels come"),
+    "no pictures": ({"images": np.zeros((0, 8, 8)), "y": []}, "There are no pictures"),
+    "declared groups without groups": (
+        {"sensitive_features": None, "groups": ["left"]},
+        "sensitive_features, which is missing",
+    ),
+    "an id that is missing": (
+        {"unit_ids": [None, *range(39)]},
+        "unit_ids is missing for 1 of 40 pictures: rows 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_named_before_anything_is_spent(case: str) -> None:
+    changed, message = BAD[case]
+    images, y, side = pictures(40)
+    given = {"images": images, "y": y, "sensitive_features": side} | changed
+    store = MemoryStore()
+    with pytest.raises(ValueError, match=message):
+        new().fit(**given, budget=BUDGET, store=store)
+    with suppress(KeyError):  # most input is refused before the account is opened
+        assert store.entries("default") == ()
+
+
+def test_whole_numbers_that_are_not_bytes_are_refused() -> None:
+    images, y, _ = pictures(40)
+    with pytest.raises(TypeError, match=r"uint8 \(0 to 255\) or floats in \[0, 1\], got dtype int"):
+        new().fit(images.astype(np.int64), y, budget=BUDGET)
+
+
+def test_a_run_that_would_not_fit_into_memory_stops_before_it_spends() -> None:
+    images, y, _ = pictures(40)
+    store = MemoryStore()
+    with pytest.raises(MemoryError, match=r"waves .* GiB are free. Lower n_frequencies.*Nothing"):
+        new(n_frequencies=10**12).fit(images, y, budget=BUDGET, store=store)
+    with suppress(KeyError):
+        assert store.entries("default") == ()
+    require_memory("small things", 1000.0, "nothing")
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path: Any) -> None:
+    made = MarginalSynthesizer(pairs=False, noise=SeededNoise(0)).fit(
+        table(), **ROLES, budget=BUDGET, schema=SCHEMA
+    )
+    with pytest.raises(GeneratorDamaged, match="'MarginalSynthesizer'"):
+        load_image_synthesizer(made.save(tmp_path / "table"))
