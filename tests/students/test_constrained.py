@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.fairness import DemographicParity, exact_gap
 from evenhand.students import LabelLoss, MarginNotMet, ShareLoss, Within, fit_linear
 from evenhand.students.constrained import ENOUGH, TRIALS, _Problem, _search
+from evenhand.students.objective import sigmoid
+from evenhand.students.rows import Rows
 from evenhand.typing import FloatArray, IntArray
 
 
@@ -59,12 +62,47 @@ def test_the_slope_is_that_of_the_value(n_classes: int, kind: str, reference: st
         if kind == "labels"
         else ShareLoss(shares=shares, variance=np.full(len(shares), 0.09))
     )
-    problem = _Problem(X, objective, within(0.1, groups, reference))
+    problem = _Problem(Rows(X), objective, within(0.1, groups, reference))
     problem.width = 0.3
     weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
-    value = lambda w: problem._value_in_frame(w, 0.05)[0]  # noqa: E731  # the optimiser sees it so
-    numeric = approx_fprime(weights, value, 1e-7)
-    assert np.allclose(problem._value_in_frame(weights, 0.05)[1], numeric, rtol=1e-3, atol=1e-4)
+    frame = problem._frame(0.05, weights.reshape(problem.shape))
+    value = lambda w: problem._value_in_frame(w, 0.05, frame)[0]  # noqa: E731  # as descent sees it
+    u = frame.into(weights.reshape(problem.shape)).ravel()
+    numeric = approx_fprime(u, value, 1e-7)
+    assert np.allclose(problem._value_in_frame(u, 0.05, frame)[1], numeric, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["labels", "shares"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_loss_alone_is_the_loss_and_its_curvature_is_the_slope_of_its_slope(
+    kind: str, n_classes: int
+) -> None:
+    _, y, _ = population(40, n_classes=n_classes)
+    scores = np.random.default_rng(4).normal(size=(40, 1 if n_classes == 2 else n_classes))
+    # Shares that the student says already: there the curvature of Gauss and Newton is exact.
+    said = np.exp(np.column_stack([np.zeros(40), scores]) if n_classes == 2 else scores)
+    said /= said.sum(axis=1, keepdims=True)
+    shares = ShareLoss(shares=said, variance=np.linspace(0.1, 1, 40))
+    loss = label_loss(y, n_classes) if kind == "labels" else shares
+    rows = np.arange(40) if loss.rows is None else loss.rows
+    assert loss.alone().loss(scores[rows])[0] == pytest.approx(loss.loss(scores)[0], rel=1e-12)
+    assert loss.alone().ridge == loss.ridge
+    if n_classes == 2 or kind == "labels":
+        step = 1e-5
+        bent = np.zeros(40)
+        for k in range(scores.shape[1]):
+            moved = np.zeros_like(scores)
+            moved[:, k] = step
+            bent += (loss.loss(scores + moved)[1] - loss.loss(scores - moved)[1])[:, k] / 2 / step
+        assert np.allclose(loss.curvature(scores), bent / scores.shape[1], atol=1e-8)
+    else:
+        assert (loss.curvature(scores) > 0).all()
+
+
+def test_the_quick_sigmoid_is_the_sigmoid() -> None:
+    scores = np.concatenate([np.linspace(-40, 40, 2001), [-1e300, -800.0, 800.0, 1e300]])
+    with np.errstate(all="raise", under="ignore"):
+        assert np.allclose(sigmoid(scores), expit(scores), rtol=1e-14, atol=1e-300)
 
 
 @pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
@@ -153,7 +191,7 @@ def test_no_target_on_a_grid_gives_a_better_student_within_the_margin(
     groups = np.where(rng.random(4000) < 0.12, 0, rng.integers(1, n_groups, 4000))
     X = rng.gamma(1.0, size=(4000, 5)) + 0.9 * groups[:, None] * np.array([1, 0, 0, 0.3, 0])
     y = (X[:, 0] + X[:, 1] + rng.normal(size=4000) > 3.5).astype(np.int64)
-    problem = _Problem(X, label_loss(y, 2), within(margin, groups))
+    problem = _Problem(Rows(X), label_loss(y, 2), within(margin, groups))
     start = problem.solve(None, np.zeros(problem.n_weights))
     problem.width = width
     assert problem.gap(start) > margin

@@ -8,10 +8,11 @@ from typing import Final
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.students.objective import Objective
+from evenhand.students.frame import Frame
+from evenhand.students.objective import Objective, sigmoid
 from evenhand.students.rows import Rows
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import FloatArray, IntArray
@@ -34,8 +35,14 @@ ENOUGH: Final = 0.9
 PRECISION: Final = 2e-9
 """Relative gain of a step below which descent ends."""
 
+ROUGH: Final = 1e-3
+"""The same on the way from no weights at all; from there on the curvature is about what it is."""
+
 PRECISION_OF_A_MOVE: Final = 1e-7
 """The same where a target is tried; the loss then differs in its seventh figure."""
+
+MOST_STIFF: Final = 4
+"""Directions of equally large differences that a frame knows of."""
 
 DEFAULT_C: Final = 0.3
 """Inverse ridge of a student of labels. A firm ridge: released labels are noisy, and few."""
@@ -99,8 +106,9 @@ def fit_linear(
     The student needs no group to predict: the constraint is in its weights. On other rows the gap
     is another number, within sampling error of this one if they come from the same population.
     """
-    problem = _Problem(X_public, objective, within)
-    start = problem.solve(None, np.zeros(problem.n_weights))
+    rows = Rows.of(X_public)
+    problem = _Problem(rows, objective, within)
+    start = _free(rows, objective)
     if within is None:
         return problem.fit(start, float("nan"), met=True)
     margin = within.notion.margin
@@ -124,6 +132,14 @@ def fit_linear(
         stacklevel=2,
     )
     return problem.fit(closest[1], closest[0], met=False)
+
+
+def _free(rows: Rows, objective: Objective) -> FloatArray:
+    """Return the weights without a margin: then only the rows with an answer count."""
+    if objective.rows is not None:
+        rows, objective = rows.take(objective.rows), objective.alone()
+    problem = _Problem(rows, objective, None)
+    return problem.solve(None, problem.solve(None, np.zeros(problem.n_weights), ROUGH))
 
 
 def _search(
@@ -184,11 +200,11 @@ def _shifted(
 class _Problem:
     """The smooth problem in flat weights, for the optimiser."""
 
-    def __init__(self, X: FloatArray, objective: Objective, within: Within | None) -> None:
-        self.X = Rows.of(X)
+    def __init__(self, X: Rows, objective: Objective, within: Within | None) -> None:
+        self.X = X
         self.objective = objective
         self.within = within
-        self.shape = (X.shape[1] + 1, objective.n_columns)
+        self.shape = (X.n_weights, objective.n_columns)
         self.n_weights = self.shape[0] * self.shape[1]
         self.n_classes = max(2, objective.n_columns)
         self.width = 1.0  # of the smoothed decision, in units of the score
@@ -197,22 +213,45 @@ class _Problem:
         self.bound_X = self.X if apart is None else Rows(apart)
         self.differences = None if within is None else within.differences(self.n_classes)
 
-    def solve(self, target: float | None, start: FloatArray) -> FloatArray:
+    def solve(
+        self, target: float | None, start: FloatArray, precision: float | None = None
+    ) -> FloatArray:
         """Return the weights of least loss, of those whose smoothed gap is about the target."""
+        if precision is None:
+            precision = PRECISION if target is None else PRECISION_OF_A_MOVE
+        frame = self._frame(target, start.reshape(self.shape))
         found = minimize(
             self._value_in_frame,
-            self.X.into_frame(start.reshape(self.shape)).ravel(),
-            args=(target,),
+            frame.into(start.reshape(self.shape)).ravel(),
+            args=(target, frame),
             jac=True,
             method="L-BFGS-B",
-            options={
-                "maxiter": 400,
-                "maxcor": 20,
-                "ftol": PRECISION if target is None else PRECISION_OF_A_MOVE,
-            },
+            options={"maxiter": 400, "maxcor": 20, "ftol": precision},
         )
-        weights: FloatArray = self.X.from_frame(found.x.reshape(self.shape)).ravel()
+        weights: FloatArray = frame.weights(found.x.reshape(self.shape)).ravel()
         return weights
+
+    def _frame(self, target: float | None, W: FloatArray) -> Frame:
+        """Return the frame in which the problem is about equally curved all round at ``W``."""
+        scores = self.X.scores(W)
+        stiff = np.empty((0, len(W)))
+        if target is not None and self.shape[1] == 1:
+            stiff = self._stiff(scores if self.bound_X is self.X else self.bound_X.scores(W))
+        return self.X.frame(self.objective.curvature(scores), self.objective.ridge, stiff)
+
+    def _stiff(self, scores: FloatArray) -> FloatArray:
+        """Return the directions of the largest smoothed differences, which the penalty stiffens."""
+        assert self.differences is not None
+        smooth = self._smooth(scores)
+        apart = self.differences.apart(smooth)
+        size = np.abs(apart).reshape(len(apart), -1).max(axis=1)
+        out = []
+        for k in np.flatnonzero(size >= (1.0 - 1e-9) * size.max(initial=0.0))[:MOST_STIFF]:
+            one = np.zeros_like(apart)
+            one[k] = 1.0
+            slope = self.differences.back(one) * smooth * (1.0 - smooth) / self.width
+            out.append((2.0 * STIFFNESS) ** 0.5 * self.bound_X.back(slope)[:, 0])
+        return np.array(out).reshape(len(out), self.shape[0])
 
     def bound_scores(self, weights: FloatArray) -> FloatArray:
         """Return the scores of the rows on which the margin is read."""
@@ -251,9 +290,11 @@ class _Problem:
         W = weights.reshape(self.shape).T
         return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=gap, met=met)
 
-    def _value_in_frame(self, u: FloatArray, target: float | None) -> tuple[float, FloatArray]:
-        value, gradient = self._value(self.X.from_frame(u.reshape(self.shape)), target)
-        return value, self.X.slope_in_frame(gradient).ravel()
+    def _value_in_frame(
+        self, u: FloatArray, target: float | None, frame: Frame
+    ) -> tuple[float, FloatArray]:
+        value, gradient = self._value(frame.weights(u.reshape(self.shape)), target)
+        return value, frame.slope(gradient).ravel()
 
     def _value(self, W: FloatArray, target: float | None) -> tuple[float, FloatArray]:
         scores = self.X.scores(W)
@@ -277,8 +318,7 @@ class _Problem:
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.shape[1] == 1:
-            one: FloatArray = expit(scores / self.width)
-            return one
+            return sigmoid(scores / self.width)
         many: FloatArray = softmax(scores / self.width, axis=1)
         return many
 

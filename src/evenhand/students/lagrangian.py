@@ -176,13 +176,13 @@ class _Problem:
         pull = None if net is None else self.differences.back(net)
         found = minimize(
             self._value_in_frame,
-            self.X.into_frame(start.reshape(self.shape)).ravel(),
+            self.X.even.into(start.reshape(self.shape)).ravel(),
             args=(pull,),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": steps, "maxcor": 20, "ftol": PRECISION},
         )
-        weights: FloatArray = self.X.from_frame(found.x.reshape(self.shape)).ravel()
+        weights: FloatArray = self.X.even.weights(found.x.reshape(self.shape)).ravel()
         return weights
 
     def chances(self, weights: FloatArray) -> FloatArray:
@@ -209,9 +209,9 @@ class _Problem:
         return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=violation, met=met)
 
     def _value_in_frame(self, u: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
-        weights = self.X.from_frame(u.reshape(self.shape)).ravel()
+        weights = self.X.even.weights(u.reshape(self.shape)).ravel()
         value, gradient = self._value(weights, pull)
-        return value, self.X.slope_in_frame(gradient.reshape(self.shape)).ravel()
+        return value, self.X.even.slope(gradient.reshape(self.shape)).ravel()
 
     def _value(self, weights: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
         W = weights.reshape(self.shape)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Protocol
 
 import numpy as np
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 
 from evenhand.typing import FloatArray, IntArray
+
+FARTHEST: Final = 700.0
+"""Scores beyond it are as good as sure, and their exponential would overflow."""
 
 
 class Objective(Protocol):
@@ -20,6 +24,19 @@ class Objective(Protocol):
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Mean loss at ``scores`` (n, n_columns) of *all* public rows, and its slope."""
+
+    def curvature(self, scores: FloatArray) -> FloatArray:
+        """Curvature of the loss in each row's score, (n,), at least 0; of several, their mean.
+
+        It need not be exact: it sets the frame in which the loss is minimised.
+        """
+
+    @property
+    def rows(self) -> IntArray | None:
+        """Rows that the loss reads; None for all."""
+
+    def alone(self) -> Objective:
+        """Return the same loss as one of scores of ``rows`` only."""
 
     @property
     def ridge(self) -> float:
@@ -72,6 +89,17 @@ class LabelLoss:
         slope[self.rows, y] -= 1.0 / n
         return value, slope
 
+    def curvature(self, scores: FloatArray) -> FloatArray:
+        """``p (1 - p) / n_labels`` on rows with a label, 0 on others."""
+        out = np.zeros(len(scores))
+        out[self.rows] = _slope_of_link(scores[self.rows]) / len(self.rows)
+        return out
+
+    def alone(self) -> LabelLoss:
+        """Return the loss on the labelled rows alone."""
+        own = np.arange(len(self.rows))
+        return replace(self, labels=self.labels[self.rows], rows=own)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShareLoss:
@@ -107,10 +135,9 @@ class ShareLoss:
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Mean squared distance, each row weighted by its precision."""
-        weight = 1.0 / self.variance
-        weight /= weight.sum()
+        weight = self._weight
         if self.n_columns == 1:
-            p = expit(scores[:, 0])
+            p = sigmoid(scores[:, 0])
             apart = p - self.shares[:, 1]
             return float(weight @ apart**2), (2.0 * weight * apart * p * (1.0 - p))[:, None]
         p = softmax(scores, axis=1)
@@ -118,3 +145,36 @@ class ShareLoss:
         value = float(weight @ (apart * apart).sum(axis=1))
         slope: FloatArray = 2.0 * p * (apart - (apart * p).sum(axis=1, keepdims=True))
         return value, weight[:, None] * slope
+
+    def curvature(self, scores: FloatArray) -> FloatArray:
+        """Of Gauss and Newton: ``2 w (p (1 - p))^2``."""
+        return 2.0 * self._weight * _slope_of_link(scores) ** 2
+
+    @property
+    def rows(self) -> None:
+        """All rows were answered."""
+        return None
+
+    def alone(self) -> ShareLoss:
+        """Return the loss itself."""
+        return self
+
+    @cached_property
+    def _weight(self) -> FloatArray:
+        weight: FloatArray = 1.0 / self.variance
+        weight /= weight.sum()
+        return weight
+
+
+def sigmoid(scores: FloatArray) -> FloatArray:
+    """Return ``1 / (1 + exp(-scores))``, several times faster than ``scipy.special.expit``."""
+    out: FloatArray = np.exp(-np.minimum(np.maximum(scores, -FARTHEST), FARTHEST))
+    out += 1.0
+    return np.reciprocal(out, out=out)
+
+
+def _slope_of_link(scores: FloatArray) -> FloatArray:
+    """Return ``p (1 - p)`` of each row, of several columns their mean."""
+    p = sigmoid(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
+    slope: FloatArray = (p * (1.0 - p)).mean(axis=1)
+    return slope

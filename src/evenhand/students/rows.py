@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csr_array
 
-from evenhand.typing import FloatArray
+from evenhand.students.frame import Frame
+from evenhand.typing import FloatArray, IntArray
 
 SPARSE: Final = 0.2
 """Share of entries that are not 0 up to which rows are kept sparse: one-hot columns mostly are."""
@@ -24,9 +24,20 @@ DAMPING: Final = 1e-3
 WIDEST: Final = 1000
 """Columns up to which a decomposition of their second moments pays."""
 
+WIDEST_BY_ROWS: Final = 300
+"""Columns up to which it pays anew for every problem."""
+
+ENOUGH_ROWS: Final = 1000
+"""At least so many of many rows tell a problem's curvature."""
+
+DAMPING_BY_ROWS: Final = 1e-4
+"""As ``DAMPING``, in units of the rows' own curvature."""
+
+TINY: Final = 1e-300
+
 
 class Rows:
-    """Rows with an intercept, times weights and back; and a frame in which descent is quick.
+    """Rows with an intercept, times weights and back; and frames in which descent is quick.
 
     Parameters
     ----------
@@ -59,6 +70,11 @@ class Rows:
         cls._last = (weakref.ref(X), made)
         return made
 
+    @property
+    def n_weights(self) -> int:
+        """Weights of one column of scores: one per feature, and the intercept."""
+        return int(self._rows.shape[1]) + 1
+
     def scores(self, W: FloatArray) -> FloatArray:
         """Return the scores (n, n_columns) for weights (n_features + 1, n_columns)."""
         if W.shape[1] == 1:  # a product with a vector is faster
@@ -77,33 +93,51 @@ class Rows:
         out[-1] = slope.sum(axis=0)
         return out
 
-    def into_frame(self, W: FloatArray) -> FloatArray:
-        """Return weights in the frame in which a logistic loss is about equally curved all round.
-
-        The frame comes from the second moments of the rows. What a minimum is does not depend on
-        it; the number of steps to it does.
-        """
-        return W if self._frame is None else self._frame[0].T @ W
-
-    def from_frame(self, U: FloatArray) -> FloatArray:
-        """Return the weights that ``U`` stands for."""
-        return U if self._frame is None else self._frame[1].T @ U
-
-    def slope_in_frame(self, gradient: FloatArray) -> FloatArray:
-        """Return the slope in the frame for a slope of the weights."""
-        return gradient if self._frame is None else self._frame[1] @ gradient
+    def take(self, rows: IntArray) -> Rows:
+        """Return some of the rows."""
+        taken = Rows.__new__(Rows)
+        taken._rows = self._rows[rows]
+        taken._columns = taken._rows.T
+        if not isinstance(taken._rows, np.ndarray):
+            taken._columns = taken._columns.tocsr()
+        return taken
 
     @cached_property
-    def _frame(self) -> tuple[FloatArray, FloatArray] | None:
-        """Lower triangular L with ``L L^T`` the expected curvature, and its inverse."""
+    def even(self) -> Frame:
+        """The frame in which a logistic loss on all rows is about equally curved all round."""
         n, p = self._rows.shape
         if p > WIDEST:
-            return None
+            return Frame()
         moments = np.empty((p + 1, p + 1))
         product = self._columns @ self._rows
         moments[:-1, :-1] = product if isinstance(product, np.ndarray) else product.toarray()
         moments[:-1, -1] = moments[-1, :-1] = self._columns @ np.ones(n)
         moments[-1, -1] = n
-        curved = CURVATURE / n * moments + DAMPING * np.eye(p + 1)
-        lower: FloatArray = cholesky(curved, lower=True)
-        return lower, solve_triangular(lower, np.eye(p + 1), lower=True)
+        return Frame.of(CURVATURE / n * moments + DAMPING * np.eye(p + 1))
+
+    def frame(self, curvature: FloatArray, ridge: float, stiff: FloatArray) -> Frame:
+        """Return the frame for a loss whose curvature is known row by row.
+
+        Parameters
+        ----------
+        curvature : ndarray of float64, shape (n,)
+            Second derivative of the loss in each row's score, at least 0.
+        ridge : float
+            Weight of the squared length of the weights.
+        stiff : ndarray of float64, shape (n_directions, n_features + 1)
+            Directions in which the problem is stiffer, by their squares.
+        """
+        p = self.n_weights - 1
+        if p > WIDEST_BY_ROWS:
+            return self.even
+        total = curvature.sum()
+        seen = np.flatnonzero(curvature)
+        # A frame need not be exact, and a part of the rows tells it nearly as well.
+        seen = seen[:: max(1, len(seen) // ENOUGH_ROWS)]
+        weight = curvature[seen] * (total / max(curvature[seen].sum(), TINY))
+        some = self._rows[seen]
+        block = np.ones((len(seen), p + 1))
+        block[:, :-1] = some if isinstance(some, np.ndarray) else some.toarray()
+        curved = block.T @ (weight[:, None] * block) + stiff.T @ stiff
+        curved[np.diag_indices(p + 1)] += 2.0 * ridge + DAMPING_BY_ROWS * total + TINY
+        return Frame.of(curved)
