@@ -195,15 +195,19 @@ def _as_done(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
 def _tasks(
     grid: Grid, settings: Sequence[Setting], folder: Path, spec: str, largest: int
 ) -> Iterator[Task]:
-    """Deal settings into tasks: those that share their teachers together, none too large."""
+    """Deal settings into tasks: those that share their teachers together, none too large.
+
+    They are dealt like cards: neighbors in a grid cost about the same, and so tasks do too.
+    """
     families: dict[tuple[object, ...], list[Setting]] = {}
     for setting in settings:
         families.setdefault(kin(setting), []).append(setting)
     for family in families.values():
-        for start in range(0, len(family), largest):
+        n_tasks = -(-len(family) // largest)
+        for first in range(n_tasks):
             yield Task(
                 source=grid.data,
-                settings=tuple(family[start : start + largest]),
+                settings=tuple(family[first::n_tasks]),
                 cache=folder,
                 spec=spec,
             )
