@@ -170,7 +170,7 @@ class ImageSynthesizer(ConditionalGenerator):
         self._foresee(data)
         ledger = Ledger(
             budget,
-            noise=self.noise,
+            noise=self._noise_source(),
             store=store,
             account=account,
             unit=unit_name if unit_ids is not None else "record",
@@ -240,6 +240,10 @@ class ImageSynthesizer(ConditionalGenerator):
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         """Return what needs memory, how many bytes, and what to lower; see ``require_memory``."""
         return f"{len(data)} pictures", 2.0 * data.pixels.nbytes, "the number of pictures"
+
+    def _noise_source(self) -> Noise | None:
+        """Return the noise of this method's ledger; None is the ledger's own default."""
+        return self.noise
 
     # What is the same for all
 

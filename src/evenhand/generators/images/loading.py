@@ -7,11 +7,22 @@ from pathlib import Path
 from typing import Final
 
 from evenhand.generators import saved
+from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.base import ImageSynthesizer
+from evenhand.generators.images.datalens import DataLensImages
+from evenhand.generators.images.g_pate import GPATEImages
+from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
 
 IMAGE_METHODS: Final[Mapping[str, type[ImageSynthesizer]]] = {
-    method.__name__: method for method in (MeanEmbeddingImages,)
+    method.__name__: method
+    for method in (
+        MeanEmbeddingImages,
+        TeacherGANImages,
+        GSWGANImages,
+        GPATEImages,
+        DataLensImages,
+    )
 }
 """The generators of images that a folder may hold."""
 

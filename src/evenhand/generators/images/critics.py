@@ -1,0 +1,235 @@
+"""Critics of many teachers as one stack: each learns from its own rows alone, in PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Protocol
+
+from evenhand import _checks
+from evenhand.generators.images.painter import torch
+
+LOSSES: Final = ("logistic", "wasserstein")
+SLOPE: Final = 0.2  # of the rectifiers below 0
+
+
+class CriticNetwork(Protocol):
+    """The shape of one critic; a stack holds the weights of many."""
+
+    def shapes(self, shape: tuple[int, int, int], n_heads: int) -> list[tuple[int, ...]]:
+        """Shape of every weight of one critic, for pictures of this shape."""
+
+    def scores(self, weights: Sequence[Any], x: Any) -> Any:
+        """Scores (n_critics, n, n_heads) of pictures (n_critics, n, n_pixels)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseCritic:
+    """Fully connected layers; the last has one score per condition.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    """
+
+    hidden: tuple[int, ...] = (24,)
+
+    def __post_init__(self) -> None:
+        for width in self.hidden:
+            _checks.at_least("hidden", width, 1)
+
+    def shapes(self, shape: tuple[int, int, int], n_heads: int) -> list[tuple[int, ...]]:
+        """Weight (n_in, n_out) and bias (1, n_out) of every layer."""
+        widths = (math.prod(shape), *self.hidden, n_heads)
+        return [side for a, b in pairwise(widths) for side in ((a, b), (1, b))]
+
+    def scores(self, weights: Sequence[Any], x: Any) -> Any:
+        """Scores (n_critics, n, n_heads) of pictures (n_critics, n, n_pixels)."""
+        h = x
+        for i in range(0, len(weights), 2):
+            h = torch.baddbmm(weights[i + 1], h, weights[i])
+            if i + 2 < len(weights):
+                h = torch.nn.functional.leaky_relu(h, SLOPE)
+        return h
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvCritic:
+    """Convolutions of stride 2, then one score per condition.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        Channels, height and width of a picture.
+    widths : tuple of int
+        Maps of every layer; (64, 128, 256) are those of GS-WGAN (without its spectral norm).
+    kernel : int
+        Side of the filters, odd.
+    """
+
+    shape: tuple[int, int, int]
+    widths: tuple[int, ...] = (64, 128, 256)
+    kernel: int = 5
+
+    def __post_init__(self) -> None:
+        for width in self.widths:
+            _checks.at_least("widths", width, 1)
+        if _checks.at_least("kernel", self.kernel, 1) % 2 == 0:
+            raise ValueError(f"kernel must be odd, got kernel={self.kernel}.")
+
+    def shapes(self, shape: tuple[int, int, int], n_heads: int) -> list[tuple[int, ...]]:
+        """Return filters and bias of every layer, then those of the scores."""
+        _, height, width = shape
+        out: list[tuple[int, ...]] = []
+        for a, b in pairwise((shape[0], *self.widths)):
+            out += [(b, a, self.kernel, self.kernel), (1, b)]
+            height, width = -(-height // 2), -(-width // 2)
+        return [*out, (self.widths[-1] * height * width, n_heads), (1, n_heads)]
+
+    def scores(self, weights: Sequence[Any], x: Any) -> Any:
+        """Scores (n_critics, n, n_heads); the critics are groups of one convolution."""
+        n_critics, n, _ = x.shape
+        h = x.view(n_critics, n, *self.shape).transpose(0, 1).flatten(1, 2)
+        for filters, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
+            h = torch.nn.functional.conv2d(
+                h,
+                filters.flatten(0, 1),
+                bias.flatten(),
+                stride=2,
+                padding=self.kernel // 2,
+                groups=n_critics,
+            )
+            h = torch.nn.functional.leaky_relu(h, SLOPE)
+        flat = h.view(n, n_critics, -1).transpose(0, 1)
+        return torch.baddbmm(weights[-1], flat, weights[-2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticTraining:
+    """How a critic learns to tell real pictures from drawn ones.
+
+    Parameters
+    ----------
+    loss : {"logistic", "wasserstein"}
+        "wasserstein" has a gradient penalty (Gulrajani et al. 2017) and a drift term.
+    learning_rate : float
+        Of Adam with betas (0.5, 0.9).
+    input_noise : float
+        Standard deviation of noise on what a critic is shown while it learns; 0 for none.
+    penalty, drift : float
+        Weights of the gradient penalty and of the squared score; only "wasserstein" has them.
+    gold : bool
+        Weigh drawn pictures by ``exp(score)``, normalised over the batch (GOLD, Mo et al. 2019):
+        those that the critic takes for real count more.
+    """
+
+    loss: str = "logistic"
+    learning_rate: float = 1e-3
+    input_noise: float = 0.2
+    penalty: float = 10.0
+    drift: float = 1e-3
+    gold: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.one_of("loss", self.loss, LOSSES)
+        _checks.positive("learning_rate", self.learning_rate)
+        for name in ("input_noise", "penalty", "drift"):
+            _checks.non_negative(name, getattr(self, name))
+
+
+class CriticStack:
+    """Critics with weights and optimizers of their own, moved together.
+
+    Nothing in it reads across critics: every product is one matrix per critic, and the optimizer
+    works on each number alone. So another critic's rows cannot move one bit of this one.
+
+    Parameters
+    ----------
+    network : CriticNetwork
+    training : CriticTraining
+    shape : (int, int, int)
+        Channels, height and width of a picture.
+    n_heads, n_critics : int
+    stream : torch.Generator
+        Seeds the first weights.
+    """
+
+    def __init__(
+        self,
+        network: CriticNetwork,
+        training: CriticTraining,
+        *,
+        shape: tuple[int, int, int],
+        n_heads: int,
+        n_critics: int,
+        stream: Any,
+    ) -> None:
+        self.network, self.training = network, training
+        self.n_critics = n_critics
+        self.weights = []
+        for side in network.shapes(shape, n_heads):
+            drawn = torch.zeros(n_critics, *side)
+            if side[0] != 1:  # a bias starts at 0
+                fan_in = side[0] if len(side) == 2 else math.prod(side[1:])
+                drawn.normal_(0.0, math.sqrt(2.0 / fan_in), generator=stream)
+            self.weights.append(drawn.requires_grad_())
+        self._stream = stream
+        self._adam = torch.optim.Adam(
+            self.weights, lr=training.learning_rate, betas=(0.5, 0.9), fused=True
+        )
+
+    def learn(self, real: Any, real_heads: Any, holds: Any, fake: Any, fake_heads: Any) -> None:
+        """Take one step of every critic.
+
+        Parameters
+        ----------
+        real, fake : tensor, shape (n_critics, n, n_pixels)
+        real_heads, fake_heads : tensor of int64, shape (n_critics, n, 1)
+            Condition of each.
+        holds : tensor, shape (n_critics, 1)
+            0 where a critic has no rows: what stands for them then counts nothing.
+        """
+        self._adam.zero_grad()
+        of_real = self._of(real, real_heads)
+        of_fake = self._of(fake, fake_heads)
+        weight = 1.0
+        if self.training.gold:
+            weight = of_fake.detach().softmax(dim=1) * of_fake.shape[1]
+        if self.training.loss == "logistic":
+            plus = torch.nn.functional.softplus
+            loss = holds * plus(-of_real) + weight * plus(of_fake)
+            total = loss.mean(dim=1).sum()
+        else:
+            apart = weight * of_fake - holds * of_real + self.training.drift * of_real**2
+            total = apart.mean(dim=1).sum() + self._penalty(real, real_heads, fake)
+        total.backward()
+        self._adam.step()
+
+    def slopes(self, x: Any, heads: Any) -> Any:
+        """Gradient of each critic's generator loss in the pictures x (n, n_pixels).
+
+        Shape (n_critics, n, n_pixels).
+        """
+        shown = x.expand(self.n_critics, *x.shape).clone().requires_grad_()
+        score = self._of(shown, heads.view(1, -1, 1).expand(self.n_critics, -1, 1))
+        if self.training.loss == "logistic":
+            score = -torch.nn.functional.softplus(-score)
+        (slope,) = torch.autograd.grad(-score.sum(), shown)
+        return slope
+
+    def _of(self, x: Any, heads: Any) -> Any:
+        """Score of each picture under its own condition, (n_critics, n)."""
+        return self.network.scores(self.weights, x).gather(2, heads)[..., 0]
+
+    def _penalty(self, real: Any, heads: Any, fake: Any) -> Any:
+        """Hold the slope of a score near 1 between real and drawn pictures."""
+        n = min(real.shape[1], fake.shape[1])
+        share = torch.rand(self.n_critics, n, 1, generator=self._stream)
+        between = (share * real[:, :n] + (1.0 - share) * fake[:, :n]).requires_grad_()
+        score = self._of(between, heads[:, :n])
+        (slope,) = torch.autograd.grad(score.sum(), between, create_graph=True)
+        off = torch.linalg.vector_norm(slope, dim=2) - 1.0
+        return self.training.penalty * (off**2).mean(dim=1).sum()

@@ -1,0 +1,191 @@
+"""Image generators by teachers: the contract, the books, and what is refused before they open."""
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand.generators import GroupBalancedSampler
+from evenhand.generators.images import (
+    DataLensImages,
+    GPATEImages,
+    GSWGANImages,
+    ImageSynthesizer,
+    TeacherGANImages,
+)
+from evenhand.privacy import Budget, MemoryStore, SeededNoise
+from evenhand.testing.images import ImageSynthesizerContract, pictures
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+)
+
+SMALL: dict[str, Any] = {
+    "n_teachers": 20,
+    "n_steps": 10,
+    "n_rows": 8,
+    "critic_rows": 8,
+    "hidden": (8,),
+    "width": 8,
+}
+
+
+class TestTeacherGAN(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        return TeacherGANImages(**SMALL, noise=SeededNoise(0), random_state=0)
+
+
+class TestGSWGAN(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        return GSWGANImages(**SMALL, critic_steps=2, noise=SeededNoise(0), random_state=0)
+
+
+class TestGSWGANInTurn(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        small = {**SMALL, "n_teachers": 12, "critic_steps": 1, "filters": (4,)}
+        return GSWGANImages(**small, schedule="in turn", noise=SeededNoise(0), random_state=0)
+
+
+class TestDataLens(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        return DataLensImages(**SMALL, k=6, noise=SeededNoise(0), random_state=0)
+
+
+class TestGPATE(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        return GPATEImages(**SMALL, noise=SeededNoise(0), random_state=0)
+
+
+TINY: dict[str, Any] = {**SMALL, "n_teachers": 6, "n_steps": 4, "critic_steps": 1}
+
+
+def fitted(method: type[ImageSynthesizer], **settings: Any) -> ImageSynthesizer:
+    images, y, side = pictures(300)
+    made = method(**{**TINY, **settings}, noise=SeededNoise(0), random_state=0)
+    return made.fit(images, y, sensitive_features=side, budget=Budget(epsilon=4.0, delta=1e-5))
+
+
+@pytest.mark.parametrize("method", [TeacherGANImages, GSWGANImages, GPATEImages, DataLensImages])
+def test_every_step_is_one_release_of_the_same_noise_fixed_before_the_first(method: Any) -> None:
+    made = fitted(method)
+    steps = [e for e in made.ledger_.entries if e.purpose.startswith("teachers' answers")]
+    assert len(steps) == TINY["n_steps"]
+    assert len({(e.mechanism, e.n_uses, e.mu_squared) for e in steps}) == 1
+    assert len(made.ledger_.entries) == len(steps) + 1  # and the counts
+
+
+def test_in_turn_a_pass_over_all_critics_is_one_release_charged_when_it_begins() -> None:
+    made = fitted(GSWGANImages, schedule="in turn", n_steps=7)  # 6 teachers: two passes
+    steps = [e for e in made.ledger_.entries if e.purpose.startswith("teachers' answers")]
+    assert [e.n_uses for e in steps] == [1, 1]
+    assert sum(e.mu_squared for e in steps) == pytest.approx(
+        0.98 * Budget(epsilon=4.0, delta=1e-5).mu_squared, rel=1e-6
+    )
+    # With as many steps and passes of all teachers the ratio is that of one teacher to all.
+    in_turn = fitted(GSWGANImages, schedule="in turn", n_steps=6).snr_.value
+    assert fitted(GSWGANImages, n_steps=6).snr_.value == pytest.approx(6 * in_turn)
+
+
+def test_noisy_shares_for_the_sampler_are_paid_from_the_same_budget() -> None:
+    made = fitted(TeacherGANImages, sampler=GroupBalancedSampler(scope="noisy"))
+    purposes = [e.purpose for e in made.ledger_.entries]
+    assert purposes.count("group shares for the sampler") == 1
+    assert made.guarantee_.epsilon == 4.0
+
+
+def test_the_published_sampling_takes_the_claim_back_also_in_a_file(tmp_path: Any) -> None:
+    made = fitted(TeacherGANImages, sampler=GroupBalancedSampler(scope="global"))
+    assert str(made.guarantee_).startswith("NOT PRIVATE: every teacher's minibatches")
+    assert '"scope": "global"' in (made.save(tmp_path / "g") / "model.json").read_text()
+
+
+def test_units_keep_all_their_pictures_with_one_teacher_and_are_added_or_removed() -> None:
+    images, y, side = pictures(300)
+    who = np.arange(300) // 3
+    made = TeacherGANImages(**TINY, noise=SeededNoise(0), random_state=0)
+    made.fit(
+        images,
+        y,
+        sensitive_features=side,
+        budget=Budget(epsilon=4.0, delta=1e-5),
+        unit_ids=who,
+        per_unit=3,
+    )
+    assert (made.guarantee_.unit, made.guarantee_.neighbors) == ("person", "add or remove one")
+    assert "the number of records" not in made.guarantee_.public
+
+
+def test_a_generator_of_labels_alone_knows_no_groups() -> None:
+    made = fitted(TeacherGANImages, condition="label")
+    rows = made.sample(10, random_state=0)
+    assert rows.sensitive_features is None
+    assert sorted(rows.y) == ["lies"] * 5 + ["stands"] * 5
+
+
+@pytest.mark.parametrize(
+    "made",
+    [GSWGANImages.paper(), GPATEImages.paper(), DataLensImages.paper()],
+    ids=lambda made: made.method,
+)
+def test_the_papers_sizes_are_settings_that_a_few_teachers_can_run(made: Any) -> None:
+    settings = {**made.settings(), "n_teachers": 3, "n_steps": 2, "critic_steps": 1}
+    settings |= {"critic_rows": 4, "n_rows": 4, "width": 16, "sampler": None}
+    settings |= {"k": 30} if "k" in settings else {}
+    settings |= {"filters": (8, 8)} if settings.get("filters") else {}
+    images, y, _ = pictures(60)
+    small = type(made)(**settings, noise=SeededNoise(0), random_state=0)
+    small.fit(images, y, budget=Budget(epsilon=10.0, delta=1e-5))
+    assert np.isfinite(small.sample(4).images).all()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'teachers'"):
+        type(made)(teachers=3)
+
+
+BAD = {
+    "more critics than memory": (
+        {"n_teachers": 10**7, "hidden": (500,)},
+        MemoryError,
+        r"10000000 critics of 34,504 numbers need .*Lower n_teachers or hidden. Nothing was spent",
+    ),
+    "more teachers than pictures": ({"n_teachers": 301}, ValueError, "n_teachers must be at most"),
+    "no steps": ({"n_steps": 0}, ValueError, "n_steps must be at least 1"),
+    "one rate": ({"rates": (1e-3,)}, ValueError, "rates are the first and the last one"),
+    "shares of other groups": (
+        {"sampler": GroupBalancedSampler(scope="public", shares=(0.5, 0.5))},
+        ValueError,
+        "has 2 shares, and there are 4 combinations of 2 labels and 2 groups",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_what_cannot_run_is_refused_before_anything_is_spent(case: str) -> None:
+    settings, error, message = BAD[case]
+    images, y, side = pictures(300)
+    store = MemoryStore()
+    made = TeacherGANImages(**{**TINY, **settings}, noise=SeededNoise(0))
+    with pytest.raises(error, match=message):
+        made.fit(
+            images,
+            y,
+            sensitive_features=side,
+            budget=Budget(epsilon=4.0, delta=1e-5),
+            store=store,
+        )
+    with suppress(KeyError):  # some are refused before the account is opened
+        assert store.entries("default") == ()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: fitted(GSWGANImages, schedule="in turns"), "Did you mean 'in turn'"),
+        (lambda: fitted(DataLensImages, k=65), "k must be at most the numbers of a row"),
+        (lambda: fitted(DataLensImages, threshold=-1.0), "threshold must be finite and >= 0"),
+        (lambda: fitted(GPATEImages, reach=0.0), "reach must be finite and > 0"),
+        (lambda: fitted(GSWGANImages, filters=(0,)), "widths must be at least 1"),
+    ],
+)
+def test_settings_out_of_range_are_named(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
