@@ -73,16 +73,7 @@ class Evaluation:
             "balance": asdict(self.balance),
             "real_balance": asdict(self.real_balance),
             "use_sensitive": self.use_sensitive,
-            "utility": [
-                {
-                    "model": u.model,
-                    "trained_on": u.trained_on,
-                    "auroc": u.auroc.to_dict(),
-                    "accuracy": u.accuracy.to_dict(),
-                    **{name: gap.to_dict() for name, gap in u.gaps.items()},
-                }
-                for u in self.utility
-            ],
+            "utility": [u.to_dict() for u in self.utility],
             "fidelity": asdict(self.fidelity)
             | {
                 "column_score": self.fidelity.column_score,

@@ -76,6 +76,16 @@ class ModelUtility:
     accuracy: Estimate
     gaps: Mapping[str, Estimate]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; NaN stays NaN."""
+        return {
+            "model": self.model,
+            "trained_on": self.trained_on,
+            "auroc": self.auroc.to_dict(),
+            "accuracy": self.accuracy.to_dict(),
+            **{name: gap.to_dict() for name, gap in self.gaps.items()},
+        }
+
 
 def utility(
     synthetic: pd.DataFrame,
@@ -134,7 +144,7 @@ def utility(
                 progress("models", at * len(models) + number, len(sources) * len(models))
             chances = _train(rows, test, label, features, numeric, classes, name, random_state)
             out.append(
-                _measure(name, source, truth, chances, groups.codes, groups.names, random_state)
+                measure(name, source, truth, chances, groups.codes, groups.names, random_state)
             )
     return tuple(out)
 
@@ -183,7 +193,7 @@ def _plain(rows: pd.DataFrame, features: Sequence[str], numeric: Sequence[str]) 
     )
 
 
-def _measure(
+def measure(
     name: str,
     source: str,
     truth: IntArray,
@@ -192,6 +202,7 @@ def _measure(
     group_names: Sequence[str],
     seed: int,
 ) -> ModelUtility:
+    """Compare the chances of each class that a model gives with the true classes, by group."""
     predicted = chances.argmax(axis=1).astype(np.int64)
     tally = JointTally.of(groups, truth, predicted, len(group_names), chances.shape[1])
     gaps = {

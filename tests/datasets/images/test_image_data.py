@@ -283,7 +283,7 @@ def test_the_reduced_utkface_has_its_counts_less_copies() -> None:
     except DataNotAvailable as error:
         pytest.skip(str(error))
     kept = utkface._first_copies(faces)
-    assert len(kept) == len(set(content for _, content in faces)) == 23_704 - 390
+    assert len(kept) == len({content for _, content in faces}) == 23_704 - 390
     assert (known["gender"] == "female").sum() == 11_314
     assert (known["race"] == "Asian").sum() == 3_434
     some = files.read_pictures([faces[i] for i in kept[:20]], None, "UTKFace")

@@ -2,8 +2,17 @@
 
 from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.base import COUNTS, ImageSample, ImageSynthesizer
+from evenhand.generators.images.classifiers import IMAGE_MODELS
 from evenhand.generators.images.codec import EncodedImages, ImageCodec
 from evenhand.generators.images.datalens import DataLensImages
+from evenhand.generators.images.evaluate import ImageEvaluation, Judged, evaluate_images
+from evenhand.generators.images.frechet import (
+    Distance,
+    EfficientNetLite0,
+    Extractor,
+    frechet_distance,
+    kernel_distance,
+)
 from evenhand.generators.images.g_pate import GPATEImages
 from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.loading import IMAGE_METHODS, load_image_synthesizer
@@ -12,14 +21,23 @@ from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
 __all__ = [
     "COUNTS",
     "IMAGE_METHODS",
+    "IMAGE_MODELS",
     "DataLensImages",
+    "Distance",
+    "EfficientNetLite0",
     "EncodedImages",
+    "Extractor",
     "GPATEImages",
     "GSWGANImages",
     "ImageCodec",
+    "ImageEvaluation",
     "ImageSample",
     "ImageSynthesizer",
+    "Judged",
     "MeanEmbeddingImages",
     "TeacherGANImages",
+    "evaluate_images",
+    "frechet_distance",
+    "kernel_distance",
     "load_image_synthesizer",
 ]

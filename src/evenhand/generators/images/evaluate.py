@@ -1,0 +1,263 @@
+"""One call that measures synthetic pictures: balance, utility, fairness, and nearness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from evenhand.datasets.columns import text_of
+from evenhand.datasets.images import ImageData
+from evenhand.fairness import encode_groups
+from evenhand.generators.balance import Balance, balance_of
+from evenhand.generators.images.base import ImageSample
+from evenhand.generators.images.classifiers import IMAGE_MODELS, classify
+from evenhand.generators.images.codec import LABEL, SENSITIVE, FloatPixels
+from evenhand.generators.images.frechet import Distance, Extractor, distances
+from evenhand.generators.utility import ModelUtility, measure
+from evenhand.typing import Array, IntArray
+
+JUDGE: Final = "MLP"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What groups the synthetic pictures show, whatever group they were asked for.
+
+    Parameters
+    ----------
+    balance : Balance
+        By the groups that a classifier sees; it was trained on real pictures of known groups, as
+        many of each group.
+    accuracy : float
+        Of that classifier on the test pictures. Shares nearer to even than it errs say nothing.
+    agreement : float
+        Share of the pictures that show the group they were asked for; NaN where none was asked.
+    """
+
+    balance: Balance
+    accuracy: float
+    agreement: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageEvaluation:
+    """What was measured. None of it is covered by the generator's guarantee.
+
+    Parameters
+    ----------
+    n_synthetic, n_test : int
+        Pictures that models were trained on, and real ones that they were tested on.
+    balance : Balance or None
+        By the groups that the synthetic pictures were asked for; None where they have none.
+    judged : Judged or None
+        By the groups that they show; None without real pictures to train a classifier on.
+    real_balance : Balance
+        Of the test pictures.
+    utility : tuple of ModelUtility
+        Trained on synthetic pictures, and on real ones where those were given.
+    distances : tuple of Distance
+        From the test pictures, by features of a network; empty without one.
+    """
+
+    n_synthetic: int
+    n_test: int
+    balance: Balance | None
+    judged: Judged | None
+    real_balance: Balance
+    utility: tuple[ModelUtility, ...]
+    distances: tuple[Distance, ...]
+
+    def mean(self, what: str, trained_on: str = "synthetic") -> float:
+        """Mean over the models of "auroc", "accuracy" or a gap such as "equalized_odds_pairwise".
+
+        NaN if no model was trained on that.
+        """
+        values = [
+            (getattr(u, what) if what in ("auroc", "accuracy") else u.gaps[what]).value
+            for u in self.utility
+            if u.trained_on == trained_on
+        ]
+        return float(np.mean(values)) if values else float("nan")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; NaN stays NaN."""
+        return {
+            "n_synthetic": self.n_synthetic,
+            "n_test": self.n_test,
+            "covered": False,
+            "balance": None if self.balance is None else asdict(self.balance),
+            "judged": None if self.judged is None else asdict(self.judged),
+            "real_balance": asdict(self.real_balance),
+            "utility": [u.to_dict() for u in self.utility],
+            "distances": [asdict(distance) for distance in self.distances],
+        }
+
+
+def evaluate_images(
+    synthetic: ImageSample,
+    test: ImageData,
+    *,
+    train: ImageData | None = None,
+    models: Sequence[str] = tuple(IMAGE_MODELS),
+    train_real: bool = False,
+    epochs: int = 10,
+    extractor: Extractor | None = None,
+    n_per_group: int = 100,
+    random_state: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ImageEvaluation:
+    """Measure synthetic pictures on real ones that the generator has not seen.
+
+    Parameters
+    ----------
+    synthetic : ImageSample
+        The pictures that are to be used. The customary number is 20,000.
+    test : ImageData
+        Real pictures with labels and groups; spread evenly over them, if the numbers are to be
+        compared with published ones.
+    train : ImageData, optional
+        Real pictures with groups: a classifier of groups is trained on them, which judges the
+        synthetic ones.
+    models : sequence of str
+        Names of ``IMAGE_MODELS``.
+    train_real : bool
+        Whether the models are trained on ``train`` too, to compare with.
+    epochs : int
+        Of every model.
+    extractor : Extractor, optional
+        Such as ``EfficientNetLite0.load()``, for distances.
+    n_per_group : int
+        Pictures of each label and group for these, on either side.
+    random_state : int
+        Seeds models, choices and bootstrap.
+
+    Privacy
+    -------
+    Reads real pictures without noise: not covered. Publishing the numbers says something about the
+    people in ``test`` and ``train``.
+    """
+    classes = sorted({text_of(value) for value in test.y})
+    groups = encode_groups(_known(test, "test"))
+    asked = _pixels(test.images)
+    sources = {"synthetic": (_pixels(synthetic.images), _codes(synthetic.y, classes, "synthetic"))}
+    if train_real:
+        if train is None:
+            raise ValueError("train_real=True trains models on train=, which is missing.")
+        sources["real"] = (_pixels(train.images), _codes(train.y, classes, "train"))
+    truth = _codes(test.y, classes, "test")
+    found = []
+    for at, (source, (images, labels)) in enumerate(sources.items()):
+        for number, name in enumerate(models):
+            if progress:
+                progress("models", at * len(models) + number, len(sources) * len(models))
+            chances = classify(
+                *(name, images, labels, asked),
+                n_classes=len(classes),
+                epochs=epochs,
+                seed=random_state,
+            )
+            found.append(
+                measure(name, source, truth, chances, groups.codes, groups.names, random_state)
+            )
+    if progress:
+        progress("models", len(sources) * len(models), len(sources) * len(models))
+    shown = None if train is None else _judge(synthetic, train, test, random_state)
+    near: tuple[Distance, ...] = ()
+    if extractor is not None:
+        cells = synthetic.sensitive_features
+        if cells is None and shown is not None:
+            cells = shown[1]
+        near = distances(
+            _cells(test.images, test.y, test.sensitive_features),
+            {} if cells is None else _cells(synthetic.images, synthetic.y, cells),
+            extractor,
+            n=n_per_group,
+            rng=np.random.default_rng(random_state),
+        )
+    own = synthetic.sensitive_features
+    return ImageEvaluation(
+        n_synthetic=len(synthetic),
+        n_test=len(test),
+        balance=None if own is None else _balance(synthetic.y, own, groups.names),
+        judged=None if shown is None else shown[0],
+        real_balance=_balance(test.y, test.sensitive_features, groups.names),
+        utility=tuple(found),
+        distances=near,
+    )
+
+
+def _judge(
+    synthetic: ImageSample, train: ImageData, test: ImageData, seed: int
+) -> tuple[Judged, Array]:
+    """Train a classifier of groups on real pictures, and ask it about the synthetic ones."""
+    groups = encode_groups(_known(train, "train"))
+    truth = encode_groups(_known(test, "test"), names=groups.names).codes
+    rng = np.random.default_rng(seed)
+    held = [np.flatnonzero(groups.codes == g) for g in range(groups.n_groups)]
+    n = min(map(len, held))
+    rows = np.concatenate([rng.choice(mine, n, replace=False) for mine in held])
+    asked = np.concatenate([_pixels(test.images), _pixels(synthetic.images)])
+    chances = classify(
+        *(JUDGE, _pixels(train.images[rows]), groups.codes[rows], asked),
+        n_classes=groups.n_groups,
+        seed=seed,
+    )
+    said = chances.argmax(axis=1)
+    shown = np.array(groups.names)[said[len(test) :]]
+    own = synthetic.sensitive_features
+    meant = None if own is None else encode_groups(own, names=groups.names).codes
+    judged = Judged(
+        balance=_balance(synthetic.y, shown, groups.names),
+        accuracy=float((said[: len(test)] == truth).mean()),
+        agreement=float("nan") if meant is None else float((said[len(test) :] == meant).mean()),
+    )
+    return judged, shown
+
+
+def _balance(y: Array, groups: Array | pd.DataFrame | None, names: Sequence[str]) -> Balance:
+    frame = pd.DataFrame({LABEL: [text_of(value) for value in y]})
+    coded = encode_groups(groups, names=tuple(names))
+    frame[SENSITIVE] = np.array(coded.names)[coded.codes]
+    return balance_of(frame, label=LABEL, sensitive=[SENSITIVE], groups=tuple(names))
+
+
+def _cells(images: Array, y: Array, groups: Array | pd.DataFrame | None) -> dict[str, Array]:
+    """Return the pictures of every combination of label and group, floats in [0, 1]."""
+    coded = encode_groups(groups)
+    labels = np.array([text_of(value) for value in y])
+    scale = 255.0 if images.dtype == np.uint8 else 1.0
+    return {
+        f"{label}, {name}": images[rows] / scale
+        for label in np.unique(labels)
+        for g, name in enumerate(coded.names)
+        if (rows := (labels == label) & (coded.codes == g)).any()
+    }
+
+
+def _known(data: ImageData, where: str) -> Array | pd.DataFrame:
+    if data.sensitive_features is None:
+        raise ValueError(f"{where}= needs sensitive_features: gaps are between groups.")
+    return data.sensitive_features
+
+
+def _pixels(images: Array) -> FloatPixels:
+    """Return (n, channels, h, w) in [0, 1]."""
+    scale = np.float32(255.0 if images.dtype == np.uint8 else 1.0)
+    pixels = images.astype(np.float32) / scale
+    first = pixels[:, None] if images.ndim == 3 else pixels.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(first)
+
+
+def _codes(y: Array, classes: Sequence[str], where: str) -> IntArray:
+    place = {name: code for code, name in enumerate(classes)}
+    strange = sorted({text_of(value) for value in y} - set(place))
+    if strange:
+        raise ValueError(
+            f"The {where} pictures have the label {strange[0]!r}, which no test picture has: "
+            f"{', '.join(map(repr, classes))}."
+        )
+    return np.array([place[text_of(value)] for value in y], dtype=np.int64)

@@ -1,0 +1,112 @@
+"""Classifiers of pictures, and one call that measures synthetic ones."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evenhand.datasets.images import ImageData
+from evenhand.generators.images import ImageSample, classifiers, evaluate_images
+from evenhand.generators.images.classifiers import classify
+from evenhand.testing.images import pictures
+
+pytestmark = pytest.mark.torch
+
+
+def bars(n: int, seed: int) -> ImageData:
+    images, y, side = pictures(n, seed)
+    return ImageData(images=images, y=y, sensitive_features=side, name="bars")
+
+
+def sample(data: ImageData, *, known: bool = True) -> ImageSample:
+    return ImageSample(
+        images=data.images.astype(np.float32) / 255,
+        y=data.y,
+        sensitive_features=data.sensitive_features if known else None,
+    )
+
+
+class Halves:
+    name = "FD-halves"
+
+    def __call__(self, images: np.ndarray) -> np.ndarray:
+        return images.reshape(len(images), 4, -1).mean(axis=2)
+
+
+@pytest.mark.parametrize(("name", "epochs"), [("MLP", 40), ("CNN", 10)])
+def test_a_classifier_learns_bars_and_touches_no_global_seed(name: str, epochs: int) -> None:
+    import torch
+
+    train, test = bars(400, 0), bars(100, 1)
+    x, asked = (d.images[:, None].astype(np.float32) / 255 for d in (train, test))
+    y = (train.y == "stands").astype(np.int64)
+    before = torch.random.get_rng_state()
+    one, same = (classify(name, x, y, asked, n_classes=2, epochs=epochs, seed=3) for _ in range(2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert np.array_equal(one, same)
+    assert np.abs(one.sum(axis=1) - 1).max() < 1e-6
+    assert ((one.argmax(axis=1) == 1) == (test.y == "stands")).mean() > 0.95
+
+
+def test_the_networks_have_the_published_widths() -> None:
+    mlp = classifiers.IMAGE_MODELS["MLP"]((1, 28, 28), 2)
+    assert sum(p.numel() for p in mlp.parameters()) == 784 * 100 + 100 + 100 * 2 + 2
+    cnn = classifiers.IMAGE_MODELS["CNN"]((1, 28, 28), 2)
+    filters = 32 * 9 + 32 + 64 * 32 * 9 + 64
+    assert sum(p.numel() for p in cnn.parameters()) == (
+        filters + 64 * 7 * 7 * 512 + 512 + 512 * 2 + 2
+    )
+
+
+def test_good_pictures_score_and_what_groups_they_show_is_seen() -> None:
+    train, test = bars(600, 0), bars(300, 1)
+    found = evaluate_images(
+        sample(bars(400, 2)),
+        test,
+        train=train,
+        models=("MLP",),
+        train_real=True,
+        epochs=20,
+        extractor=Halves(),
+        n_per_group=20,
+    )
+    assert found.mean("accuracy") > 0.9
+    assert found.mean("accuracy", "real") > 0.9
+    assert found.judged is not None
+    assert found.judged.accuracy > 0.95
+    assert found.judged.agreement > 0.95
+    # Four of five are on the left, in the pictures as in what they show.
+    for balance in (found.balance, found.judged.balance, found.real_balance):
+        assert balance is not None
+        assert dict(balance.groups)["left"] == pytest.approx(0.8, abs=0.06)
+    assert [d.n for d in found.distances] == [80, 20, 20, 20, 20]
+    assert json.dumps(found.to_dict())
+
+
+def test_pictures_without_groups_are_judged_by_what_they_show() -> None:
+    train, test = bars(600, 0), bars(300, 1)
+    mine = bars(400, 2)
+    one_sided = mine.take(mine.sensitive_features == "left")
+    found = evaluate_images(sample(one_sided, known=False), test, train=train, models=(), epochs=1)
+    assert found.balance is None
+    assert found.judged is not None
+    assert np.isnan(found.judged.agreement)
+    assert dict(found.judged.balance.groups)["left"] > 0.97
+    assert found.judged.balance.kl.value > 0.5  # all on one side: log 2
+    assert np.isnan(found.mean("accuracy"))
+
+
+def test_labels_that_nobody_tests_and_missing_groups_are_refused() -> None:
+    test = bars(50, 1)
+    strange = ImageSample(
+        images=np.zeros((3, 8, 8), np.float32), y=np.array(["leans"] * 3), sensitive_features=None
+    )
+    with pytest.raises(ValueError, match="label 'leans', which no test picture has: 'lies'"):
+        evaluate_images(strange, test)
+    alone = ImageData(images=test.images, y=test.y, sensitive_features=None, name="x")
+    with pytest.raises(ValueError, match="test= needs sensitive_features"):
+        evaluate_images(sample(test), alone)
+    with pytest.raises(ValueError, match="train=, which is missing"):
+        evaluate_images(sample(test), test, train_real=True)
+    with pytest.raises(ValueError, match=r"models must be one of 'MLP', 'CNN', got 'CN'"):
+        evaluate_images(sample(test), test, models=("CN",))
