@@ -36,6 +36,7 @@ def test_the_expected_corrected_sums_are_those_of_the_true_groups(k: int, truth:
     # Brute force in fractions: sums of decisions h over answered groups, all answers of 5 people.
     h = (1, 0, 1, 1, 0)
     other = (1 - truth) / (k - 1)
+    seen: set[tuple[int, ...]] = set()
     for groups in itertools.product(range(k), repeat=PEOPLE):
         if groups[0] != 0:
             continue  # the others are these with names changed
@@ -46,13 +47,15 @@ def test_the_expected_corrected_sums_are_those_of_the_true_groups(k: int, truth:
             for a in range(k):
                 corrected = (sums[a] - other * sum(sums)) / (truth - other)
                 expected[a] += chance * corrected
-            ours = unbiased_sums(np.array(sums, dtype=float), float(truth))
-            wanted = [(s - other * sum(sums)) / (truth - other) for s in sums]
-            np.testing.assert_allclose(ours, [float(w) for w in wanted], atol=1e-12)
+            seen.add(tuple(sums))
             total += chance
         assert total == 1
         true = [sum(h[i] for i in range(PEOPLE) if groups[i] == a) for a in range(k)]
         assert expected == true
+    for sums in seen:
+        ours = unbiased_sums(np.array(sums, dtype=float), float(truth))
+        wanted = [(s - other * sum(sums)) / (truth - other) for s in sums]
+        np.testing.assert_allclose(ours, [float(w) for w in wanted], atol=1e-12)
 
 
 counts = st.lists(
