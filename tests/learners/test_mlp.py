@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 import evenhand.learners.mlp as mlp  # noqa: E402  # after the skip
 from evenhand.learners.mlp import StackedMLP  # noqa: E402
+from evenhand.learners.stacked_network import StackedNetwork  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -37,7 +38,7 @@ def flat(stack: mlp.MLPStack, t: int) -> FloatArray:
 def test_the_gradient_written_by_hand_is_the_one_of_autograd() -> None:
     streams = np.random.default_rng(0).spawn(4)
     with torch.no_grad():
-        model = mlp._Network(streams, (6, 5, 4, 3))
+        model = StackedNetwork(streams, (6, 5, 4, 3))
         model.flat += 0.1 * torch.randn(model.flat.shape, generator=torch.manual_seed(0))
     x = torch.randn(4, 8, 6)
     target = torch.eye(3)[torch.randint(3, (4, 8))]

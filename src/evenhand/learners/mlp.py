@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand.learners.guide import Guide, Guided
+from evenhand.learners.guide import Guide
 from evenhand.learners.stack import Progress
+from evenhand.learners.stacked_network import StackedNetwork, flat, layers_of, one_thread, round_up
 from evenhand.typing import FloatArray, IntArray
 
 # Not needed to import this module, so that documentation and tests read it without the extra.
@@ -25,7 +24,6 @@ torch: Any = import_module("torch") if find_spec("torch") else None
 CHUNK_MODELS: Final = 32  # of one stack: parameters, gradients and moments stay in the cache
 CHUNK_BYTES: Final = 64_000_000  # of activations when predicting
 WIDTH_STEP: Final = 8  # batches are padded to a multiple of this, so that few shapes occur
-LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
 ADAM_BETAS: Final = (0.9, 0.999)
 ADAM_EPSILON: Final = 1e-8
 
@@ -58,7 +56,7 @@ class MLPStack:
         allowed = torch.as_tensor(self.allowed, dtype=torch.float32)
         widest = max(weight.shape[2] for weight, _ in self.layers)
         step = max(1, CHUNK_BYTES // (4 * widest * max(1, len(X))))
-        with _one_thread(), torch.no_grad():
+        with one_thread(), torch.no_grad():
             for start in range(0, self.n_models, step):
                 some = slice(start, start + step)
                 hidden = x.expand(len(allowed[some]), *x.shape)
@@ -132,7 +130,7 @@ class StackedMLP:
         [0, 1], as noisy shares do not. ``guide`` says what the models learn beside them.
         """
         sizes = (X.shape[1], *self.hidden, n_classes)
-        layers = _layers(_flat(len(rows), sizes), len(rows), sizes)
+        layers = layers_of(flat(len(rows), sizes), len(rows), sizes)
         allowed = np.full((len(rows), n_classes), -np.inf)
         streams = rng.spawn(len(rows))
         shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -149,7 +147,7 @@ class StackedMLP:
         done = len(rows) - sum(map(len, shapes.values()))
         if progress is not None:
             progress(done, len(rows))
-        with _one_thread(), torch.no_grad():
+        with one_thread(), torch.no_grad():
             for shape in sorted(shapes):
                 for start in range(0, len(shapes[shape]), CHUNK_MODELS):
                     some = shapes[shape][start : start + CHUNK_MODELS]
@@ -166,7 +164,7 @@ class StackedMLP:
     def _batches(self, n: int) -> tuple[int, int]:
         """Return steps in an epoch and padded rows in a batch, for a partition of ``n`` rows."""
         steps = math.ceil(n / self.batch_size)
-        return steps, _round_up(math.ceil(n / steps), WIDTH_STEP)
+        return steps, round_up(math.ceil(n / steps), WIDTH_STEP)
 
     def _train(
         self,
@@ -180,7 +178,7 @@ class StackedMLP:
     ) -> Sequence[tuple[Any, Any]]:
         """Train models of one shape together; return their layers."""
         steps, width = shape
-        model = _Network(streams, sizes)
+        model = StackedNetwork(streams, sizes)
         guided = None if guide is None else guide.of(parts, targets, steps * width)
         anchor = None
         if guide is not None and guide.start is not None:
@@ -239,91 +237,3 @@ class StackedMLP:
                 share[step, i, :size] = 1.0 / size
             first += n
         return features, labels, torch.as_tensor(order), torch.as_tensor(share)
-
-
-class _Network:
-    """Stacked parameters and their gradient, each in one flat block for a fused optimizer."""
-
-    def __init__(self, streams: Sequence[np.random.Generator], sizes: tuple[int, ...]) -> None:
-        self.flat = _flat(len(streams), sizes)
-        self.flat.grad = torch.zeros_like(self.flat)
-        self.layers = _layers(self.flat, len(streams), sizes)
-        self.gradients = _layers(self.flat.grad, len(streams), sizes)
-        for weight, _ in self.layers:  # He-uniform, and biases stay 0
-            bound = math.sqrt(6.0 / weight.shape[1])
-            for own, stream in zip(weight, streams, strict=True):
-                drawn = stream.random(tuple(own.shape), dtype=np.float32)
-                own.copy_(torch.as_tensor(bound * (2.0 * drawn - 1.0)))
-
-    def take(self, start: Sequence[tuple[FloatArray, FloatArray]]) -> None:
-        """Start every model from one network: weight (in, out) and bias (out,) of each layer."""
-        for (weight, bias), (first_weight, first_bias) in zip(self.layers, start, strict=True):
-            weight.copy_(torch.as_tensor(first_weight, dtype=torch.float32))
-            bias.copy_(torch.as_tensor(first_bias, dtype=torch.float32))
-
-    def backward(
-        self, x: Any, target: Any, share: Any, at: Any = None, guided: Guided | None = None
-    ) -> None:
-        """Write the gradient of the mean cross-entropy of each model's batch into ``flat.grad``.
-
-        Parameters
-        ----------
-        x : tensor, shape (n_models, width, d)
-        target : tensor, shape (n_models, width, n_classes)
-            Weights of the classes; one-hot for labels.
-        share : tensor, shape (n_models, width, 1)
-            Weight of each row in its model's mean; 0 for padding.
-        at, guided
-            Which rows these are, and what pulls at their scores beside their labels.
-        """
-        inputs = [x]
-        for weight, bias in self.layers[:-1]:
-            inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
-        weight, bias = self.layers[-1]
-        chances = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
-        if guided is None:
-            delta = chances.sub_(target).mul_(share)
-        else:
-            pushed = torch.as_tensor(guided.push(chances.numpy(), at.numpy()))
-            delta = chances.sub_(target).add_(pushed).mul_(share)
-        for i in reversed(range(len(self.layers))):
-            weight_gradient, bias_gradient = self.gradients[i]
-            torch.bmm(inputs[i].transpose(1, 2), delta, out=weight_gradient)
-            torch.sum(delta, dim=1, keepdim=True, out=bias_gradient)
-            if i:
-                delta = torch.bmm(delta, self.layers[i][0].transpose(1, 2))
-                delta = delta.mul_(inputs[i].sign_())  # the slope of ReLU; its output is spent
-
-
-def _flat(n_models: int, sizes: tuple[int, ...]) -> Any:
-    """Zeros for all parameters of all models, padded to whole vectors."""
-    each = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
-    return torch.zeros(_round_up(n_models * each, LANES))
-
-
-def _layers(flat: Any, n_models: int, sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
-    """Cut a flat block into layers: weight (n, in, out) and bias (n, 1, out)."""
-    views = []
-    first = 0
-    for n_in, n_out in pairwise(sizes):
-        middle = first + n_models * n_in * n_out
-        last = middle + n_models * n_out
-        weight = flat[first:middle].view(n_models, n_in, n_out)
-        views.append((weight, flat[middle:last].view(n_models, 1, n_out)))
-        first = last
-    return views
-
-
-def _round_up(n: int, step: int) -> int:
-    return -(-n // step) * step
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Small products on several threads wait for each other; the caller's number comes back."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -1,0 +1,112 @@
+"""The parameters of many small networks in one block, and their gradients, in PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand.learners.guide import Guided
+from evenhand.typing import FloatArray
+
+# Not needed to import this module, so that documentation and tests read it without the extra.
+torch: Any = import_module("torch") if find_spec("torch") else None
+
+LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
+
+__all__ = ["StackedNetwork", "flat", "layers_of", "one_thread", "round_up"]
+
+
+class StackedNetwork:
+    """Stacked parameters and their gradient, each in one flat block for a fused optimizer."""
+
+    def __init__(self, streams: Sequence[np.random.Generator], sizes: tuple[int, ...]) -> None:
+        self.flat = flat(len(streams), sizes)
+        self.flat.grad = torch.zeros_like(self.flat)
+        self.layers = layers_of(self.flat, len(streams), sizes)
+        self.gradients = layers_of(self.flat.grad, len(streams), sizes)
+        for weight, _ in self.layers:  # He-uniform, and biases stay 0
+            bound = math.sqrt(6.0 / weight.shape[1])
+            for own, stream in zip(weight, streams, strict=True):
+                drawn = stream.random(tuple(own.shape), dtype=np.float32)
+                own.copy_(torch.as_tensor(bound * (2.0 * drawn - 1.0)))
+
+    def take(self, start: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+        """Start every model from one network: weight (in, out) and bias (out,) of each layer."""
+        for (weight, bias), (first_weight, first_bias) in zip(self.layers, start, strict=True):
+            weight.copy_(torch.as_tensor(first_weight, dtype=torch.float32))
+            bias.copy_(torch.as_tensor(first_bias, dtype=torch.float32))
+
+    def backward(
+        self, x: Any, target: Any, share: Any, at: Any = None, guided: Guided | None = None
+    ) -> None:
+        """Write the gradient of the mean cross-entropy of each model's batch into ``flat.grad``.
+
+        Parameters
+        ----------
+        x : tensor, shape (n_models, width, d)
+        target : tensor, shape (n_models, width, n_classes)
+            Weights of the classes; one-hot for labels.
+        share : tensor, shape (n_models, width, 1)
+            Weight of each row in its model's mean; 0 for padding.
+        at, guided
+            Which rows these are, and what pulls at their scores beside their labels.
+        """
+        inputs = [x]
+        for weight, bias in self.layers[:-1]:
+            inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
+        weight, bias = self.layers[-1]
+        chances = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
+        if guided is None:
+            delta = chances.sub_(target).mul_(share)
+        else:
+            pushed = torch.as_tensor(guided.push(chances.numpy(), at.numpy()))
+            delta = chances.sub_(target).add_(pushed).mul_(share)
+        for i in reversed(range(len(self.layers))):
+            weight_gradient, bias_gradient = self.gradients[i]
+            torch.bmm(inputs[i].transpose(1, 2), delta, out=weight_gradient)
+            torch.sum(delta, dim=1, keepdim=True, out=bias_gradient)
+            if i:
+                delta = torch.bmm(delta, self.layers[i][0].transpose(1, 2))
+                delta = delta.mul_(inputs[i].sign_())  # the slope of ReLU; its output is spent
+
+
+def flat(n_models: int, sizes: tuple[int, ...]) -> Any:
+    """Zeros for all parameters of all models, padded to whole vectors."""
+    each = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
+    return torch.zeros(round_up(n_models * each, LANES))
+
+
+def layers_of(flat: Any, n_models: int, sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
+    """Cut a flat block into layers: weight (n, in, out) and bias (n, 1, out)."""
+    views = []
+    first = 0
+    for n_in, n_out in pairwise(sizes):
+        middle = first + n_models * n_in * n_out
+        last = middle + n_models * n_out
+        weight = flat[first:middle].view(n_models, n_in, n_out)
+        views.append((weight, flat[middle:last].view(n_models, 1, n_out)))
+        first = last
+    return views
+
+
+def round_up(n: int, step: int) -> int:
+    """Return the smallest multiple of ``step`` that is at least ``n``."""
+    return -(-n // step) * step
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Small products on several threads wait for each other; the caller's number comes back."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
