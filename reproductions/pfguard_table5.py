@@ -44,6 +44,7 @@ PUBLISHED = {
 }
 BALANCED = "labels and groups balanced (default)"
 UNSEEN = "the same, models do not see sex"
+BOTH = "labels moved until both gaps are small (even_rates, both)"
 SETTINGS = {
     BALANCED: ("PFGuard", tuple(MODELS)),
     UNSEEN: ("PFGuard", FAST),
@@ -51,6 +52,7 @@ SETTINGS = {
     "labels moved a quarter of the way to equal rates": ("PFGuard", FAST),
     "labels moved all the way to equal rates": ("Fair-only", FAST),
     "as it is, no balance": ("PATE-GAN", FAST),
+    BOTH: ("PFGuard", tuple(MODELS)),
 }
 AMOUNTS = dict(zip(list(SETTINGS)[2:5], (0.1, 0.25, 1.0), strict=True))
 
@@ -80,6 +82,10 @@ def one_seed(frame: Any, seed: int) -> tuple[dict[str, Any], float]:
         if name in AMOUNTS:
             shares = even_rates(made, "demographic_parity", amount=AMOUNTS[name], random_state=seed)
             drawn = made.sample(ROWS, shares=shares, random_state=seed)
+        elif name == BOTH:
+            drawn = made.sample(
+                ROWS, shares=even_rates(made, "both", random_state=seed), random_state=seed
+            )
         elif name.startswith("as it is"):
             drawn = made.sample(ROWS, balance=(), random_state=seed)
         measured = utility(

@@ -171,6 +171,37 @@ def test_even_rates_bring_the_rates_of_a_model_together() -> None:
     assert still == pytest.approx(np.full(4, 0.25))
 
 
+def test_both_gaps_shrink_where_fewer_rows_of_the_second_class_are_asked_for() -> None:
+    # Half of the rich women are left out: equal rates among all and among the rich disagree.
+    frame = table(8000)
+    frame = frame[~((frame["rich"] == "yes") & (frame["sex"] == "F")) | (frame.index % 2 == 0)]
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
+        frame, label="rich", sensitive="sex", schema=SCHEMA,
+        budget=Budget(epsilon=20.0, delta=1e-6),
+    )  # fmt: skip
+    test = table(8000, seed=5)
+    test = test[~((test["rich"] == "yes") & (test["sex"] == "F")) | (test.index % 2 == 0)]
+
+    def gaps(shares: object) -> tuple[float, float, float]:
+        rows = made.sample(6000, shares=shares, random_state=0)  # type: ignore[arg-type]
+        (found,) = utility(rows, test, label="rich", sensitive=["sex"], schema=SCHEMA,
+                           models=("logistic regression",))  # fmt: skip
+        names = ("demographic_parity_pairwise", "equalized_odds_pairwise")
+        return *(found.gaps[name].value for name in names), found.auroc.value
+
+    known = made.conditions_
+    rich = known.labels() == 1
+    shares = even_rates(made, "both", gap=0.06, random_state=0)
+    assert np.bincount(known.groups(), shares) == pytest.approx([0.5, 0.5])
+    assert shares[rich].sum() < made.shares_.to_numpy()[rich].sum() + 0.1
+    before, after = gaps(None), gaps(shares)
+    assert max(after[:2]) < 0.5 * max(before[:2])
+    assert max(after[:2]) < 0.06 + 0.04  # a model of real rows errs by .02, twice
+    assert after[2] > before[2] - 0.02
+    less = even_rates(made, "both", gap=0.03, random_state=0)
+    assert less[rich].sum() < shares[rich].sum()
+
+
 def test_what_cannot_be_moved_is_refused() -> None:
     frame = table().fillna({"job": "none"})
     made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
@@ -180,6 +211,8 @@ def test_what_cannot_be_moved_is_refused() -> None:
         even_rates(made)
     with pytest.raises(ValueError, match="notion must be one of"):
         even_rates(made, "parity")
+    with pytest.raises(ValueError, match="for 'both' say where to stop with gap="):
+        even_rates(made, "both", amount=0.5)
     with pytest.raises(ValueError, match="shares must be 6 numbers"):
         made.sample(10, shares=[1.0, 2.0])
     with pytest.raises(ValueError, match="shares= goes with n"):

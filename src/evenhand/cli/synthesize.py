@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 METHODS: Final = ("marginal", "mean-embedding")
 _ROLES = "Columns"
 _ROWS = "Rows"
-_PARITY: Final = ("none", "equalized-odds", "demographic-parity")
+_PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
 
 
 def synthesize(
@@ -72,7 +72,7 @@ def synthesize(
             metavar=metavar(_PARITY),
             autocompletion=choices(_PARITY),
             help="Move the labels' shares within groups so that models of the rows treat groups "
-            "more alike. For two classes.",
+            "more alike. For two classes; with both, fewer rows of the second class are asked for.",
             rich_help_panel=_ROWS,
         ),
     ] = "none",
