@@ -27,6 +27,7 @@ class StackedNetwork:
     """Stacked parameters and their gradient, each in one flat block for a fused optimizer."""
 
     def __init__(self, streams: Sequence[np.random.Generator], sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes
         self.flat = flat(len(streams), sizes)
         self.flat.grad = torch.zeros_like(self.flat)
         self.layers = layers_of(self.flat, len(streams), sizes)
@@ -36,6 +37,10 @@ class StackedNetwork:
             for own, stream in zip(weight, streams, strict=True):
                 drawn = stream.random(tuple(own.shape), dtype=np.float32)
                 own.copy_(torch.as_tensor(bound * (2.0 * drawn - 1.0)))
+
+    def like(self, block: Any) -> list[tuple[Any, Any]]:
+        """Cut a block that goes with the parameters, such as a moment of Adam, into layers."""
+        return layers_of(block, len(self.layers[0][0]), self.sizes)
 
     def take(self, start: Sequence[tuple[FloatArray, FloatArray]]) -> None:
         """Start every model from one network: weight (in, out) and bias (out,) of each layer."""

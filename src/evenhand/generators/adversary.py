@@ -1,0 +1,158 @@
+"""The two networks of a private GAN that never see a record: the generator and its judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.generators.state_network import StateNetwork
+from evenhand.learners.stacked_network import one_thread
+from evenhand.typing import FloatArray, IntArray
+
+# Not needed to import this module, so that documentation and tests read it without the extra.
+torch: Any = import_module("torch") if find_spec("torch") else None
+
+BETAS: Final = (0.5, 0.9)
+TEMPERATURE: Final = 0.7  # of the softened draw whose slope stands in for that of the hard one
+
+
+class Student:
+    """A network that learns from released answers which rows pass for real ones.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        States of each column, the condition last.
+    hidden : tuple of int
+    learning_rate : float
+    rng : Generator
+        Draws the first weights.
+
+    Privacy
+    -------
+    It reads generated rows and released answers: post-processing.
+    """
+
+    def __init__(
+        self,
+        *,
+        sizes: Sequence[int],
+        hidden: tuple[int, ...],
+        learning_rate: float,
+        rng: np.random.Generator,
+    ) -> None:
+        require_torch("Student")
+        _checks.positive("learning_rate", learning_rate)
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        widths = (int(self.starts[-1]), *hidden, 1)
+        self.layers = []
+        for n_in, n_out in zip(widths, widths[1:], strict=False):
+            weights = torch.as_tensor(rng.normal(0.0, (2.0 / n_in) ** 0.5, (n_in, n_out)))
+            bias = torch.zeros(n_out, dtype=torch.float64)
+            self.layers.append((weights.requires_grad_(), bias.requires_grad_()))
+        flat = [tensor for layer in self.layers for tensor in layer]
+        self._adam = torch.optim.Adam(flat, lr=learning_rate, betas=BETAS)
+
+    def score(self, x: Any) -> Any:
+        """Log-odds of passing for real, of rows (n, n_states)."""
+        for weights, bias in self.layers[:-1]:
+            x = torch.relu(x @ weights + bias)
+        weights, bias = self.layers[-1]
+        return (x @ weights + bias)[:, 0]
+
+    def loss(self, x: Any) -> Any:
+        """What a generator lowers, per row: minus the logarithm of the chance of passing."""
+        return torch.nn.functional.softplus(-self.score(x))
+
+    def learn(self, rows: IntArray, answers: FloatArray) -> None:
+        """Take one step of the cross-entropy with answers in [0, 1]."""
+        with one_thread():
+            scores = self.score(one_hot(rows, self.starts))
+            said = torch.as_tensor(answers)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, said)
+            self._adam.zero_grad()
+            loss.backward()
+            self._adam.step()
+
+
+class Forger:
+    """A ``StateNetwork`` in training: it moves to where its judge takes its rows for real.
+
+    Rows are drawn state by state; the slope of a softened draw stands in for that of the hard one
+    (straight through Gumbel noise, Jang, Gu and Poole 2017).
+
+    Parameters
+    ----------
+    start : StateNetwork
+    learning_rate : float
+
+    Privacy
+    -------
+    Conditions and noise are drawn from public laws; it learns from its judge alone.
+    """
+
+    def __init__(self, start: StateNetwork, *, learning_rate: float) -> None:
+        require_torch("Forger")
+        _checks.positive("learning_rate", learning_rate)
+        self.start = start
+        self.layers = [
+            (torch.as_tensor(w).clone().requires_grad_(), torch.as_tensor(b).clone())
+            for w, b in start.layers
+        ]
+        for _, bias in self.layers:
+            bias.requires_grad_()
+        flat = [tensor for layer in self.layers for tensor in layer]
+        self._adam = torch.optim.Adam(flat, lr=learning_rate, betas=BETAS)
+
+    def network(self) -> StateNetwork:
+        """Return what was learnt so far."""
+        layers = tuple(
+            (w.detach().numpy().copy(), b.detach().numpy().copy()) for w, b in self.layers
+        )
+        return StateNetwork(layers=layers, base=self.start.base, starts=self.start.starts)
+
+    def learn(self, conditions: IntArray, judge: Any, rng: np.random.Generator) -> None:
+        """Take one step up the score that ``judge`` gives to rows and conditions as unit vectors.
+
+        Parameters
+        ----------
+        conditions : ndarray of int64, shape (n_rows,)
+        judge : callable
+            Takes a tensor (n_rows, n_states + n_conditions) to losses (n_rows,) to be lowered.
+        """
+        start = self.start
+        with one_thread():
+            unit = torch.eye(len(start.base), dtype=torch.float64)[torch.as_tensor(conditions)]
+            noise = torch.as_tensor(rng.normal(size=(len(conditions), start.n_noise)))
+            x = torch.cat([noise, unit], dim=1)
+            for weights, bias in self.layers[:-1]:
+                x = torch.relu(x @ weights + bias)
+            weights, bias = self.layers[-1]
+            scores = x @ weights + bias + torch.as_tensor(start.base[conditions])
+            gumbel = torch.as_tensor(rng.gumbel(size=tuple(scores.shape)))
+            parts = []
+            for first, last in zip(start.starts, start.starts[1:], strict=False):
+                soft = ((scores + gumbel)[:, first:last] / TEMPERATURE).softmax(dim=1)
+                hard = torch.zeros_like(soft).scatter_(1, soft.argmax(dim=1, keepdim=True), 1.0)
+                parts.append(hard + soft - soft.detach())
+            loss = judge(torch.cat([*parts, unit], dim=1)).mean()
+            self._adam.zero_grad()
+            loss.backward()
+            self._adam.step()
+
+
+def one_hot(rows: IntArray, starts: IntArray) -> Any:
+    """States (n, n_columns) as zeros and ones (n, n_states)."""
+    x = torch.zeros(len(rows), int(starts[-1]), dtype=torch.float64)
+    return x.scatter_(1, torch.as_tensor(rows + starts[:-1]), 1.0)
+
+
+def require_torch(name: str) -> None:
+    """Refuse to start without PyTorch."""
+    if torch is None:
+        raise ImportError(f'{name} needs PyTorch. Install it with: pip install "evenhand[torch]"')

@@ -1,0 +1,368 @@
+"""PATEGANSynthesizer: teachers on partitions judge generated rows, a student learns their votes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.generators.adversary import Forger, Student, require_torch
+from evenhand.generators.aggregators import BinaryVotes, TableCounts
+from evenhand.generators.base import Encoded, Progress, Synthesizer
+from evenhand.generators.marginal import OWN, joint_totals
+from evenhand.generators.plan import Purse, SignalToNoise, snr_of_gradients
+from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.state_network import StateNetwork, log_shares, pick
+from evenhand.generators.voting_critics import GivenRows, VotingCritics, deal
+from evenhand.learners.critics import StackedCritics, bytes_of_critics
+from evenhand.privacy import Guarantee, Noise
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
+
+COUNTS: Final = "counts of label and group"
+VOTES: Final = "votes of the teachers on generated rows"
+COUNTS_SHARE: Final = 0.05
+RECORDS_PER_TEACHER: Final = 40
+MOST_TEACHERS: Final = 1000
+
+_POOL: Final = 4096  # rows from which those of a generated group are chosen
+
+
+class PATEGANSynthesizer(Synthesizer):
+    """Draw tables from a network that learnt from noisy votes of teachers.
+
+    1. Records are counted by label and group, and every column within these (``start``).
+    2. Each record goes to one teacher; a teacher learns to tell its own records from generated
+       rows. All teachers are one stack of networks.
+    3. A student judges generated rows. It learns from one thing only: whether most teachers took
+       such a row for real, after noise.
+    4. The generator moves to where the student takes its rows for real. Conditions are drawn evenly
+       from a public law; no real label, group or row reaches student or generator.
+    5. Steps 2 to 4 are repeated a fixed number of times; noise for all of them is fixed before.
+
+    Parameters
+    ----------
+    n_teachers : int, optional
+        If not given: one per 40 records by the noisy count, at most 1000, and no more than
+        ``memory_gb`` holds.
+    sampler : GroupBalancedSampler or None
+        How a teacher draws its minibatches. None is PATE-GAN; with a sampler this is PFGuard.
+    condition : {"label+group", "label"}
+        What the generator is told. With "label" the group is a column that it generates, and the
+        sampler balances groups; otherwise it balances combinations of label and group.
+    strata : bool
+        Whether every teacher serves one group (stratified sampling, the rival of fair sampling in
+        PFGuard's Table 7).
+    gold : bool
+        Weight generated rows for the teachers as GOLD does, see ``StackedCritics``.
+    start : float
+        Part of the budget for counts of every column by label and group, from which the generator
+        starts and to which its columns are brought back at the end. In [0, 1); 0 for PATE-GAN as
+        published, whose generator starts from nothing.
+    n_rounds, batch_size, teacher_steps, student_steps : int
+        Rounds; rows in a minibatch; steps of the teachers, and of the student and the generator, in
+        a round.
+    hidden, student_hidden, generator_hidden : tuple of int
+        Widths of hidden layers.
+    learning_rate, generator_rate : float
+        Of Adam, of teachers and student, and of the generator.
+    memory_gb : float
+        Memory that the teachers may take, in units of 10**9 bytes.
+    neighbors, n_bins, noise, random_state
+        See ``Synthesizer``.
+
+    Attributes
+    ----------
+    n_teachers_ : int
+    teachers_ : VotingCritics
+        Private, and not saved.
+    network_ : StateNetwork
+
+    Privacy
+    -------
+    Neighbors : add or remove one record or unit; or replace one record.
+    Sensitivity : one record sits with one teacher, whose vote on each of B rows may flip:
+        ``sqrt(B)`` per release. The records of a unit sit with the same teacher. Records without
+        a unit go where a keyed hash of their position says, with a secret key: as if by coins.
+    Cost : ``n_rounds * student_steps`` Gaussian releases of B counts, reserved before the first.
+
+    References
+    ----------
+    Jordon, Yoon and van der Schaar 2019 (PATE-GAN). Kim et al. 2025 (PFGuard). Mo et al. 2019
+    (GOLD).
+    """
+
+    method: ClassVar[str] = "pate-gan"
+
+    network_: StateNetwork
+    n_teachers_: int
+    teachers_: VotingCritics
+    made_groups_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_teachers: int | None = None,
+        sampler: GroupBalancedSampler | Mapping[str, Any] | None = GroupBalancedSampler(),  # noqa: B008  # a frozen value
+        condition: str = "label+group",
+        strata: bool = False,
+        gold: bool = False,
+        start: float = 0.25,
+        n_rounds: int = 150,
+        batch_size: int = 32,
+        teacher_steps: int = 3,
+        student_steps: int = 5,
+        hidden: tuple[int, ...] = (32,),
+        student_hidden: tuple[int, ...] = (64,),
+        generator_hidden: tuple[int, ...] = (64, 64),
+        learning_rate: float = 3e-3,
+        generator_rate: float = 1e-3,
+        memory_gb: float = 4.0,
+        neighbors: str = "add or remove one",
+        n_bins: int = 16,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        self.n_teachers = n_teachers
+        self.sampler = (
+            _sampler_from(sampler) if isinstance(sampler, Mapping) else sampler
+        )  # a file holds plain values
+        self.condition = condition
+        self.strata = strata
+        self.gold = gold
+        self.start = start
+        self.n_rounds = n_rounds
+        self.batch_size = batch_size
+        self.teacher_steps = teacher_steps
+        self.student_steps = student_steps
+        self.hidden = tuple(hidden)
+        self.student_hidden = tuple(student_hidden)
+        self.generator_hidden = tuple(generator_hidden)
+        self.learning_rate = learning_rate
+        self.generator_rate = generator_rate
+        self.memory_gb = memory_gb
+
+    def _shares(self) -> Mapping[str, float]:
+        if not 0 <= self.start < 1:
+            raise ValueError(f"start must lie in [0, 1), got start={self.start!r}.")
+        first = {OWN: self.start} if self.start else {COUNTS: COUNTS_SHARE}
+        return first | {VOTES: 1.0 - sum(first.values())}
+
+    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+        require_torch(type(self).__name__)
+        rows = GivenRows.of(
+            data.codes, data.sizes, data.condition, self.conditions_, self.condition
+        )
+        tables = self._count(data, purse)
+        self.n_teachers_ = self._number(rows)
+        self.snr_ = self._predicted(rows, purse)
+        base = np.zeros((rows.n_given, rows.n_states))
+        if tables:
+            base = log_shares(rows.by_condition(tables))
+        self.teachers_ = self._teachers(data, rows, purse.ledger.noise.protects, rng)
+        start = StateNetwork.start(
+            rows.sizes[:-1],
+            base,
+            n_noise=max(1, rows.n_states // 4),
+            hidden=self.generator_hidden,
+            rng=rng,
+        )
+        made = self._play(rows, start, purse, rng, tell)
+        self.network_ = made.towards(np.exp(base), rng) if tables else made
+        self._own_groups(rng)
+
+    def _count(self, data: Encoded, purse: Purse) -> list[FloatArray]:
+        """Buy the number of records per condition, and of every column within if wanted."""
+        if not self.start:
+            counter = TableCounts(shapes=((1, self.conditions_.n),), per_unit=data.per_unit)
+            counted = counter.total([(np.zeros_like(data.condition), data.condition)])
+            released = purse.release(counter, counted, COUNTS)
+            self.counts_, self.counts_sigma_ = released.values, released.sigma
+            return []
+        counter = TableCounts(
+            shapes=tuple((self.conditions_.n, size) for size in data.sizes), per_unit=data.per_unit
+        )
+        counted = counter.total([(data.condition, column) for column in data.codes.T])
+        released = purse.release(counter, counted, OWN)
+        tables = counter.apart(released.values)
+        self.counts_, self.counts_sigma_ = joint_totals(tables, released.sigma)
+        return tables
+
+    def _number(self, rows: GivenRows) -> int:
+        """Number of teachers: as asked for, or by the noisy count; a whole number of strata."""
+        strata = self.conditions_.n_groups if self.strata else 1
+        each = bytes_of_critics(rows.sizes, self.hidden, 1)
+        room = int(_checks.positive("memory_gb", self.memory_gb) * 1e9 // each)
+        if self.n_teachers is None:
+            n = int(max(self.counts_.sum(), 0.0)) // RECORDS_PER_TEACHER
+            return max(strata, min(n, MOST_TEACHERS, room) // strata * strata)
+        asked = _checks.at_least("n_teachers", self.n_teachers, strata)
+        if asked > room:
+            raise MemoryError(
+                f"{asked} teachers need {asked * each / 1e9:.3g} GB ({each / 1e6:.3g} MB each: "
+                f"parameters, gradients and moments), above memory_gb={self.memory_gb:g}. Lower "
+                f"n_teachers to {room} at most, or hidden or n_bins, or raise memory_gb."
+            )
+        return asked - asked % strata
+
+    def _predicted(self, rows: GivenRows, purse: Purse) -> SignalToNoise:
+        share = purse.ledger.budget.mu_squared * purse.shares[VOTES]
+        found = snr_of_gradients(self.n_teachers_, mu=share**0.5, n_values=rows.n_states)
+        words = "teachers squared times mu squared of the votes over four times the states"
+        return SignalToNoise(value=found.value, formula=words)
+
+    def _teachers(
+        self, data: Encoded, rows: GivenRows, secret: bool, rng: np.random.Generator
+    ) -> VotingCritics:
+        partition = deal(
+            rows,
+            self.n_teachers_,
+            neighbors=self.neighbors,
+            units=data.units,
+            per_unit=data.per_unit,
+            strata=self.strata,
+            # What is drawn from random_state can be repeated; a key that protects cannot.
+            key=None if secret else rng.bytes(32),
+            rng=rng,
+        )
+        weights, minibatches = (rng.spawn(1)[0].spawn(self.n_teachers_) for _ in range(2))
+        return VotingCritics(
+            rows=rows,
+            partition=partition,
+            critics=StackedCritics(
+                sizes=rows.sizes,
+                hidden=self.hidden,
+                streams=weights,
+                learning_rate=self.learning_rate,
+                gold=self.gold,
+            ),
+            sampler=self._ready_sampler(rows),
+            streams=list(minibatches),
+            batch_size=_checks.at_least("batch_size", self.batch_size, 1),
+            strata=self.strata,
+        )
+
+    def _ready_sampler(self, rows: GivenRows) -> GroupBalancedSampler | None:
+        """Give the sampler the shares that its scope needs; noisy ones were bought already."""
+        sampler = self.sampler
+        if sampler is None or sampler.shares is not None or sampler.scope == "partition":
+            return sampler
+        codes, n = rows.balanced
+        if sampler.scope == "global":
+            return sampler.with_global_shares(codes, n)
+        noisy = np.maximum(self.counts_, 1.0)
+        if n == self.conditions_.n_groups:
+            noisy = np.bincount(self.conditions_.groups(), noisy)
+        return replace(sampler, shares=tuple((noisy / noisy.sum()).tolist()))
+
+    def _play(
+        self,
+        rows: GivenRows,
+        start: StateNetwork,
+        purse: Purse,
+        rng: np.random.Generator,
+        tell: Progress,
+    ) -> StateNetwork:
+        """Train teachers, student and generator in turn, all noise reserved before."""
+        n = self.batch_size
+        n_steps = _checks.at_least("teacher_steps", self.teacher_steps, 1)
+        n_answers = _checks.at_least("student_steps", self.student_steps, 1)
+        n_rounds = _checks.at_least("n_rounds", self.n_rounds, 1)
+        votes = BinaryVotes(n_rows=n)
+        step = purse.mechanism(votes, VOTES, n_steps=n_rounds * n_answers)
+        student = Student(
+            sizes=rows.sizes, hidden=self.student_hidden, learning_rate=self.learning_rate, rng=rng
+        )
+        forger = Forger(start, learning_rate=self.generator_rate)
+
+        def given(size: int) -> IntArray:
+            return rng.integers(0, rows.n_given, size)  # a public law: no real condition is read
+
+        def made(conditions: IntArray) -> IntArray:
+            return np.column_stack([forger.network().draw(conditions, rng), conditions])
+
+        with purse.ledger.reserve({step: n_rounds * n_answers}, purpose=VOTES) as grant:
+            noise = grant.draw(step, n).reshape(n_rounds, n_answers, n)
+            for at in range(n_rounds):
+                tell("teachers and generator", at, n_rounds)
+                self.teachers_.learn(made(given(n_steps * n)).reshape(n_steps, n, -1))
+                for drawn in noise[at]:
+                    asked = made(given(n))
+                    noisy = step.decide(votes.total(self.teachers_.votes(asked)), drawn)
+                    student.learn(asked, (noisy > self.teachers_.half).astype(np.float64))
+                    forger.learn(given(n), student.loss, rng)
+            tell("teachers and generator", n_rounds, n_rounds)
+        return forger.network()
+
+    def _own_groups(self, rng: np.random.Generator) -> None:
+        """With the label alone given, measure how often the generator makes each group."""
+        known = self.conditions_
+        self.made_groups_ = np.zeros((0, 0))
+        if self.condition == "label":
+            labels = np.repeat(np.arange(known.sizes[0]), _POOL)
+            laws = self.network_.laws(labels, rng)[:, -known.n_groups :]
+            self.made_groups_ = laws.reshape(known.sizes[0], _POOL, -1).mean(axis=1)
+
+    def _known_counts(self) -> FloatArray:
+        """Noisy counts; where groups are generated, those of the labels spread as they are made."""
+        noisy = super()._known_counts()
+        if not self.made_groups_.size:
+            return noisy
+        of_label = noisy.reshape(self.made_groups_.shape).sum(axis=1, keepdims=True)
+        return np.maximum((of_label * self.made_groups_).ravel(), 1e-9)
+
+    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+        if self.condition == "label+group":
+            return self.network_.draw(conditions, rng)
+        known = self.conditions_
+        out = np.empty((len(conditions), len(self.features_)), dtype=np.int64)
+        for c in np.unique(conditions):
+            # Given its noise a row's columns are independent of its group: noise is chosen by how
+            # likely it makes this group, which is the law of rows with this group.
+            laws = self.network_.laws(np.full(_POOL, known.labels()[c]), rng)
+            likely = laws[:, -known.n_groups :][:, known.groups()[c]]
+            at = np.flatnonzero(conditions == c)
+            chosen = rng.choice(_POOL, len(at), p=likely / likely.sum())
+            out[at] = pick(laws[chosen], self.network_.starts, rng)[:, :-1]
+        return out
+
+    def _restate(self, claim: Guarantee) -> Guarantee:
+        return claim if self.sampler is None else self.sampler.claim(claim)
+
+    def _arrays(self) -> dict[str, Array]:
+        more: dict[str, Array] = {"made_groups": self.made_groups_}
+        return self.network_.arrays() | more
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        self.network_ = StateNetwork.from_arrays(arrays)
+        self.made_groups_ = arrays["made_groups"]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        sampler = None
+        if self.sampler is not None:
+            shares = self.sampler.shares
+            sampler = {
+                "scope": self.sampler.scope,
+                "shares": None if shares is None else list(shares),
+            }
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return plain | {name: list(getattr(self, name)) for name in _WIDTHS} | {"sampler": sampler}
+
+
+_PLAIN: Final = (
+    *("n_teachers", "condition", "strata", "gold", "start", "n_rounds", "batch_size"),
+    *("teacher_steps", "student_steps", "learning_rate", "generator_rate", "memory_gb"),
+    *("neighbors", "n_bins"),
+)
+_WIDTHS: Final = ("hidden", "student_hidden", "generator_hidden")
+
+
+def _sampler_from(values: Mapping[str, Any]) -> GroupBalancedSampler:
+    shares = values["shares"]
+    return GroupBalancedSampler(
+        scope=values["scope"], shares=None if shares is None else tuple(shares)
+    )
