@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from evenhand import generators
+from evenhand.cli.synthesize import METHODS
 from evenhand.datasets import Schema
 from evenhand.generators import load_synthesizer
 
@@ -64,6 +66,24 @@ def test_a_declared_schema_is_kept_and_the_generator_can_be_saved(town: Path, ru
     assert pd.read_csv("made.csv")["hours"].between(10, 60).all()
     again = load_synthesizer("generator")
     assert len(again.sample(10)) == 10
+
+
+def test_missing_groups_come_from_public_rows_where_there_are_some(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    frame = pd.read_csv("private.csv")
+    frame.loc[frame.index % 3 == 0, "sex"] = None
+    frame.to_csv("private.csv", index=False)
+    assert "sensitive column 'sex' is missing in 400 of 1200 rows" in refuse(*ASKED)
+    told = json.loads(run(*ASKED, "--reference", "public.csv", "--json").stdout)
+    assert "the reference rows from which missing groups are predicted" in told["guarantee"]
+    assert any(note.startswith("where sex is missing") for note in told["notes"])
+    assert sum(told["counts"].values()) == 400
+
+
+def test_every_generator_of_tables_is_a_method() -> None:
+    assert sorted(METHODS) == sorted(kind.method for kind in generators.METHODS.values())
+    assert METHODS[0] == "marginal"  # the default
 
 
 def test_the_claim_can_be_for_each_person(town: Path, run: Run) -> None:

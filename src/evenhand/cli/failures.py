@@ -77,10 +77,10 @@ def _again_if_interrupt(unraisable: Any) -> None:
 
 
 def is_bad_input(error: Exception) -> bool:
-    """Whether the user can mend it: a wrong value, a file that is not there, an empty budget."""
+    """Whether the user can mend it: a wrong value, an absent file, an empty budget, no room."""
     if isinstance(error, BrokenPipeError):
         return False  # the reader of our output left, as in "evenhand predict ... | head"
-    if isinstance(error, ValueError | OSError):
+    if isinstance(error, ValueError | OSError | MemoryError):
         return True
     # Imported late: a shell that completes a word must not wait for numerical libraries.
     from evenhand.datasets import DataNotAvailable

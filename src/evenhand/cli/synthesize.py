@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from evenhand.generators import Evaluation, Synthesizer
 
-METHODS: Final = ("marginal", "mean-embedding")
+METHODS: Final = ("marginal", "mean-embedding", "pate-gan")
 _ROLES = "Columns"
 _ROWS = "Rows"
 _PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
@@ -81,7 +81,8 @@ def synthesize(
         typer.Option(
             metavar=metavar(METHODS),
             autocompletion=choices(METHODS),
-            help="Noisy tables of counts on a tree of columns, or noisy means of random features.",
+            help="Noisy tables of counts on a tree of columns, noisy means of random features, or "
+            "noisy votes of teachers on generated rows (needs PyTorch).",
         ),
     ] = METHODS[0],
     schema: Annotated[
@@ -91,6 +92,15 @@ def synthesize(
             help="Declared columns in JSON: kinds, categories, bounds. What it does not say is "
             "bought from the budget.",
             show_default="all of it is bought",
+            rich_help_panel=_ROLES,
+        ),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Public rows with the sensitive columns: groups that are missing in private rows "
+            "are predicted from them.",
             rich_help_panel=_ROLES,
         ),
     ] = None,
@@ -165,13 +175,14 @@ def synthesize(
         require_free(save)
     with progress_bars() as bars:
         bars.begin(f"reading {private}")
-        from evenhand.datasets import Schema
+        from evenhand.datasets import Schema, read_table
         from evenhand.privacy import Budget
 
         budget = Budget(epsilon=epsilon, delta=delta)
         with as_bad_input(TypeError, KeyError, where=str(schema)):
             declared = None if schema is None else Schema.load(schema)
         frame = _read(private, drop or ())
+        known = None if reference is None else read_table(reference)
         real = None if test is None else _read(test, drop or (), columns=set(frame.columns))
         generator = _new(method, noise, seed)
         with as_bad_input(TypeError):
@@ -184,6 +195,7 @@ def synthesize(
                 unit=unit,
                 unit_name=unit_name,
                 per_unit=per_unit,
+                reference=known,
                 progress=bars,
             )
         bars.begin("drawing rows")

@@ -27,6 +27,7 @@ from evenhand.generators.codec import ColumnCode, Conditions, TableCodec
 from evenhand.generators.conditional import ConditionalGenerator, Progress
 from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records, as_roles, read_records
+from evenhand.generators.reference import groups_from_reference
 from evenhand.privacy import Budget, Guarantee, Ledger, Noise, Store
 from evenhand.typing import Array, ArrayLike, IntArray, RandomState
 
@@ -120,6 +121,7 @@ class Synthesizer(ConditionalGenerator):
         unit: str | None = None,
         unit_name: str = "person",
         per_unit: int = 1,
+        reference: pd.DataFrame | None = None,
         store: Store | None = None,
         account: str = "default",
         progress: Progress | None = None,
@@ -144,6 +146,9 @@ class Synthesizer(ConditionalGenerator):
             What a unit is, in the claim.
         per_unit : int
             Rows of one unit that are read, its first ones; noise grows in proportion.
+        reference : DataFrame, optional
+            Public rows with the sensitive columns, from which groups that are missing in private
+            rows are predicted; see ``groups_from_reference``.
         store, account : optional
             Where the account is kept; in memory if not given.
         progress : callable, optional
@@ -157,8 +162,15 @@ class Synthesizer(ConditionalGenerator):
         rng = as_generator(self.random_state)
         roles = as_roles(label, sensitive, unit)
         neighbors = self._open(None if unit is None else "a unit column")
+        filled: tuple[str, ...] = ()
+        if reference is not None:
+            frame, predictors = groups_from_reference(
+                frame, reference, sensitive=roles.sensitive, away=[unit] if unit else []
+            )
+            filled = tuple(predictor.words for predictor in predictors)
         records = read_records(frame, roles, per_unit=per_unit)
         wanted = to_buy(records, schema)
+        self._foresee(_least_states(records, schema, self.n_bins))
         # Categories are named with a chance of failure of their own: the rest speaks at less.
         delta = budget.delta * DELTA_SHARE if wanted else 0.0
         ledger = Ledger(
@@ -182,7 +194,8 @@ class Synthesizer(ConditionalGenerator):
         self.codec_, self.conditions_ = codec, conditions
         tell("columns", 1, 1)
         self._learn(encoded, purse, rng, tell)
-        self._close(ledger, self._table_claim(budget, ledger, schema, bool(wanted)), notes)
+        claim = self._table_claim(budget, ledger, schema, bool(wanted), bool(filled))
+        self._close(ledger, claim, (*notes, *filled))
         return self
 
     def sample(
@@ -250,6 +263,9 @@ class Synthesizer(ConditionalGenerator):
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw the states of the features, one row per condition."""
 
+    def _foresee(self, n_states: int) -> None:
+        """Stop before anything is spent if the run cannot end; ``n_states`` is a lower bound."""
+
     # What is the same for all
 
     @property
@@ -299,11 +315,18 @@ class Synthesizer(ConditionalGenerator):
         return codec.with_bins(bins)
 
     def _table_claim(
-        self, budget: Budget, ledger: Ledger, schema: Schema | None, bought: bool
+        self,
+        budget: Budget,
+        ledger: Ledger,
+        schema: Schema | None,
+        bought: bool,
+        predicted: bool,
     ) -> Guarantee:
         public = ["the names, the order and the dtypes of the columns"]
         if schema is not None:
             public.append("the declared schema")
+        if predicted:
+            public.append("the reference rows from which missing groups are predicted")
         claim = self._claim(budget, ledger, public)
         if not bought:
             return claim
@@ -313,6 +336,18 @@ class Synthesizer(ConditionalGenerator):
             mu_squared=None,
             accounting=f"{claim.accounting}, with {DELTA_SHARE:.0%} of delta for naming categories",
         )
+
+
+def _least_states(records: Records, schema: Schema | None, n_bins: int) -> int:
+    """Return how many states all columns have at least, as far as it is public."""
+    known = {} if schema is None else {c.name: c for c in schema.columns}
+    return sum(
+        max(2, len(known[name].categories) if name in known else 0)
+        if name in records.roles.conditions
+        or (known[name].kind if name in known else _kind_by_dtype(records.frame[name])) != "numeric"
+        else n_bins
+        for name in records.frame.columns
+    )
 
 
 def _conditions(names: Sequence[str], codec: TableCodec) -> Conditions:

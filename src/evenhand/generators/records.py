@@ -137,7 +137,8 @@ def _refuse_missing(column: Column, what: str) -> None:
         rows = column.index[gone.to_numpy(dtype=bool)].tolist()
         way = {
             "label": "Leave these rows out",
-            "sensitive": "Leave these rows out, or make them a group: fillna('unknown')",
+            "sensitive": "Leave these rows out, make them a group with fillna('unknown'), or "
+            "predict them from public rows with reference=",
             "unit": "Give each of these rows an id of its own",
         }[what]
         raise ValueError(
