@@ -14,6 +14,7 @@ from evenhand.generators.fidelity import Fidelity, fidelity
 from evenhand.generators.loading import METHODS, load_synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
 from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
+from evenhand.generators.pate_gan import PATEGANSynthesizer
 from evenhand.generators.plan import (
     LEAST_SNR,
     Purse,
@@ -24,6 +25,7 @@ from evenhand.generators.plan import (
     snr_of_gradients,
 )
 from evenhand.generators.rates import even_rates
+from evenhand.generators.reference import GroupsFromReference, groups_from_reference
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.saved import GeneratorDamaged
 from evenhand.generators.teacher_sums import (
@@ -49,9 +51,11 @@ __all__ = [
     "GeneratorDamaged",
     "GradientSum",
     "GroupBalancedSampler",
+    "GroupsFromReference",
     "MarginalSynthesizer",
     "MeanEmbeddingSynthesizer",
     "ModelUtility",
+    "PATEGANSynthesizer",
     "ProjectedHistogram",
     "Purse",
     "Released",
@@ -65,6 +69,7 @@ __all__ = [
     "evaluate",
     "even_rates",
     "fidelity",
+    "groups_from_reference",
     "load_synthesizer",
     "noisy_sum",
     "snr_of_counts",

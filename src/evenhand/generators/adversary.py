@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +52,7 @@ class Student:
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         widths = (int(self.starts[-1]), *hidden, 1)
         self.layers = []
-        for n_in, n_out in zip(widths, widths[1:], strict=False):
+        for n_in, n_out in pairwise(widths):
             weights = torch.as_tensor(rng.normal(0.0, (2.0 / n_in) ** 0.5, (n_in, n_out)))
             bias = torch.zeros(n_out, dtype=torch.float64)
             self.layers.append((weights.requires_grad_(), bias.requires_grad_()))
@@ -66,7 +67,7 @@ class Student:
         return (x @ weights + bias)[:, 0]
 
     def loss(self, x: Any) -> Any:
-        """What a generator lowers, per row: minus the logarithm of the chance of passing."""
+        """Return what a generator lowers, per row: minus the logarithm of the chance of passing."""
         return torch.nn.functional.softplus(-self.score(x))
 
     def learn(self, rows: IntArray, answers: FloatArray) -> None:

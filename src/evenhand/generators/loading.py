@@ -10,9 +10,11 @@ from evenhand.generators import saved
 from evenhand.generators.base import Synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
 from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
+from evenhand.generators.pate_gan import PATEGANSynthesizer
 
 METHODS: Final[Mapping[str, type[Synthesizer]]] = {
-    method.__name__: method for method in (MarginalSynthesizer, MeanEmbeddingSynthesizer)
+    method.__name__: method
+    for method in (MarginalSynthesizer, MeanEmbeddingSynthesizer, PATEGANSynthesizer)
 }
 """The generators that a folder may hold; ``method.method`` is the name on the command line."""
 

@@ -108,7 +108,7 @@ class MarginalSynthesizer(Synthesizer):
         counted = counter.total([(data.condition, column) for column in data.codes.T])
         own = purse.release(counter, counted, OWN)
         tables = counter.apart(own.values)
-        self.counts_, self.counts_sigma_ = _joint_totals(tables, own.sigma)
+        self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
         cells = n_conditions * round(float(np.median(data.sizes)))
         self.snr_ = snr_of_counts(float(self.counts_.sum()), cells, own.sigma)
         weights = self._known_counts()
@@ -197,7 +197,7 @@ def _joined(counter: TableCounts, one: Released, other: Released) -> tuple[list[
     return counter.apart(values), one.sigma * math.sqrt(weight)
 
 
-def _joint_totals(tables: list[FloatArray], sigma: float) -> tuple[FloatArray, float]:
+def joint_totals(tables: list[FloatArray], sigma: float) -> tuple[FloatArray, float]:
     """Add up the records per condition from all tables, each weighed by its noise."""
     weights = np.array([1.0 / table.shape[1] for table in tables])
     sums = np.stack([table.sum(axis=1) for table in tables])

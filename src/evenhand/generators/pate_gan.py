@@ -10,12 +10,15 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.adversary import Forger, Student, require_torch
-from evenhand.generators.aggregators import BinaryVotes, TableCounts
-from evenhand.generators.base import Encoded, Progress, Synthesizer
+from evenhand.generators.aggregators import TableCounts
+from evenhand.generators.base import Encoded, Synthesizer
+from evenhand.generators.conditional import Progress
 from evenhand.generators.marginal import OWN, joint_totals
+from evenhand.generators.memory import require_memory
 from evenhand.generators.plan import Purse, SignalToNoise, snr_of_gradients
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.state_network import StateNetwork, log_shares, pick
+from evenhand.generators.teacher_sums import BinaryVotes
 from evenhand.generators.voting_critics import GivenRows, VotingCritics, deal
 from evenhand.learners.critics import StackedCritics, bytes_of_critics
 from evenhand.privacy import Guarantee, Noise
@@ -45,8 +48,7 @@ class PATEGANSynthesizer(Synthesizer):
     Parameters
     ----------
     n_teachers : int, optional
-        If not given: one per 40 records by the noisy count, at most 1000, and no more than
-        ``memory_gb`` holds.
+        If not given: one per 40 records by the noisy count, at most 1000.
     sampler : GroupBalancedSampler or None
         How a teacher draws its minibatches. None is PATE-GAN; with a sampler this is PFGuard.
     condition : {"label+group", "label"}
@@ -68,8 +70,6 @@ class PATEGANSynthesizer(Synthesizer):
         Widths of hidden layers.
     learning_rate, generator_rate : float
         Of Adam, of teachers and student, and of the generator.
-    memory_gb : float
-        Memory that the teachers may take, in units of 10**9 bytes.
     neighbors, n_bins, noise, random_state
         See ``Synthesizer``.
 
@@ -112,14 +112,13 @@ class PATEGANSynthesizer(Synthesizer):
         start: float = 0.25,
         n_rounds: int = 150,
         batch_size: int = 32,
-        teacher_steps: int = 3,
+        teacher_steps: int = 5,
         student_steps: int = 5,
-        hidden: tuple[int, ...] = (32,),
+        hidden: tuple[int, ...] = (16,),
         student_hidden: tuple[int, ...] = (64,),
         generator_hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 3e-3,
-        generator_rate: float = 1e-3,
-        memory_gb: float = 4.0,
+        learning_rate: float = 1e-2,
+        generator_rate: float = 2e-3,
         neighbors: str = "add or remove one",
         n_bins: int = 16,
         noise: Noise | None = None,
@@ -143,7 +142,6 @@ class PATEGANSynthesizer(Synthesizer):
         self.generator_hidden = tuple(generator_hidden)
         self.learning_rate = learning_rate
         self.generator_rate = generator_rate
-        self.memory_gb = memory_gb
 
     def _shares(self) -> Mapping[str, float]:
         if not 0 <= self.start < 1:
@@ -157,7 +155,7 @@ class PATEGANSynthesizer(Synthesizer):
             data.codes, data.sizes, data.condition, self.conditions_, self.condition
         )
         tables = self._count(data, purse)
-        self.n_teachers_ = self._number(rows)
+        self.n_teachers_ = self._number()
         self.snr_ = self._predicted(rows, purse)
         base = np.zeros((rows.n_given, rows.n_states))
         if tables:
@@ -191,22 +189,24 @@ class PATEGANSynthesizer(Synthesizer):
         self.counts_, self.counts_sigma_ = joint_totals(tables, released.sigma)
         return tables
 
-    def _number(self, rows: GivenRows) -> int:
-        """Number of teachers: as asked for, or by the noisy count; a whole number of strata."""
+    def _foresee(self, n_states: int) -> None:
+        asked = MOST_TEACHERS if self.n_teachers is None else self.n_teachers
+        most = _checks.at_least("n_teachers", asked, 1)
+        needed = bytes_of_critics((n_states,), self.hidden, most)
+        require_memory(
+            f"{most:,} teachers on {n_states} states with hidden layers {self.hidden}",
+            needed,
+            "n_teachers, hidden or n_bins",
+        )
+
+    def _number(self) -> int:
+        """Return as many teachers as asked for, or by the noisy count; strata are alike."""
         strata = self.conditions_.n_groups if self.strata else 1
-        each = bytes_of_critics(rows.sizes, self.hidden, 1)
-        room = int(_checks.positive("memory_gb", self.memory_gb) * 1e9 // each)
-        if self.n_teachers is None:
-            n = int(max(self.counts_.sum(), 0.0)) // RECORDS_PER_TEACHER
-            return max(strata, min(n, MOST_TEACHERS, room) // strata * strata)
-        asked = _checks.at_least("n_teachers", self.n_teachers, strata)
-        if asked > room:
-            raise MemoryError(
-                f"{asked} teachers need {asked * each / 1e9:.3g} GB ({each / 1e6:.3g} MB each: "
-                f"parameters, gradients and moments), above memory_gb={self.memory_gb:g}. Lower "
-                f"n_teachers to {room} at most, or hidden or n_bins, or raise memory_gb."
-            )
-        return asked - asked % strata
+        if self.n_teachers is not None:
+            asked = _checks.at_least("n_teachers", self.n_teachers, strata)
+            return asked - asked % strata
+        n = int(max(self.counts_.sum(), 0.0)) // RECORDS_PER_TEACHER
+        return max(strata, min(n, MOST_TEACHERS) // strata * strata)
 
     def _predicted(self, rows: GivenRows, purse: Purse) -> SignalToNoise:
         share = purse.ledger.budget.mu_squared * purse.shares[VOTES]
@@ -304,7 +304,8 @@ class PATEGANSynthesizer(Synthesizer):
         if self.condition == "label":
             labels = np.repeat(np.arange(known.sizes[0]), _POOL)
             laws = self.network_.laws(labels, rng)[:, -known.n_groups :]
-            self.made_groups_ = laws.reshape(known.sizes[0], _POOL, -1).mean(axis=1)
+            shares: FloatArray = laws.reshape(known.sizes[0], _POOL, -1).mean(axis=1)
+            self.made_groups_ = shares
 
     def _known_counts(self) -> FloatArray:
         """Noisy counts; where groups are generated, those of the labels spread as they are made."""
@@ -312,7 +313,8 @@ class PATEGANSynthesizer(Synthesizer):
         if not self.made_groups_.size:
             return noisy
         of_label = noisy.reshape(self.made_groups_.shape).sum(axis=1, keepdims=True)
-        return np.maximum((of_label * self.made_groups_).ravel(), 1e-9)
+        made: FloatArray = np.maximum((of_label * self.made_groups_).ravel(), 1e-9)
+        return made
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         if self.condition == "label+group":
@@ -355,7 +357,7 @@ class PATEGANSynthesizer(Synthesizer):
 
 _PLAIN: Final = (
     *("n_teachers", "condition", "strata", "gold", "start", "n_rounds", "batch_size"),
-    *("teacher_steps", "student_steps", "learning_rate", "generator_rate", "memory_gb"),
+    *("teacher_steps", "student_steps", "learning_rate", "generator_rate"),
     *("neighbors", "n_bins"),
 )
 _WIDTHS: Final = ("hidden", "student_hidden", "generator_hidden")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -53,7 +54,7 @@ class StateNetwork:
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         widths = (n_noise + len(base), *hidden, int(starts[-1]))
         layers = []
-        for i, (n_in, n_out) in enumerate(zip(widths, widths[1:], strict=False)):
+        for i, (n_in, n_out) in enumerate(pairwise(widths)):
             scale = (2.0 / n_in) ** 0.5 if i < len(hidden) else 0.3 / n_in**0.5
             layers.append((rng.normal(0.0, scale, (n_in, n_out)), np.zeros(n_out)))
         return cls(layers=tuple(layers), base=base, starts=starts)

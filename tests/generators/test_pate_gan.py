@@ -1,0 +1,273 @@
+"""PATE-GAN: disjoint teachers, a student that reads votes alone, and a public number of answers."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.datasets import Schema
+
+pytest.importorskip("torch", reason="needs the extra torch")
+
+from evenhand.generators import (  # after the skip
+    GroupBalancedSampler,
+    PATEGANSynthesizer,
+    Synthesizer,
+)
+from evenhand.generators import pate_gan as module
+from evenhand.privacy import Budget, MemoryStore, SeededNoise
+from evenhand.testing.generators import (
+    BUDGET,
+    ROLES,
+    SCHEMA,
+    SynthesizerContract,
+    table,
+)
+from evenhand.typing import IntArray
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings(
+        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+    ),
+]
+
+SMALL: dict[str, Any] = {
+    "n_rounds": 4,
+    "batch_size": 8,
+    "teacher_steps": 2,
+    "student_steps": 2,
+    "hidden": (6,),
+    "student_hidden": (8,),
+    "generator_hidden": (16,),
+}
+
+
+def new(**settings: Any) -> PATEGANSynthesizer:
+    made = {"n_teachers": 20, "noise": SeededNoise(0), "random_state": 0, **SMALL, **settings}
+    return PATEGANSynthesizer(**made)
+
+
+class TestPATEGAN(SynthesizerContract):
+    def new(self) -> Synthesizer:
+        return new(n_teachers=None)
+
+
+class TestPATEGANThatGeneratesGroups(SynthesizerContract):
+    def new(self) -> Synthesizer:
+        return new(condition="label", gold=True)
+
+
+def fit(frame: pd.DataFrame, **settings: Any) -> PATEGANSynthesizer:
+    budget = settings.pop("budget", BUDGET)
+    return new(**settings).fit(frame, **ROLES, budget=budget, schema=SCHEMA)
+
+
+def states(made: PATEGANSynthesizer) -> list[bytes]:
+    """All that each teacher remembers, the stream of its sampler included."""
+    teachers = made.teachers_
+    return [
+        teachers.critics.state(t).tobytes() + repr(stream.bit_generator.state).encode()
+        for t, stream in enumerate(teachers.streams)
+    ]
+
+
+@cache
+def seeded(**settings: Any) -> PATEGANSynthesizer:
+    return fit(table(), start=0.0, n_teachers=TEACHERS, budget=POOR, **settings)
+
+
+POOR = Budget(epsilon=0.002, delta=1e-6)  # one vote more or less turns no answer
+TEACHERS = 200  # of 20 records each, so that a teacher draws each of them sooner or later
+
+
+@pytest.mark.parametrize("change", ["job", "group", "label"])
+@pytest.mark.parametrize("gold", [False, True])
+def test_changing_one_record_changes_the_state_of_one_teacher_bit_for_bit(
+    change: str, gold: bool
+) -> None:
+    # The noise is 10,000 votes, the change one: the same answers leave, all else is as it was.
+    frame = table()
+    record = 1234
+    column, value = {"job": ("job", "clerk"), "group": ("sex", "F"), "label": ("rich", "no")}[
+        change
+    ]
+    assert frame.loc[record, column] != value
+    frame.loc[record, column] = value
+    before, after = (
+        seeded(gold=gold),
+        fit(frame, start=0.0, n_teachers=TEACHERS, budget=POOR, gold=gold),
+    )
+    teacher = int(before.teachers_.partition.teacher[record])
+    one, other = states(before), states(after)
+    assert len(set(one)) == TEACHERS  # teachers are distinct
+    assert [t for t in range(TEACHERS) if one[t] != other[t]] == [teacher]
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(before.network_.arrays().values(), after.network_.arrays().values(),
+                        strict=True)
+    )  # fmt: skip
+
+
+def test_the_published_sampling_rule_moves_other_teachers_too() -> None:
+    frame = table()
+    frame.loc[1234, "sex"] = "F"
+    sampler = GroupBalancedSampler(scope="global")
+    one, other = (
+        states(fit(t, start=0.0, sampler=sampler, condition="label")) for t in (table(), frame)
+    )
+    assert sum(a != b for a, b in zip(one, other, strict=True)) > 5
+    claim = fit(table(), sampler=sampler).guarantee_
+    assert not claim.holds
+    assert str(claim).startswith("NOT PRIVATE: every teacher's minibatches are weighted")
+
+
+def test_teachers_have_disjoint_records_dealt_once() -> None:
+    partition = seeded(gold=False).teachers_.partition
+    rows = np.concatenate(partition.all_rows)
+    assert sorted(rows.tolist()) == list(range(4000))
+    assert partition.neighbors == "add or remove one"
+
+
+def test_records_of_a_unit_sit_with_one_teacher_and_one_vote_each_is_all_they_have() -> None:
+    frame = table().assign(person=np.arange(4000) % 1000)
+    made = new().fit(frame, **ROLES, budget=BUDGET, schema=SCHEMA, unit="person", per_unit=3)
+    kept = np.arange(3000) % 1000
+    teacher = made.teachers_.partition.teacher
+    assert all(len(set(teacher[kept == person])) == 1 for person in range(0, 1000, 50))
+    (votes,) = (e for e in made.ledger_.entries if e.purpose == module.VOTES)
+    assert "l2_sensitivity=2.828" in votes.mechanism  # sqrt(8): not three times that
+
+
+def test_the_student_and_the_generator_read_votes_and_public_values_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A tripwire: the student sees generated rows only, with 0 or 1 for each.
+    seen: list[tuple[IntArray, Any]] = []
+    learn = module.Student.learn
+    monkeypatch.setattr(
+        module.Student,
+        "learn",
+        lambda self, rows, answers: (seen.append((rows, answers)), learn(self, rows, answers))[1],
+    )
+    # Every private record has one label and one group, and all jobs are "chef".
+    frame = table().assign(job="chef", rich="no", sex="F", old=False)
+    fit(frame, start=0.0)
+    rows = np.concatenate([rows for rows, _ in seen])
+    answers = np.concatenate([said for _, said in seen])
+    assert set(answers) <= {0.0, 1.0}
+    assert len(rows) == 4 * 2 * 8
+    assert set(rows[:, -1]) == set(range(8))  # conditions come from the public law, not the records
+    assert len(set(rows[:, 0])) > 2
+
+
+def test_the_number_of_answers_is_fixed_and_reserved_before_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (votes,) = (e for e in seeded(gold=False).ledger_.entries if e.purpose == module.VOTES)
+    assert votes.n_uses == 4 * 2
+
+    def crash(*_: Any) -> None:
+        raise RuntimeError("the power failed")
+
+    store = MemoryStore()
+    monkeypatch.setattr(module.Student, "learn", crash)
+    with pytest.raises(RuntimeError, match="power"):
+        new().fit(table(), **ROLES, budget=BUDGET, schema=SCHEMA, store=store)
+    entries = store.entries("default")
+    assert entries[-1].n_uses == 8  # charged in full, though one answer was given
+    assert sum(e.mu_squared for e in entries) == pytest.approx(BUDGET.mu_squared, rel=1e-6)
+
+
+def test_teachers_of_a_stratum_hold_and_judge_one_group() -> None:
+    made = fit(table(), strata=True, n_teachers=22)
+    teachers = made.teachers_
+    assert made.n_teachers_ == 20
+    groups = teachers.rows.group
+    for t, rows in enumerate(teachers.partition.all_rows):
+        assert set(groups[rows]) <= {t % 4}
+    asked = np.column_stack([np.zeros((8, 4), dtype=np.int64), np.arange(8)])
+    voted = teachers.votes(asked)
+    own = np.arange(20)[:, None] % 4 == made.conditions_.groups()[None, :]
+    assert not voted[~own].any()
+    assert teachers.half == 2.5
+    with pytest.raises(ValueError, match="strata goes with neighbors='add or remove one'"):
+        fit(table(), strata=True, neighbors="replace one")
+    with pytest.raises(ValueError, match="strata would send the records of one unit"):
+        new(strata=True).fit(
+            table().assign(p=range(4000)), **ROLES, budget=BUDGET, schema=SCHEMA, unit="p",
+            per_unit=2,
+        )  # fmt: skip
+
+
+def test_with_votes_that_are_hardly_noisy_the_generator_learns_what_the_counts_do_not_say() -> None:
+    # Two columns that always agree: columns counted one by one cannot say so.
+    rng = np.random.default_rng(0)
+    n = 6000
+    a = rng.integers(0, 2, n)
+    frame = pd.DataFrame({
+        "a": np.array(["u", "v"])[a], "b": np.array(["x", "y"])[a],
+        "y": rng.choice(["no", "yes"], n), "s": rng.choice(["F", "M"], n),
+    })  # fmt: skip
+    made = PATEGANSynthesizer(
+        n_teachers=30, student_hidden=(32,), hidden=(8,),
+        generator_hidden=(32,), noise=SeededNoise(0), random_state=0,
+    ).fit(
+        frame, label="y", sensitive="s", budget=Budget(epsilon=500.0, delta=1e-5),
+        schema=Schema.of_public(frame),
+    )  # fmt: skip
+    rows = made.sample(4000, random_state=0)
+    agree = ((rows["a"] == "u") == (rows["b"] == "x")).mean()
+    assert agree > 0.6  # .5 if they were drawn apart
+    assert abs((rows["a"] == "u").mean() - 0.5) < 0.05
+
+
+def test_groups_that_are_generated_follow_the_sampler() -> None:
+    labels = fit(table(), condition="label")
+    assert labels.made_groups_.shape == (2, 4)
+    assert labels.made_groups_.sum(axis=1) == pytest.approx([1.0, 1.0])
+    rows = labels.sample(400, random_state=0)
+    assert set(rows.groupby(["rich", "sex", "old"], observed=False).size()) == {50}
+
+
+BAD = {
+    "a condition that is none": ({"condition": "labels"}, "Did you mean 'label'"),
+    "no teacher": ({"n_teachers": 0}, "n_teachers must be at least 1"),
+    "all for the start": ({"start": 1.0}, r"start must lie in \[0, 1\)"),
+    "no rounds": ({"n_rounds": 0}, "n_rounds must be at least 1"),
+    "no rows": ({"batch_size": 0}, "n_rows must be at least 1|batch_size must be at least 1"),
+    "more teachers than records": ({"n_teachers": 5000}, "n_teachers must be at most the number"),
+    "shares of too few groups": (
+        {"sampler": GroupBalancedSampler(scope="public", shares=(0.5, 0.5))},
+        "groups must be at least 0 and below 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_settings_that_make_no_sense_are_refused(case: str) -> None:
+    settings, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        fit(table(), **settings)
+
+
+def test_more_teachers_than_the_memory_holds_are_refused_before_anything_is_spent() -> None:
+    store = MemoryStore()
+    with pytest.raises(MemoryError, match=r"10,000,000,000 teachers .* Lower n_teachers"):
+        new(n_teachers=10_000_000_000).fit(
+            table(), **ROLES, budget=BUDGET, schema=SCHEMA, store=store
+        )
+    with pytest.raises(KeyError):
+        store.entries("default")
+
+
+def test_one_teacher_more_or_less_is_what_noise_was_made_for() -> None:
+    noisy = fit(table(), sampler=GroupBalancedSampler(scope="noisy"))
+    sampler = noisy.teachers_.sampler
+    assert sampler is not None
+    assert sampler.shares == pytest.approx(noisy.shares_.to_numpy(), rel=1e-6)
+    assert noisy.guarantee_ == fit(table(), sampler=None).guarantee_
