@@ -141,8 +141,12 @@ class ConditionalGenerator(ABC):
         """Noisy counts without what noise alone put below zero."""
         return np.maximum(self.counts_, 1e-9)
 
+    @property
+    def unseen_(self) -> tuple[int, ...]:
+        """Positions of the combinations that cannot be told from none at all: none is drawn."""
+        return tuple(self._unseen())
+
     def _unseen(self) -> list[int]:
-        """Return the combinations that cannot be told from none at all."""
         return np.flatnonzero(self.counts_ < 2.0 * self.counts_sigma_).tolist()
 
     def _thin(self) -> list[str]:

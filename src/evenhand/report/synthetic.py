@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 from plotly.offline import get_plotlyjs
@@ -18,6 +18,7 @@ from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.htmltext import items, text
 from evenhand.report.onefile import asset, document, write_whole
 from evenhand.report.spending import Spending
+from evenhand.report.synthetic_sections import Generated
 
 ROWS_SHOWN: Final = 5_000
 
@@ -149,7 +150,14 @@ def write_synthetic_report(
 
 def render(report: SyntheticReport) -> str:
     """Return the page as text."""
-    told = [(name, title, section(report)) for name, title, section in SECTIONS]
+    return assemble(report, SECTIONS, synthetic_sections.glance(report))
+
+
+def assemble(
+    report: Generated, parts: Iterable[tuple[str, str, Callable[[Any], str]]], glance: str
+) -> str:
+    """Return the page of these sections; one that says nothing is left out."""
+    told = [(name, title, section(report)) for name, title, section in parts]
     told = [part for part in told if part[2]]
     body = "".join(
         f'<section aria-labelledby="{name}"><h2 id="{name}">{at}. {text(title)}</h2>'
@@ -162,7 +170,7 @@ def render(report: SyntheticReport) -> str:
         style=asset("evenhand.report", "page.css"),
         body=(
             '<a class="skip" href="#claim">Skip to the claim</a>\n'
-            f"<header>{_head(report)}{links}</header>\n<main>\n{body}</main>\n"
+            f"<header>{_head(report, glance)}{links}</header>\n<main>\n{body}</main>\n"
             f"<footer>Written by evenhand {text(report.version)}. This page is complete in "
             "itself: it loads nothing and sends nothing.</footer>\n"
         ),
@@ -170,10 +178,11 @@ def render(report: SyntheticReport) -> str:
     )
 
 
-def _head(report: SyntheticReport) -> str:
+def _head(report: Generated, glance: str) -> str:
+    books = report.spending
+    when = "" if books is None else f" · trained {text(books.last[:10])} (UTC)"
     parts = [
-        f'<p class="kind">Report on synthetic data · evenhand {text(report.version)} · trained '
-        f"{text(report.spending.last[:10])} (UTC)</p>",
+        f'<p class="kind">Report on synthetic data · evenhand {text(report.version)}{when}</p>',
         f"<h1>{text(report.title)}</h1>",
     ]
     if not report.guarantee.holds:
@@ -187,4 +196,4 @@ def _head(report: SyntheticReport) -> str:
             '<section class="warnings" aria-labelledby="warnings">'
             f'<h2 id="warnings">Read this first</h2>{lines}</section>'
         )
-    return "".join(parts) + synthetic_sections.glance(report)
+    return "".join(parts) + glance

@@ -100,8 +100,8 @@ def shares(rows: Sequence[tuple[str, float, float | None, float | None]]) -> go.
     return figure
 
 
-def utility(found: Sequence[ModelUtility]) -> go.Figure:
-    """Draw the AUROC and two gaps of every model, trained on synthetic or on real rows."""
+def utility(found: Sequence[ModelUtility], on: str = "rows") -> go.Figure:
+    """Draw the AUROC and two gaps of every model, trained on synthetic or on real ``on``."""
     models = list(dict.fromkeys(u.model for u in found))
     panels: tuple[tuple[str, Callable[[ModelUtility], Estimate]], ...] = (
         ("AUROC", lambda u: u.auroc),
@@ -126,7 +126,7 @@ def utility(found: Sequence[ModelUtility]) -> go.Figure:
                     x=[e.value for e in estimates],
                     y=[models.index(u.model) + shift for u in mine],
                     mode="markers",
-                    name=f"trained on {source} rows",
+                    name=f"trained on {source} {on}",
                     legendgroup=source,
                     showlegend=at == 0,
                     marker={"color": colour, "size": 9},

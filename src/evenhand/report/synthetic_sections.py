@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from evenhand.fairness import Estimate
+from evenhand.generators import ModelUtility, SignalToNoise
 from evenhand.generators.fidelity import worst_pairs
+from evenhand.privacy import Guarantee
 from evenhand.report import synthetic_figures as figures
 from evenhand.report.claim import covered
 from evenhand.report.frames import between, framed
 from evenhand.report.htmltext import pairs, table, text
+from evenhand.report.spending import Spending
 
 if TYPE_CHECKING:
     from evenhand.report.synthetic import SyntheticReport
@@ -22,10 +26,46 @@ NOT_COVERED = (
 )
 
 
-def glance(report: SyntheticReport) -> str:
-    """Return the numbers that are read first."""
-    guarantee, found = report.guarantee, report.evaluation
-    tiles = [
+class Generated(Protocol):
+    """What the pages on synthetic rows and on synthetic pictures have in common."""
+
+    @property
+    def title(self) -> str:
+        """Title of the page."""
+
+    @property
+    def method(self) -> str:
+        """Name of the generator's class."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim."""
+
+    @property
+    def spending(self) -> Spending | None:
+        """The ledger; None where nothing was spent."""
+
+    @property
+    def snr(self) -> SignalToNoise:
+        """As predicted."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know first."""
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """The generator's arguments."""
+
+    @property
+    def version(self) -> str:
+        """Of the library."""
+
+
+def privacy_tiles(report: Generated) -> list[tuple[str, str, str]]:
+    """Return the claim and the signal-to-noise, as they are read first."""
+    guarantee = report.guarantee
+    return [
         (
             "Privacy",
             f"ε = {guarantee.epsilon:g}" if guarantee.holds else "none",
@@ -39,8 +79,13 @@ def glance(report: SyntheticReport) -> str:
             f"as predicted: {report.snr.formula}; below 50 is poor",
         ),
     ]
+
+
+def glance(report: SyntheticReport) -> str:
+    """Return the numbers that are read first."""
+    shown, found = privacy_tiles(report), report.evaluation
     if found is not None:
-        tiles += [
+        shown += [
             (
                 "Groups",
                 f"{found.balance.kl.value:.4f}",
@@ -64,10 +109,15 @@ def glance(report: SyntheticReport) -> str:
                 f"of columns, and {found.fidelity.pair_score:.3f} of pairs; 1 is best",
             ),
         ]
+    return tiles(shown)
+
+
+def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
+    """Return names with a large number and a note each."""
     inside = "".join(
         f'<div><dt>{text(name)}</dt><dd><span class="figure">{text(value)}</span>'
         f'<span class="note">{text(note)}</span></dd></div>'
-        for name, value, note in tiles
+        for name, value, note in shown
     )
     return f'<dl class="glance">{inside}</dl>'
 
@@ -86,7 +136,7 @@ def columns(report: SyntheticReport) -> str:
     ]
     head = ("Column", "Kind", *(("missing, real",) if beside else ()), "missing, synthetic")
     return (
-        _cover(report, measured=beside)
+        cover(report, measured=beside)
         + "<p>Drawn as often as it was learnt, without balance, so that the columns can be "
         + ("compared with real test rows." if beside else "read as those of the table.")
         + "</p>"
@@ -109,7 +159,7 @@ def balance(report: SyntheticReport) -> str:
     names = list(learnt) + [name for name in {**made, **real} if name not in learnt]
     rows = [(n, learnt.get(n), made.get(n), real.get(n)) for n in names]
     drawn = [(n, a or 0.0, b, c) for n, a, b, c in rows]
-    out = _cover(report, measured=found is not None)
+    out = cover(report, measured=found is not None)
     if found is not None:
         out += pairs(
             (
@@ -138,7 +188,7 @@ def balance(report: SyntheticReport) -> str:
         + table(
             "Shares",
             ("Label and group", "learnt, by noisy counts", "synthetic rows", "real test rows"),
-            [(n, *(_share(v) for v in values)) for n, *values in rows],
+            [(n, *(percent(v) for v in values)) for n, *values in rows],
             3,
         )
     )
@@ -149,6 +199,18 @@ def utility(report: SyntheticReport) -> str:
     found = report.evaluation
     if found is None:
         return ""
+    seen = "see" if found.use_sensitive else "do not see"
+    return (
+        cover(report, measured=True)
+        + f"<p>Each model was trained on {found.n_synthetic:,} synthetic rows and tested on "
+        f"{found.n_test:,} real ones. The models {seen} the sensitive column"
+        f"{'s' if len(found.sensitive) > 1 else ''}.</p>"
+        + model_numbers(found.utility, "Models", "rows")
+    )
+
+
+def model_numbers(found: Sequence[ModelUtility], called: str, on: str) -> str:
+    """Return the chart and the table of models; ``on`` is what they were trained on."""
     gaps = ("demographic_parity", "equalized_odds", "error_parity")
     rows = [
         (
@@ -159,37 +221,29 @@ def utility(report: SyntheticReport) -> str:
             *(f"{u.gaps[f'{gap}_pairwise'].value:.3f}" for gap in gaps),
             *(f"{u.gaps[f'{gap}_overall'].value:.3f}" for gap in gaps),
         )
-        for u in found.utility
+        for u in found
     ]
-    seen = "see" if found.use_sensitive else "do not see"
-    return (
-        _cover(report, measured=True)
-        + f"<p>Each model was trained on {found.n_synthetic:,} synthetic rows and tested on "
-        f"{found.n_test:,} real ones. The models {seen} the sensitive column"
-        f"{'s' if len(found.sensitive) > 1 else ''}.</p>"
-        + framed(
-            "utility-chart",
-            "Models trained on synthetic rows, tested on real ones",
-            "With 95 % intervals.",
-            figures.utility(found.utility),
-        )
-        + table(
-            "Models (gaps: largest difference of two groups, and from everybody)",
-            (
-                "Model",
-                "trained on",
-                "AUROC",
-                "accuracy",
-                "demographic",
-                "equalized odds",
-                "accuracy gap",
-                "demographic, overall",
-                "equalized odds, overall",
-                "accuracy gap, overall",
-            ),
-            rows,
-            8,
-        )
+    return framed(
+        "utility-chart",
+        f"{called} trained on synthetic {on}, tested on real ones",
+        "With 95 % intervals.",
+        figures.utility(found, on),
+    ) + table(
+        f"{called} (gaps: largest difference of two groups, and from everybody)",
+        (
+            called.removesuffix("s"),
+            "trained on",
+            "AUROC",
+            "accuracy",
+            "demographic",
+            "equalized odds",
+            "accuracy gap",
+            "demographic, overall",
+            "equalized odds, overall",
+            "accuracy gap, overall",
+        ),
+        rows,
+        8,
     )
 
 
@@ -200,7 +254,7 @@ def fidelity(report: SyntheticReport) -> str:
         return ""
     near = found.fidelity
     return (
-        _cover(report, measured=True)
+        cover(report, measured=True)
         + "<p>Numbers: one minus the Kolmogorov-Smirnov distance. Categories: one minus the total "
         "variation distance. Pairs: correlation or contingency similarity. The definitions are "
         "those of SDMetrics; 1 is best.</p>"
@@ -219,7 +273,7 @@ def fidelity(report: SyntheticReport) -> str:
     )
 
 
-def settings(report: SyntheticReport) -> str:
+def settings(report: Generated) -> str:
     """Return the arguments of the generator."""
     return (
         f"<p>Arguments of <code>{text(report.method)}</code>. They are treated as public, so they "
@@ -242,13 +296,15 @@ def how_to_use(report: SyntheticReport) -> str:
     )
 
 
-def _cover(report: SyntheticReport, *, measured: bool) -> str:
+def cover(report: Generated, *, measured: bool) -> str:
+    """Return whether what follows is covered by the guarantee, as a sentence."""
     words = NOT_COVERED if measured else covered(report.guarantee)
     kind = "covered" if report.guarantee.holds and not measured else "uncovered"
     return f'<p class="cover {kind}">{text(words)}</p>'
 
 
-def _share(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """Return a share; nothing for none."""
     return "" if value is None else f"{value:.2%}"
 
 
