@@ -1,4 +1,4 @@
-"""``evenhand synthesize``: a synthetic table from a private one, with its claim and a report."""
+"""``evenhand synthesize``: synthetic rows or pictures, with their claim and a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from evenhand._checks import at_least, one_of
-from evenhand.cli import options, settings
+from evenhand.cli import options, pictures, settings
 from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, table
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.folder import require_free, whole_file
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.generators import Evaluation, Synthesizer
+    from evenhand.generators.images import ImageSynthesizer
 
 METHODS: Final = ("marginal", "mean-embedding", "pate-gan")
 _ROLES = "Columns"
@@ -31,7 +32,11 @@ _PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
 def synthesize(
     private: Annotated[
         Path,
-        typer.Argument(metavar="PRIVATE", help="Private records: CSV (also .gz) or Parquet."),
+        typer.Argument(
+            metavar="PRIVATE",
+            help="Private records: CSV (also .gz) or Parquet; or pictures, an .npz with the array "
+            "images and one array per label, sensitive attribute and unit.",
+        ),
     ],
     label: Annotated[
         str,
@@ -51,8 +56,8 @@ def synthesize(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Table to write: CSV, or Parquet by its ending. The claim (.claim.json) and the "
-            "report (.html) are written beside it.",
+            help="Table to write: CSV, or Parquet by its ending; .npz for pictures. The claim "
+            "(.claim.json) and the report (.html) are written beside it.",
         ),
     ],
     rows: Annotated[
@@ -77,14 +82,16 @@ def synthesize(
         ),
     ] = "none",
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar=metavar(METHODS),
             autocompletion=choices(METHODS),
             help="Noisy tables of counts on a tree of columns, noisy means of random features, or "
-            "noisy votes of teachers on generated rows (needs PyTorch).",
+            "noisy votes of teachers on generated rows (needs PyTorch). For pictures "
+            "mean-embedding, or a method of teachers.",
+            show_default="marginal; mean-embedding for pictures",
         ),
-    ] = METHODS[0],
+    ] = None,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -161,11 +168,21 @@ def synthesize(
     """
     started = time.perf_counter()
     at_least("--rows", rows, 1)
-    one_of("--method", method, METHODS)
     one_of("--parity", parity, _PARITY)
     one_of("--noise", noise, settings.NOISES)
     even = _balance(balance)
-    files = _files(out)
+    of_pictures = private.suffix == pictures.ENDING
+    if of_pictures:
+        for option, given in (
+            ("--parity", parity != "none"),
+            ("--schema", schema),
+            ("--drop", drop),
+        ):
+            if given:
+                raise ValueError(f"{option} is for tables, and {private} holds pictures.")
+    else:
+        method = one_of("--method", method or METHODS[0], METHODS)
+    files = pictures.files_of(out) if of_pictures else _files(out)
     for file in files.values():
         if file.exists() and not overwrite:
             raise FileExistsError(f"{file} exists. Choose another name, or add --overwrite.")
@@ -173,6 +190,33 @@ def synthesize(
         raise FileExistsError(f"{out} is the private table. Choose another --out.")
     if save is not None:
         require_free(save)
+    if of_pictures:
+        asked = pictures.Asked(
+            private=private,
+            out=out,
+            test=test,
+            label=label,
+            sensitive=sensitive,
+            unit=unit,
+            unit_name=unit_name,
+            per_unit=per_unit,
+            epsilon=epsilon,
+            delta=delta,
+            rows=rows,
+            balance=even,
+            method=method,
+            noise=noise,
+            seed=seed,
+            overwrite=overwrite,
+            save=save,
+        )
+        with progress_bars() as bars:
+            bars.begin(f"reading {private}")
+            drew, told, shown = pictures.make_pictures(asked, files, bars)
+        told["wall_s"] = time.perf_counter() - started
+        _tell(drew, told, shown, json)
+        return
+    assert method is not None
     with progress_bars() as bars:
         bars.begin(f"reading {private}")
         from evenhand.datasets import Schema, read_table
@@ -212,20 +256,27 @@ def synthesize(
         if save is not None:
             generator.save(save)
     summary["wall_s"] = time.perf_counter() - started
+    _tell(generator, summary, _measured(found), json)
+
+
+def _tell(
+    generator: Synthesizer | ImageSynthesizer, told: dict[str, Any], measured: list[Any], json: bool
+) -> None:
+    """Print what was done: for a person, or for a program."""
     for words in generator.notes_:
         note(f"note: {words}")
     note(str(generator.snr_))
     if json:
-        emit(summary)
+        emit(told)
         return
     show(
         str(generator.guarantee_),
         table(
             ("label and group", "rows"),
-            [(name, f"{n:,}") for name, n in summary["counts"].items()],
+            [(name, f"{n:,}") for name, n in told["counts"].items()],
         ),
-        *_measured(found),
-        f"{rows:,} rows are in {out}, the report in {files['report']}.",
+        *measured,
+        f"{told['n_rows']:,} rows are in {told['out']}, the report in {told['report']}.",
     )
 
 

@@ -123,7 +123,7 @@ class SignalToNoise:
         return (
             f"the predicted signal-to-noise is {self.value:.3g}, below {LEAST_SNR:g} "
             f"({self.formula}): much of what is learnt may be noise. Raise epsilon, use more "
-            f"records, or fewer and coarser columns"
+            "records, or learn fewer numbers: fewer and coarser columns, smaller pictures"
         )
 
     def __str__(self) -> str:

@@ -1,0 +1,92 @@
+"""``evenhand synthesize PICTURES.npz``: pictures, their claim and a report, or one clear line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand.generators.images import MeanEmbeddingImages, load_image_synthesizer
+from evenhand.testing.images import pictures
+
+Run = Callable[..., Any]
+ASKED = (
+    *("synthesize", "bars.npz", "--label", "bar", "--sensitive", "side", "--epsilon", "8"),
+    *("--rows", "40", "--out", "made.npz", "--seed", "0"),
+)
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:the predicted signal-to-noise"),
+]
+
+
+@pytest.fixture
+def bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, n, seed in (("bars", 900, 0), ("test", 120, 1)):
+        images, bar, side = pictures(n, seed)
+        np.savez(name, images=images, bar=bar, side=side, person=np.arange(n) % 450)
+    return tmp_path
+
+
+def test_it_writes_pictures_claim_and_report_with_exact_counts(
+    bars: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = MeanEmbeddingImages.__init__.__kwdefaults__
+    for name, small in (("n_frequencies", 60), ("hidden", (16,)), ("n_steps", 20)):
+        monkeypatch.setitem(defaults, name, small)  # the same run, in less time
+    words = ("--test", "test.npz", "--unit", "person", "--per-unit", "2", "--save", "generator")
+    told = json.loads(run(*ASKED, *words, "--json").stdout)
+    with np.load("made.npz", allow_pickle=False) as made:
+        assert made["images"].shape == (40, 8, 8)
+        assert made["images"].dtype == np.uint8
+        pairs, counts = np.unique(np.stack([made["bar"], made["side"]]), axis=1, return_counts=True)
+        assert pairs.shape == (2, 4)
+        assert set(counts) == {10}
+    assert told["counts"]["bar=lies, side=left"] == 10
+    assert told["unit"] == "person"
+    assert told["measured"]["covered"] is False
+    assert {u["model"] for u in told["measured"]["utility"]} == {"MLP", "CNN"}
+    claim = json.loads(Path("made.claim.json").read_text())
+    assert claim["guarantee"]["epsilon"] == 8.0
+    spent = sum(entry["mu_squared"] for entry in claim["ledger"]["entries"])
+    assert spent <= claim["ledger"]["mu_squared_budget"]
+    assert 'class="strip"' in Path("made.html").read_text(encoding="utf-8")
+    again = load_image_synthesizer("generator")
+    assert again.conditions_.names == ("bar", "side")
+
+
+BAD = {
+    "an absent array": (["--label", "bars"], "bars.npz has no array 'bars'; it has 'images'"),
+    "an absent group": (["--sensitive", "sides"], "Did you mean 'side'"),
+    "an unknown method": (["--method", "mean-embeding"], "Did you mean 'mean-embedding'"),
+    "a method of tables": (["--method", "marginal"], "--method must be one of 'mean-embedding'"),
+    "an option of tables": (["--parity", "equalized-odds"], "--parity is for tables"),
+    "a table as output": (["--out", "made.csv"], "must end in .npz"),
+    "the private pictures": (["--out", "bars.npz", "--overwrite"], "is the private table"),
+    "an absent file": (["--test", "nowhere.npz"], "There is no file nowhere.npz"),
+    "a file that is none": (["--test", "words.npz"], "words.npz is not a file of arrays"),
+    "arrays of different length": (["--test", "short.npz"], "different lengths: images 3, bar 2"),
+    "groups that are objects": (["--test", "objects.npz"], "objects.npz is not a file of arrays"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_one_line_and_nothing_is_written(
+    case: str, bars: Path, refuse: Callable[..., str]
+) -> None:
+    (bars / "words.npz").write_text("no arrays")
+    np.savez(
+        "short", images=np.zeros((3, 8, 8), np.uint8), bar=np.array(["lies"] * 2), side=np.arange(3)
+    )
+    objects = np.array([{}, {}], dtype=object)
+    np.savez("objects", images=np.zeros((2, 8, 8), np.uint8), bar=np.arange(2), side=objects)
+    change, message = BAD[case]
+    before = sorted(bars.iterdir())
+    assert message in refuse(*ASKED, *change)
+    assert sorted(bars.iterdir()) == before
