@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evenhand.generators import GroupBalancedSampler
@@ -12,7 +13,9 @@ from evenhand.generators.images import (
     GPATEImages,
     GSWGANImages,
     ImageSynthesizer,
+    PlainGANImages,
     TeacherGANImages,
+    load_image_synthesizer,
 )
 from evenhand.privacy import Budget, MemoryStore, SeededNoise
 from evenhand.testing.images import ImageSynthesizerContract, pictures
@@ -139,6 +142,21 @@ def test_the_papers_sizes_are_settings_that_a_few_teachers_can_run(made: Any) ->
     assert np.isfinite(small.sample(4).images).all()
     with pytest.raises(TypeError, match="unexpected keyword argument 'teachers'"):
         type(made)(teachers=3)
+
+
+@pytest.mark.parametrize("sampler", [None, GroupBalancedSampler()])
+def test_without_privacy_nothing_is_promised_and_nothing_spent(sampler: Any, tmp_path: Any) -> None:
+    images, y, side = pictures(100)
+    made = PlainGANImages(n_steps=3, n_rows=8, critic_rows=8, width=8, sampler=sampler)
+    made.fit(images, y, sensitive_features=side, budget=Budget(epsilon=1.0, delta=1e-5))
+    assert str(made.guarantee_).startswith("NOT PRIVATE: the critic was trained on the private")
+    assert made.guarantee_.epsilon == float("inf")
+    assert made.ledger_.entries == ()
+    assert made.notes_ == ()
+    cells = pd.Series(zip(y, side, strict=True)).value_counts().sort_index()
+    assert made.counts_.tolist() == cells.tolist()
+    again = load_image_synthesizer(made.save(tmp_path / "g"))
+    assert np.array_equal(*(m.sample(8, random_state=0).images for m in (made, again)))
 
 
 BAD = {

@@ -17,6 +17,7 @@ from evenhand.generators.images.g_pate import GPATEImages
 from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.loading import IMAGE_METHODS, load_image_synthesizer
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
+from evenhand.generators.images.plain_gan import PlainGANImages
 
 __all__ = [
     "COUNTS",
@@ -35,6 +36,7 @@ __all__ = [
     "ImageSynthesizer",
     "Judged",
     "MeanEmbeddingImages",
+    "PlainGANImages",
     "TeacherGANImages",
     "evaluate_images",
     "frechet_distance",

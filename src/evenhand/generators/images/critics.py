@@ -181,7 +181,9 @@ class CriticStack:
             self.weights, lr=training.learning_rate, betas=(0.5, 0.9), fused=True
         )
 
-    def learn(self, real: Any, real_heads: Any, holds: Any, fake: Any, fake_heads: Any) -> None:
+    def learn(
+        self, real: Any, real_heads: Any, real_counts: Any, fake: Any, fake_heads: Any, counts: Any
+    ) -> None:
         """Take one step of every critic.
 
         Parameters
@@ -189,23 +191,29 @@ class CriticStack:
         real, fake : tensor, shape (n_critics, n, n_pixels)
         real_heads, fake_heads : tensor of int64, shape (n_critics, n, 1)
             Condition of each.
-        holds : tensor, shape (n_critics, 1)
+        real_counts : tensor, shape (n_critics, 1)
             0 where a critic has no rows: what stands for them then counts nothing.
+        counts : tensor, shape (n_critics, n)
+            0 for drawn pictures of a condition that a critic has no row of.
         """
         self._adam.zero_grad()
         of_real = self._of(real, real_heads)
         of_fake = self._of(fake, fake_heads)
-        weight = 1.0
+        weight = counts
         if self.training.gold:
-            weight = of_fake.detach().softmax(dim=1) * of_fake.shape[1]
+            real_looking = (
+                of_fake.detach() - of_fake.detach().amax(dim=1, keepdim=True)
+            ).exp() * counts
+            total = real_looking.sum(dim=1, keepdim=True).clamp(min=1e-30)
+            weight = real_looking * counts.sum(dim=1, keepdim=True) / total
         if self.training.loss == "logistic":
             plus = torch.nn.functional.softplus
-            loss = holds * plus(-of_real) + weight * plus(of_fake)
-            total = loss.mean(dim=1).sum()
+            loss = real_counts * plus(-of_real) + weight * plus(of_fake)
+            summed = loss.mean(dim=1).sum()
         else:
-            apart = weight * of_fake - holds * of_real + self.training.drift * of_real**2
-            total = apart.mean(dim=1).sum() + self._penalty(real, real_heads, fake)
-        total.backward()
+            apart = weight * of_fake - real_counts * (of_real - self.training.drift * of_real**2)
+            summed = apart.mean(dim=1).sum() + self._penalty(real, real_heads, fake)
+        summed.backward()
         self._adam.step()
 
     def slopes(self, x: Any, heads: Any) -> Any:

@@ -13,6 +13,7 @@ from evenhand.generators.images.datalens import DataLensImages
 from evenhand.generators.images.g_pate import GPATEImages
 from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
+from evenhand.generators.images.plain_gan import PlainGANImages
 
 IMAGE_METHODS: Final[Mapping[str, type[ImageSynthesizer]]] = {
     method.__name__: method
@@ -22,6 +23,7 @@ IMAGE_METHODS: Final[Mapping[str, type[ImageSynthesizer]]] = {
         GSWGANImages,
         GPATEImages,
         DataLensImages,
+        PlainGANImages,
     )
 }
 """The generators of images that a folder may hold."""

@@ -95,9 +95,9 @@ class TeacherGAN(ImageSynthesizer):
     def __init__(
         self,
         *,
-        n_teachers: int = 1000,
-        n_steps: int = 400,
-        n_rows: int = 32,
+        n_teachers: int = 500,
+        n_steps: int = 200,
+        n_rows: int = 16,
         critic_steps: int = 2,
         critic_rows: int = 12,
         hidden: Sequence[int] = (24,),
@@ -106,7 +106,7 @@ class TeacherGAN(ImageSynthesizer):
         gold: bool = False,
         n_noise: int = 16,
         width: int = 48,
-        rates: Sequence[float] = (1e-3, 5e-5),
+        rates: Sequence[float] = (1e-2, 3e-4),
         sampler: GroupBalancedSampler | Mapping[str, Any] | None = BALANCED,
         condition: str = "label+group",
         noise: Noise | None = None,
@@ -210,7 +210,7 @@ class TeacherGAN(ImageSynthesizer):
         partition = self._partition(data, rng)
         self._buy_counts(data, purse)
         sampler = self._ready_sampler(data, purse)
-        mu = (purse.ledger.budget.mu_squared * purse.shares[STEPS]) ** 0.5
+        mu = (purse.ledger.budget.mu_squared * purse.shares.get(STEPS, 0.0)) ** 0.5
         self.snr_ = self._snr(mu, width)
         with one_thread():
             teachers = self._teachers(data, partition, sampler, rng)

@@ -72,7 +72,9 @@ class Teachers:
         self._balanced, self._rows, self._sampler = balanced, partition.all_rows, sampler
         self._own = rng.spawn(self.n_teachers)
         self._shared = seeded(rng)
-        self._holds = torch.tensor([[float(len(rows) > 0)] for rows in self._rows])
+        held = np.zeros((self.n_teachers, n_heads), dtype=np.float32)
+        held[partition.teacher, heads] = 1.0
+        self._held = torch.as_tensor(held)
         self._noise = training.input_noise
         if self._noise:
             self._pool = self._noise * torch.randn(POOL, generator=self._shared)
@@ -94,28 +96,30 @@ class Teachers:
     def learn(self, fake: Any, fake_heads: IntArray, stacks: range | None = None) -> None:
         """Take one step of every critic against the same drawn pictures (n, channels, h, w)."""
         drawn = fake.detach().reshape(len(fake), -1)
-        heads = torch.as_tensor(fake_heads).view(1, -1, 1)
+        heads = torch.as_tensor(fake_heads)
         for some, stack in self._parts(stacks):
             at = torch.as_tensor(self._next_rows(some))
             n = len(at)
+            held = self._held[some]
             stack.learn(
                 self._blurred(self._pixels[at]),
                 self._heads[at].unsqueeze(2),
-                self._holds[some],
+                held.amax(dim=1, keepdim=True),
                 self._blurred(drawn.expand(n, *drawn.shape)),
-                heads.expand(n, -1, 1),
+                heads.view(1, -1, 1).expand(n, -1, 1),
+                held[:, heads],
             )
 
     def slopes(self, drawn: Any, heads: IntArray, stacks: range | None = None) -> Iterator[Any]:
         """Every teacher's slopes in the same drawn pictures, a few teachers at a time.
 
         Tensors (n_some, n, n_pixels): along its slope a teacher takes a picture less for a real
-        one. Teachers without a row give zeros.
+        one. Of a condition that a teacher has no picture of it knows nothing: zeros.
         """
         x = drawn.detach().reshape(len(drawn), -1)
+        asked = torch.as_tensor(heads)
         for some, stack in self._parts(stacks):
-            slopes = stack.slopes(x, torch.as_tensor(heads))
-            yield slopes * self._holds[some].unsqueeze(2)
+            yield stack.slopes(x, asked) * self._held[some][:, asked].unsqueeze(2)
 
     @property
     def n_stacks(self) -> int:

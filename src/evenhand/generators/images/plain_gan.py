@@ -1,0 +1,87 @@
+"""PlainGANImages: one critic on all pictures and no noise, the reference that nothing protects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from evenhand.generators.images.all_teachers import TeacherGANImages
+from evenhand.generators.images.codec import EncodedImages
+from evenhand.generators.images.teacher_gan import Release
+from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.privacy import Guarantee, no_guarantee
+from evenhand.typing import FloatArray, IntArray
+
+WHY: Final = "the critic was trained on the private pictures themselves, without noise"
+
+
+class PlainGANImages(TeacherGANImages):
+    """Train a generator against one critic on all private pictures, with no guarantee whatever.
+
+    A reference point: the same networks and the same interface as the private ones. With
+    ``sampler=None`` (default) it is the vanilla one, with a ``GroupBalancedSampler`` the fair-only.
+
+    Parameters
+    ----------
+    hidden, critic_rows, n_rows, sampler
+        As in ``TeacherGAN``, for a critic that sees all pictures.
+    **others
+        See ``TeacherGAN``; there is one teacher.
+
+    Privacy
+    -------
+    None. The budget that ``fit`` is given is not spent.
+    """
+
+    method: ClassVar[str] = "plain-gan"
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (128,),
+        critic_rows: int = 64,
+        n_rows: int = 64,
+        sampler: GroupBalancedSampler | Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> None:
+        super().__init__(
+            n_teachers=1,
+            hidden=hidden,
+            critic_rows=critic_rows,
+            n_rows=n_rows,
+            sampler=sampler,
+            **others,
+        )
+
+    def _shares(self) -> Mapping[str, float]:
+        return {}
+
+    def _buy_counts(self, data: EncodedImages, purse: Purse) -> None:
+        self.counts_ = np.bincount(data.condition, minlength=self.conditions_.n).astype(np.float64)
+        self.counts_sigma_ = 0.0
+
+    def _unseen(self) -> list[int]:
+        empty: list[int] = np.flatnonzero(self.counts_ == 0).tolist()
+        return empty
+
+    def _release(self, purse: Purse, width: int) -> Release:
+        unit = self._aggregator(width).unit
+
+        def release(total: IntArray) -> FloatArray:
+            return total.astype(np.float64) * unit
+
+        return release
+
+    def _snr(self, mu: float, width: int) -> SignalToNoise:
+        return SignalToNoise(value=sys.float_info.max, formula="there is no noise")
+
+    def _restate(self, claim: Guarantee) -> Guarantee:
+        return no_guarantee(WHY, unit=claim.unit)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        return {k: v for k, v in super().settings().items() if k != "n_teachers"}
