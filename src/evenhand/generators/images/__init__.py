@@ -18,6 +18,7 @@ from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.loading import IMAGE_METHODS, load_image_synthesizer
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
 from evenhand.generators.images.plain_gan import PlainGANImages
+from evenhand.generators.images.unknown_groups import GroupReference
 
 __all__ = [
     "COUNTS",
@@ -30,6 +31,7 @@ __all__ = [
     "Extractor",
     "GPATEImages",
     "GSWGANImages",
+    "GroupReference",
     "ImageCodec",
     "ImageEvaluation",
     "ImageSample",

@@ -16,6 +16,7 @@ from evenhand._random import as_generator
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.conditional import ConditionalGenerator, Progress
 from evenhand.generators.images.codec import EncodedImages, FloatPixels, ImageCodec, read_images
+from evenhand.generators.images.unknown_groups import GroupReference
 from evenhand.generators.memory import require_memory
 from evenhand.generators.plan import Purse
 from evenhand.privacy import Budget, Ledger, Noise, Store
@@ -128,9 +129,10 @@ class ImageSynthesizer(ConditionalGenerator):
             Private pictures. Their size is taken as public.
         y : array-like, shape (n,)
             Label of each. The name of a Series names the condition, else it is "label".
-        sensitive_features : array-like (n,) or DataFrame, optional
+        sensitive_features : array-like (n,), DataFrame or GroupReference, optional
             Group of each; the groups of a DataFrame are the combinations of its columns. An
-            array's condition is called "sensitive".
+            array's condition is called "sensitive". A ``GroupReference`` tells the groups from
+            public pictures.
         budget : Budget
             What may be spent in all.
         classes, groups : sequence, optional
@@ -156,6 +158,9 @@ class ImageSynthesizer(ConditionalGenerator):
         rng = as_generator(self.random_state)
         conditioned = _checks.one_of("condition", self.condition, CONDITIONS) == "label+group"
         neighbors = self._open(None if unit_ids is None else "unit_ids")
+        reference = sensitive_features if isinstance(sensitive_features, GroupReference) else None
+        if reference is not None:
+            sensitive_features = reference.tell(images)
         codec, data = read_images(
             images,
             y,
@@ -180,7 +185,10 @@ class ImageSynthesizer(ConditionalGenerator):
         public = ["the size of the pictures", "the values of the labels"]
         if codec.sensitive:
             public.append("the values of the groups")
-        self._close(ledger, self._claim(budget, ledger, public), ())
+        if reference is not None:
+            public.append("the reference pictures with their groups")
+        notes = () if reference is None else (reference.note,)
+        self._close(ledger, self._claim(budget, ledger, public), notes)
         return self
 
     def sample(

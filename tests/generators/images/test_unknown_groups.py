@@ -1,0 +1,61 @@
+"""Groups told by public pictures: right where they can be, said in the claim, and local."""
+
+import numpy as np
+import pytest
+
+from evenhand.generators.images import GroupReference, TeacherGANImages
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.testing.images import pictures
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+)
+
+
+def reference() -> GroupReference:
+    images, _, side = pictures(200, seed=1)
+    return GroupReference(images, side)
+
+
+def test_groups_are_told_and_the_accuracy_is_that_of_pictures_not_seen() -> None:
+    images, _, side = pictures(300, seed=2)
+    known = reference()
+    assert known.accuracy > 0.95
+    assert (known.tell(images) == side).mean() > 0.95
+    rng = np.random.default_rng(0)
+    noise = GroupReference(rng.random((200, 4, 4)), rng.choice(["a", "b"], 200))
+    assert abs(noise.accuracy - 0.5) < 0.2  # the model fits these perfectly
+
+
+def test_a_private_picture_has_the_same_group_whatever_the_others_are() -> None:
+    images, _, _ = pictures(50, seed=3)
+    known = reference()
+    alone = [known.tell(images[i : i + 1])[0] for i in range(50)]
+    assert known.tell(images).tolist() == alone
+
+
+def test_the_claim_names_the_reference_and_the_notes_its_accuracy() -> None:
+    images, y, _ = pictures(300)
+    made = TeacherGANImages(
+        n_teachers=6, n_steps=2, hidden=(4,), width=8, noise=SeededNoise(0), random_state=0
+    ).fit(images, y, sensitive_features=reference(), budget=Budget(epsilon=9.0, delta=1e-5))
+    assert "the reference pictures with their groups" in made.guarantee_.public
+    assert any("public reference pictures, right for" in note for note in made.notes_)
+    assert set(made.sample(8).sensitive_features) == {"left", "right"}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GroupReference(np.zeros((12, 4, 4)), ["a"] * 12), "of two groups, got a: 12"),
+        (
+            lambda: GroupReference(np.zeros((12, 4, 4)), ["a"] * 9 + ["b"] * 3),
+            "at least 10 pictures of each of two groups, got a: 9, b: 3",
+        ),
+        (lambda: GroupReference(np.zeros((12, 4, 4)), ["a"] * 3), "images has 12, groups has 3"),
+        (lambda: reference().tell(np.zeros((2, 4, 4))), r"have shape \(8, 8\), these \(4, 4\)"),
+    ],
+)
+def test_a_reference_that_tells_nothing_is_refused(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()  # type: ignore[operator]
