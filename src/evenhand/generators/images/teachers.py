@@ -17,7 +17,7 @@ from evenhand.teachers.partition import Partition
 from evenhand.typing import IntArray
 
 CHUNK: Final = 50  # critics of one stack: weights, gradients and moments stay in the cache
-AHEAD: Final = 50  # steps whose rows a teacher draws at once
+AHEAD: Final = 100  # steps whose rows a teacher draws at once
 POOL: Final = 2_000_000  # numbers of public noise, read again from other places
 
 
