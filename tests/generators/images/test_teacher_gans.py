@@ -20,9 +20,12 @@ from evenhand.generators.images import (
 from evenhand.privacy import Budget, MemoryStore, SeededNoise
 from evenhand.testing.images import ImageSynthesizerContract, pictures
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings(
+        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+    ),
+]
 
 SMALL: dict[str, Any] = {
     "n_teachers": 20,

@@ -19,9 +19,12 @@ from evenhand.privacy import Budget, SeededNoise
 from evenhand.teachers import by_position
 from evenhand.testing.images import pictures
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings(
+        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+    ),
+]
 
 N, TEACHERS = 240, 12
 SMALL: dict[str, Any] = {

@@ -7,9 +7,12 @@ from evenhand.generators.images import GroupReference, TeacherGANImages
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.images import pictures
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings(
+        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+    ),
+]
 
 
 def reference() -> GroupReference:
