@@ -29,6 +29,7 @@ PAPERS = {
     "jagielski_adult": "Jagielski et al. 2019; Hardt et al. 2016",
     "labels_or_shares": "goals of this project; Lowy et al. 2023 for margins",
     "notions_on_adult": "FairPATE, Section 4.2 (calibration rows)",
+    "pfguard_sampling": "PFGuard, Appendix E.3, E.5 and E.6, Tables 6, 7 and 8; Table 1",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
     "sf_pate_figure2": "SF-PATE, Section 6.1, Figure 2(a) and its appendix",
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",
