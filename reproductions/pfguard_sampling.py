@@ -23,8 +23,7 @@ import argparse
 import statistics
 import time
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from _table import beside_saved, rule, write
@@ -71,8 +70,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 FAIR = ("none", "in the partition", "in the partition, conditioned on groups")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """One row: what is fitted, the paper's KL and disparity, and the row it is compared with."""
 
     data: str
