@@ -17,7 +17,7 @@ from evenhand.generators.images import (
     TeacherGANImages,
     load_image_synthesizer,
 )
-from evenhand.privacy import Budget, MemoryStore, SeededNoise
+from evenhand.privacy import Budget, MemoryStore, SeededNoise, epsilon_from_mu
 from evenhand.testing.images import ImageSynthesizerContract, pictures
 
 pytestmark = [
@@ -160,6 +160,18 @@ def test_without_privacy_nothing_is_promised_and_nothing_spent(sampler: Any, tmp
     assert made.counts_.tolist() == cells.tolist()
     again = load_image_synthesizer(made.save(tmp_path / "g"))
     assert np.array_equal(*(m.sample(8, random_state=0).images for m in (made, again)))
+
+
+def test_the_published_noises_cost_what_the_docs_say() -> None:
+    # A second derivation of docs/teacher-gans.md, from the published settings and Gaussian DP.
+    mu_squared = Budget(epsilon=10.0, delta=1e-5).mu_squared
+    # GS-WGAN: 20 passes over 1,000 critics, 32 pictures each, noise multiplier 1.07 per picture.
+    assert epsilon_from_mu((20 * 32 / 1.07**2) ** 0.5, 1e-5) == pytest.approx(379, abs=1)
+    assert int(mu_squared / (4 * 300 / 800**2)) == pytest.approx(2130, abs=10)  # DataLens
+    assert int(mu_squared / (2 * 10 / 100**2)) == pytest.approx(2000, abs=10)  # G-PATE
+    assert GSWGANImages.paper()._snr(mu_squared**0.5, 28 * 28).value < 0.05
+    for made in (GPATEImages.paper(), DataLensImages.paper()):
+        assert 1900 < made.n_rows * made.n_steps < 2150
 
 
 BAD = {
