@@ -66,6 +66,16 @@ def test_there_are_no_public_rows_beside_the_table(town, refuse, asked, option, 
     assert "takes all features as public" in refused
 
 
+def test_the_law_of_the_score_is_measured_where_it_is_what_shall_be_alike(town, train, run) -> None:
+    whole = {"--notion": "generalized-demographic-parity", "--margin": "0.1"}
+    told = train({**SF, **whole}, "--test", "test.csv")
+    gap = told["measured"]["metrics"]["generalized_demographic_parity_rest"]
+    assert gap["low"] <= gap["value"] <= gap["high"]
+    assert "Generalized demographic parity" in (town / "model" / "report.html").read_text()
+    said = run("evaluate", "model", "test.csv", "--label", "loan", "--sensitive", "sex").output
+    assert "generalized demographic parity gap" in " ".join(said.split())
+
+
 def test_notions_and_who_knows_them(town, train, refuse, asked) -> None:
     whole = "generalized-demographic-parity"
     assert train({**SF, "--notion": whole, "--margin": "0.1"})["notion"] == whole

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.methods import METHODS as OF_THE_COMMAND_LINE
-from evenhand.cli.settings import SCORE_NOTION
 from evenhand.datasets import Schema
 from evenhand.frontier import DataSource, Grid, Setting
 from evenhand.frontier.methods import METHODS
@@ -242,8 +241,7 @@ def test_the_methods_are_those_of_the_command_line() -> None:
         assert other.estimator == method.estimator
         asks = other.teachers or "n_teachers" in other.also
         assert (other.private, asks) == (method.private, method.teachers)
-        # A frontier measures decisions; a notion about the whole law of a score has no gap there.
-        assert tuple(n for n in other.notions if n != SCORE_NOTION) == method.notions
+        assert other.notions == method.notions
         assert other.fixed == method.fixed
         assert other.protects == method.protects
         assert (other.margin in ("needed", "optional")) == ("margin" in method.reads)

@@ -28,6 +28,7 @@ GAPS: Final = {
     "equalized_odds": "the same, among rows of one true class",
     "error_parity": "how often a prediction is wrong",
     "false_positive_parity": "how often a class is predicted to rows that are not of it",
+    "generalized_demographic_parity": "the law of the score (Wasserstein distance)",
 }
 """The gaps that are shown, and what each compares between groups."""
 
@@ -91,7 +92,14 @@ def measure(
         groups,
         classes=names,
         positive=_positive(positive, names),
+        chances=model.predict_proba(X) if _of_scores(model) else None,
     )
+
+
+def _of_scores(model: Any) -> bool:
+    """Tell whether the model was trained for laws of scores that are alike."""
+    notion = getattr(model, "notion", None)
+    return "generalized_demographic_parity" in (notion, getattr(notion, "name", None))
 
 
 def predictions(model: Any, X: Any, groups: Any) -> Any:
@@ -280,7 +288,10 @@ def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table
     """Return measurements for people: the error, the gaps, and a row per group."""
     error = measured["error_rate"]
     rows = [("error", _number(error), _interval(error))]
+    there = {estimate.name for estimate in measured.estimates}
     for name, words in GAPS.items():
+        if f"{name}_{reference}" not in there:
+            continue  # laws of scores are compared where these are what shall be alike
         gap = measured[f"{name}_{reference}"]
         rows.append((f"{name.replace('_', ' ')} gap: {words}", _number(gap), _interval(gap)))
     shown: list[str | Table] = [

@@ -61,6 +61,7 @@ from evenhand.fairness.reject_option import (
     Verdict,
 )
 from evenhand.fairness.report import FairnessReport, fairness_report
+from evenhand.fairness.score_parity import SCORE_NOTION, generalized_demographic_parity
 from evenhand.fairness.sieve import admitted
 from evenhand.fairness.state_file import StateFile
 from evenhand.fairness.tally import JointTally, Tally
@@ -69,6 +70,7 @@ from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 __all__ = [
     "FUNCTIONS",
     "NOTIONS",
+    "SCORE_NOTION",
     "SURE",
     "AnsweredGroups",
     "CalibratedJoint",
@@ -122,6 +124,7 @@ __all__ = [
     "gap_of",
     "gap_trace",
     "gate_fits",
+    "generalized_demographic_parity",
     "group_error_rates",
     "k_gamma",
     "noisy_certificate",

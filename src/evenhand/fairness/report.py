@@ -13,6 +13,7 @@ from evenhand.fairness import metrics
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.score_parity import generalized_demographic_parity
 from evenhand.fairness.tally import JointTally, Tally, answers
 from evenhand.fairness.trace import Coverage, coverage_table
 from evenhand.typing import REJECTED, ArrayLike, FloatArray
@@ -108,6 +109,7 @@ def fairness_report(
     positive: int | None = None,
     level: float = metrics.LEVEL,
     group_names: tuple[str, ...] | None = None,
+    chances: ArrayLike | None = None,
 ) -> FairnessReport:
     """Assess predictions per group.
 
@@ -127,6 +129,8 @@ def fairness_report(
         Level of each interval *by itself*; all of them together cover with less.
     group_names : tuple of str, optional
         Groups known beforehand, see ``encode_groups``; one without records is reported as empty.
+    chances : array-like of float, shape (n, n_classes), optional
+        Probabilities of the classes. With them ``generalized_demographic_parity`` is reported.
 
     Returns
     -------
@@ -152,6 +156,13 @@ def fairness_report(
         metrics.demographic_parity(tally, reference=reference, level=level)
         for reference in REFERENCES
     ]
+    if chances is not None:
+        estimates += [
+            generalized_demographic_parity(
+                chances, codes.codes, n_groups=codes.n_groups, reference=reference, level=level
+            )
+            for reference in REFERENCES
+        ]
     errors: tuple[Estimate, ...] = ()
     truth = np.zeros(len(predicted), dtype=np.int64)
     if y_true is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from evenhand import _checks, estimators
 from evenhand.estimators import POINTS
 from evenhand.estimators.plan import ANSWERS
+from evenhand.fairness import SCORE_NOTION
 from evenhand.fairness.gate import RULES
 from evenhand.fairness.notions import NOTIONS, REFERENCES, notion_named
 from evenhand.frontier.run import Plain, Setting
@@ -73,7 +74,7 @@ _SF_PATE: Final[Mapping[str, Any]] = {
     "estimator": "SFPATEClassifier",
     "reads": (*_BUDGET, "noise", "n_teachers", "margin", "notion"),
     "needs": ("epsilon", "margin"),
-    "notions": _CONSTRAINTS,
+    "notions": (*_CONSTRAINTS, SCORE_NOTION),
     "protects": "attribute",
     "in_words": True,
 }
@@ -136,13 +137,13 @@ METHODS: Final[Mapping[str, Method]] = {
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "method": tuple(METHODS),
-    "notion": tuple(NOTIONS),
+    "notion": (*NOTIONS, SCORE_NOTION),
     "reference": REFERENCES,
     "rule": RULES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
     "at": tuple(POINTS),
-    "gap_of": tuple(NOTIONS),
+    "gap_of": (*NOTIONS, SCORE_NOTION),
 }
 """Arguments that are words, and which."""
 
@@ -242,8 +243,9 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     if notion not in known.notions and ("notion" in known.reads or "margin" in kept):
         raise ValueError(
             f"The method {method!r} holds {' or '.join(map(repr, known.notions))} alone, got "
-            f"notion = {notion!r}. Give it a table [[runs]] of its own, or take 'fairpate', which "
-            f"knows all."
+            f"notion = {notion!r}. Give it a table [[runs]] of its own, or take "
+            + ("'sf-student', which knows it." if notion == SCORE_NOTION else "'fairpate', which ")
+            + ("" if notion == SCORE_NOTION else "knows all.")
         )
     if "rule" in kept and notion != DEFAULTS["notion"]:
         raise ValueError(
@@ -252,6 +254,8 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         )
     if kept.get("gap_of") == kept.get("notion", DEFAULTS["notion"]):
         del kept["gap_of"]  # what is measured anyhow
+    if measured_notion(kept) == SCORE_NOTION:
+        _refuse_without_score(method, kept)
     half = {"threshold", "sigma_check"} & set(kept)
     if half and not {"threshold", "sigma_check", "sigma"} <= set(kept):
         raise ValueError(
@@ -304,12 +308,16 @@ def estimator_of(setting: Setting, *, teachers: Any = None, **shared: Any) -> An
     return getattr(estimators, known.estimator)(**made)
 
 
-def gap_notion_of(setting: Setting) -> Any:
+def measured_notion(arguments: Mapping[str, Plain]) -> str:
     """Return the notion whose gap is measured: that which is held, if no other is asked for."""
-    asked = setting.arguments.get("gap_of")
-    if asked is None:
-        return notion_of(setting)
-    return notion_of(replace(setting, arguments={**setting.arguments, "notion": asked}))
+    held = arguments.get("notion", DEFAULTS["notion"])
+    return str(arguments.get("gap_of", held))
+
+
+def gap_notion_of(setting: Setting) -> Any:
+    """Return the notion of decisions whose gap is measured."""
+    measured = measured_notion(setting.arguments)
+    return notion_of(replace(setting, arguments={**setting.arguments, "notion": measured}))
 
 
 def notion_of(setting: Setting) -> Any:
@@ -326,6 +334,21 @@ def _mechanism(given: Mapping[str, Plain]) -> Mechanism | None:
     if threshold is None or check is None:
         return GNMax(sigma=float(sigma))
     return ConfidentGNMax(threshold=float(threshold), sigma_check=float(check), sigma=float(sigma))
+
+
+def _refuse_without_score(method: str, kept: Mapping[str, Plain]) -> None:
+    """Raise ValueError where a model decides by more than the score whose law is compared."""
+    by_group = {"dp-post-processing": "", "intervention": "S_post"}
+    if by_group.get(method) == kept.get("at", ""):
+        who = f"the method {method!r}" + (f" at {kept['at']!r}" if "at" in kept else "")
+    elif "reject_margin" in kept:
+        who = f"a reject option (reject_margin = {kept['reject_margin']!r})"
+    else:
+        return
+    raise ValueError(
+        f"{SCORE_NOTION!r} compares the laws of a model's score, and {who} decides by the group as "
+        f"well. Leave out gap_of, or take a method that decides by its score."
+    )
 
 
 def _said(values: Sequence[Plain]) -> str:

@@ -191,6 +191,7 @@ NOTIONS: Final = (
     "equalized_odds",
     "error_parity",
     "false_positive_parity",
+    "generalized_demographic_parity",
 )
 GAP_NAMES: Final = tuple(f"{notion}_{of}" for notion in NOTIONS for of in REFERENCES)
 

@@ -14,18 +14,27 @@ import numpy as np
 from evenhand.estimators import fit_many
 from evenhand.estimators.fairpate import patience
 from evenhand.fairness import (
+    SCORE_NOTION,
     DemographicParityGate,
+    Estimate,
     FairnessKind,
     JointTally,
     admitted,
     encode_groups,
     error_rate,
     gap_of,
+    generalized_demographic_parity,
     group_error_rates,
     selection_rates,
 )
 from evenhand.frontier.material import DataSource, Material
-from evenhand.frontier.methods import METHODS, estimator_of, gap_notion_of
+from evenhand.frontier.methods import (
+    DEFAULTS,
+    METHODS,
+    estimator_of,
+    gap_notion_of,
+    measured_notion,
+)
 from evenhand.frontier.run import Plain, Run, Setting
 from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
 from evenhand.privacy import BudgetExceeded
@@ -205,7 +214,7 @@ class _Trial:
         if reject is not None:
             predicted = self._within(float(reject), predicted, len(classes))
         joint = JointTally.of(groups.codes, self._truth, predicted, groups.n_groups, len(classes))
-        error, gap = error_rate(joint), gap_of(gap_notion_of(setting), joint)
+        error, gap = error_rate(joint), self._gap(setting, model, joint)
         guarantee = getattr(model, "guarantee_", None)
         private = METHODS[setting.method].private
         kind = getattr(model, "fairness_kind_", FairnessKind.NONE)
@@ -248,6 +257,16 @@ class _Trial:
         )
         found: IntArray = np.searchsorted(model.classes_, labels).astype(np.int64)
         return found
+
+    def _gap(self, setting: Setting, model: Any, joint: JointTally) -> Estimate:
+        """Return the gap that is asked for: of decisions, or of the laws of the score."""
+        if measured_notion(setting.arguments) != SCORE_NOTION:
+            return gap_of(gap_notion_of(setting), joint)
+        chances = model.student_.predict_proba(self._encoded)
+        reference = str({**DEFAULTS, **setting.arguments}["reference"])
+        return generalized_demographic_parity(
+            chances, self._groups.codes, n_groups=self._groups.n_groups, reference=reference
+        )
 
     def _within(self, margin: float, predicted: IntArray, n_classes: int) -> IntArray:
         """Refuse labels as a reject option with this margin does, in the order of the rows."""

@@ -15,12 +15,14 @@ NAMES: Final[Mapping[str, str]] = {
     "equalized_odds": "Equalized odds",
     "error_parity": "Error parity",
     "false_positive_parity": "False-positive parity",
+    "generalized_demographic_parity": "Generalized demographic parity",
 }
 MEANINGS: Final[Mapping[str, str]] = {
     "demographic_parity": "how often a class is predicted",
     "equalized_odds": "how often a class is predicted to rows of one true class",
     "error_parity": "how often a prediction is wrong",
     "false_positive_parity": "how often a class is predicted to rows that are not of it",
+    "generalized_demographic_parity": "the law of the score, in Wasserstein distance",
 }
 REFERENCES: Final[Mapping[str, str]] = {
     "rest": "all other groups together",
