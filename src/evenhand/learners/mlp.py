@@ -21,8 +21,8 @@ from evenhand.typing import FloatArray, IntArray
 # Not needed to import this module, so that documentation and tests read it without the extra.
 torch: Any = import_module("torch") if find_spec("torch") else None
 
-CHUNK_MODELS: Final = 32  # of one stack: parameters, gradients and moments stay in the cache
-CHUNK_BYTES: Final = 64_000_000  # of activations when predicting
+CHUNK_MODELS: Final = 64  # of one stack: parameters, gradients and moments stay in the cache
+CHUNK_BYTES: Final = 8_000_000  # of activations when predicting
 WIDTH_STEP: Final = 8  # batches are padded to a multiple of this, so that few shapes occur
 ADAM_BETAS: Final = (0.9, 0.999)
 ADAM_EPSILON: Final = 1e-8
@@ -97,8 +97,8 @@ class StackedMLP:
 
     hidden: tuple[int, ...] = (64, 64)
     epochs: int = 20
-    batch_size: int = 32
-    learning_rate: float = 0.003
+    batch_size: int = 128
+    learning_rate: float = 0.01
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:

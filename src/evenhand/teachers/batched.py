@@ -130,8 +130,8 @@ class MLPTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         hidden: tuple[int, ...] = (64, 64),
         *,
         epochs: int = 20,
-        batch_size: int = 32,
-        learning_rate: float = 0.003,
+        batch_size: int = 128,
+        learning_rate: float = 0.01,
         weight_decay: float = 0.0,
     ) -> None:
         self.hidden = hidden

@@ -132,8 +132,8 @@ class ConstrainedMLPTeachers(MLPTeachers):
         *,
         step: float = 1.0,
         epochs: int = 20,
-        batch_size: int = 32,
-        learning_rate: float = 0.003,
+        batch_size: int = 128,
+        learning_rate: float = 0.01,
         weight_decay: float = 0.0,
     ) -> None:
         super().__init__(
