@@ -25,7 +25,7 @@ FEATURES, LABELS = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(y)
 
 
 def ours(rows: Any = ROWS) -> MLPStack:
-    learner = StackedMLP(hidden=(64, 64), epochs=EPOCHS, batch_size=BATCH)
+    learner = StackedMLP(hidden=(64, 64), epochs=EPOCHS, batch_size=BATCH, learning_rate=0.003)
     return learner.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(SEED))
 
 
