@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -16,6 +15,8 @@ from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_bounds import Bound, bounds_of_student, bounds_of_teachers
+from evenhand.estimators.sf_groups import ANSWERS, Asked, told_groups
+from evenhand.estimators.sf_students import learn_votes, start_of
 from evenhand.fairness import FairnessFunction, FairnessKind, function_named
 from evenhand.privacy import (
     GROUP_AND_CLASS_LABEL,
@@ -31,13 +32,7 @@ from evenhand.privacy import (
     epsilon_from_mu,
 )
 from evenhand.students import (
-    Constraint,
-    LabelLoss,
     NetworkStudent,
-    ShareLoss,
-    as_scikit_learn,
-    fit_lagrangian,
-    fit_student,
 )
 from evenhand.teachers import (
     GroupMissingInPartition,
@@ -48,30 +43,15 @@ from evenhand.teachers import (
     constrained,
     groups_of_teachers,
 )
-from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import (
     Rounds,
-    Shares,
     Votes,
     expected_rates,
-    release_certificate,
     release_shares,
 )
 
 VARIANTS: Final = ("student", "teachers")
-ANSWERS: Final = ("smoothed", "shares", "labels")
-C: Final = 1.0
-"""Inverse ridge of theta* and of a linear student: labels are true, and many."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Asked:
-    """The rows that the teachers are asked about, and what was released of the answers."""
-
-    rows: IntArray
-    shares: Shares
-    votes: Votes
-    sigma: float
 
 
 class SFPATEClassifier(AttributeClassifier):
@@ -117,6 +97,11 @@ class SFPATEClassifier(AttributeClassifier):
         Default: logistic regression.
     step : float
         Of the multipliers of a linear student.
+    calibration : float, optional
+        Share of the budget, in (0, 1), to spend on noisy sums over each group (how many rows of
+        each class, and how theta* scores them), which the smoothed groups are made to agree with.
+        Votes tell who is of which group, but not how sure that is; None takes them at their word,
+        as the paper does. Only with ``answers="smoothed"``.
     certificate : float, optional
         Share of the budget, in (0, 1), to spend on a table of true and noisy groups, from which the
         true violation is bounded (``bounds_``). Only with ``variant="student"``.
@@ -191,6 +176,7 @@ class SFPATEClassifier(AttributeClassifier):
         pull: float = 0.001,
         student: NetworkStudent | None = None,
         step: float = 1.0,
+        calibration: float | None = 0.2,
         certificate: float | None = None,
         groups: Sequence[str] | None = None,
         schema: Any = None,
@@ -210,6 +196,7 @@ class SFPATEClassifier(AttributeClassifier):
         self.pull = pull
         self.student = student
         self.step = step
+        self.calibration = calibration
         self.certificate = certificate
         self.groups = groups
         self.schema = schema
@@ -260,9 +247,9 @@ class SFPATEClassifier(AttributeClassifier):
         run = self._open(budget, ledger)
         asked = self._ask(people, partition, function, run, rng, progress)
         if self.variant == "student":
-            self._learn_under(people, asked, function, run, rng)
+            self._learn_under(people, asked, function, run, rng, unit_ids)
         else:
-            self._learn_votes(people, asked, function, rng)
+            self._learn_votes(people, asked, rng)
         return self._conclude(people, partition, asked, run)
 
     def _checked_settings(self) -> tuple[Budget, FairnessFunction]:
@@ -274,8 +261,15 @@ class SFPATEClassifier(AttributeClassifier):
         _checks.non_negative("pull", self.pull)
         if self.n_queries is not None:
             _checks.at_least("n_queries", self.n_queries, 1)
+        if self.calibration is not None:
+            _checks.open_unit("calibration", self.calibration)
         if self.certificate is not None:
             _checks.open_unit("certificate", self.certificate)
+            if self._set_aside >= 1.0:
+                raise ValueError(
+                    f"calibration={self.calibration!r} and certificate={self.certificate!r} leave "
+                    f"nothing of the budget for the teachers' answers. Take less for one of them."
+                )
             if self.variant != "student":
                 raise ValueError(
                     "certificate= compares true groups with noisy ones, and teachers that vote on "
@@ -291,6 +285,12 @@ class SFPATEClassifier(AttributeClassifier):
     @property
     def _labels_are_private(self) -> bool:
         return self.variant == "teachers" and self.pull == 0
+
+    @property
+    def _set_aside(self) -> float:
+        """Share of the budget for what is released beside the votes."""
+        calibrated = self.variant == "student" and self.answers == "smoothed"
+        return (self.certificate or 0.0) + ((self.calibration or 0.0) if calibrated else 0.0)
 
     @property
     def _relation(self) -> tuple[str, str]:
@@ -348,14 +348,14 @@ class SFPATEClassifier(AttributeClassifier):
         run: Ledger,
         rng: np.random.Generator,
         progress: Progress | None,
-    ) -> _Asked:
+    ) -> Asked:
         """Train the teachers and release noisy shares of their votes on some of the rows."""
         n = people.data.n_private
         wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
         rows = np.sort(rng.permutation(n)[: min(n, wanted)])
         by_group = self.variant == "student"
         n_said = people.groups.n_groups if by_group else people.data.n_classes
-        spent = run.remaining * (1.0 - (self.certificate or 0.0)) * (1.0 - 1e-12)
+        spent = run.remaining * (1.0 - self._set_aside) * (1.0 - 1e-12)
         histogram = histogram_for(run, len(rows), n_said, spent)
         z, names = people.groups.codes, people.groups.names
         self.groups_of_teachers_, all_held = groups_of_teachers(z, partition, names)
@@ -388,103 +388,55 @@ class SFPATEClassifier(AttributeClassifier):
         plan = Rounds.once(histogram, len(rows))
         self.mechanism_ = plan
         shares = release_shares(votes, plan, run)
-        return _Asked(rows=rows, shares=shares, votes=votes, sigma=histogram.sigma)
+        return Asked(rows=rows, shares=shares, votes=votes, sigma=histogram.sigma)
 
     def _learn_under(
         self,
         people: PeopleInputs,
-        asked: _Asked,
+        asked: Asked,
         function: FairnessFunction,
         run: Ledger,
         rng: np.random.Generator,
+        unit_ids: ArrayLike | None,
     ) -> None:
         """Solve problem (2): true labels, under the constraint with the groups as they are told."""
-        X, y = people.X_encoded, people.data.y_private
-        truth = np.eye(people.data.n_classes)[y]
-        told = self._told(X, asked)
-        some = None if self.answers == "smoothed" else asked.rows
-        constraint = Constraint(
-            function=function,
-            alpha=self.alpha,
-            truth=truth if some is None else truth[some],
-            weights=told,
-            rows=some,
+        student = start_of(self.student, people, rng)
+        mu_squared = run.budget.mu_squared * (1.0 - 1e-9)
+        told = told_groups(
+            people,
+            asked,
+            self.answers,
+            chances=student.chances,
+            ledger=run,
+            mu_squared=None if self.calibration is None else self.calibration * mu_squared,
+            unit_ids=unit_ids,
         )
-        if self.student is None:
-            loss = LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=truth.shape[1], C=C)
-            fit = fit_lagrangian(X, loss, constraint, pull=self.pull, step=self.step)
-            self.student_ = fit.classifier(truth.shape[1])
-            self.noisy_violation_ = fit.gap
-        else:
-            start = self.student.free(X, truth, rng.spawn(1)[0])
-            layers, self.noisy_violation_ = self.student.under(
-                X, truth, constraint, rng.spawn(1)[0], start=start, pull=self.pull
-            )
-            self.student_ = as_scikit_learn(layers)
+        constraint = told.constraint(function, self.alpha, people)
+        self.student_, self.noisy_violation_ = student.under(
+            constraint, rng.spawn(1)[0], pull=self.pull, step=self.step
+        )
         self.within_alpha_ = bool(self.noisy_violation_ <= self.alpha)
         certificate = None
         if self.certificate is not None:
-            sigma = _sigma_of_table(run)
-            noisy = told.argmax(axis=1)
-            certificate = release_certificate(
-                people.groups.codes if some is None else people.groups.codes[some],
-                noisy,
-                n_groups=people.groups.n_groups,
-                sigma=sigma,
-                ledger=run,
-            )
+            certificate = told.certificate(people, run)
         self.bounds_: tuple[Bound, ...] = bounds_of_student(
             alpha=self.noisy_violation_,
-            noisy_shares=told.mean(axis=0),
+            noisy_shares=told.weights.mean(axis=0),
             names=people.groups.names,
             certificate=certificate,
             of_labels=self.answers != "shares",
         )
 
-    def _told(self, X: FloatArray, asked: _Asked) -> FloatArray:
-        """Return weights of the groups: of all rows if smoothed, else of the asked rows."""
-        if self.answers == "shares":
-            return asked.shares.shares
-        if self.answers == "labels":
-            winner = asked.shares.shares.argmax(axis=1)
-            hard: FloatArray = (np.arange(asked.shares.n_classes) == winner[:, None]) * 1.0
-            return hard
-        known = fit_student(None, X[asked.rows], asked.shares).model
-        smooth: FloatArray = known.predict_proba(X)
-        return smooth
-
     def _learn_votes(
         self,
         people: PeopleInputs,
-        asked: _Asked,
-        function: FairnessFunction,
+        asked: Asked,
         rng: np.random.Generator,
     ) -> None:
         """Solve problem (5): the noisy vote, near theta*. Groups are not read."""
-        X, n_classes = people.X_encoded, people.data.n_classes
-        own = X[asked.rows]
-        told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
-        if self.student is None:
-            anchor = None
-            if self.pull:
-                labels = people.data.y_private
-                loss = LabelLoss(labels=labels, rows=np.arange(len(X)), n_classes=n_classes, C=C)
-                free = fit_lagrangian(X, loss, None)
-                anchor = np.column_stack([free.coef, free.intercept])
-            fit = fit_lagrangian(own, told, None, anchor=anchor, pull=self.pull)
-            self.student_ = fit.classifier(n_classes)
-        else:
-            start = None
-            if self.pull:
-                truth = np.eye(n_classes)[people.data.y_private]
-                start = self.student.free(X, truth, rng.spawn(1)[0])
-            # A network would learn the noise of single rows by heart: it follows what a regression
-            # that knows the noise makes of them.
-            smooth = fit_student(None, own, asked.shares).model.predict_proba(own)
-            layers = self.student.near(own, smooth, rng.spawn(1)[0], start=start, pull=self.pull)
-            self.student_ = as_scikit_learn(layers)
+        self.student_ = learn_votes(self.student, people, asked, rng, pull=self.pull)
         # A share of two classes carries one noise, a noisy maximum two.
-        doubled = math.sqrt(2.0) if n_classes == 2 else 1.0
+        doubled = math.sqrt(2.0) if people.data.n_classes == 2 else 1.0
         self.expected_rates_ = expected_rates(
             asked.votes,
             people.groups.codes[asked.rows],
@@ -495,7 +447,7 @@ class SFPATEClassifier(AttributeClassifier):
         self.bounds_ = bounds_of_teachers()
 
     def _conclude(
-        self, people: PeopleInputs, partition: Partition, asked: _Asked, run: Ledger
+        self, people: PeopleInputs, partition: Partition, asked: Asked, run: Ledger
     ) -> Self:
         self.answers_ = asked.shares
         self.encoder_, self.classes_ = people.encoder, people.data.classes
@@ -539,14 +491,6 @@ class SFPATEClassifier(AttributeClassifier):
 DEFAULT_QUERIES: Final = 2000
 """Rows that are asked by default. Chosen on ACS-Income and German credit; the comparison is not
 reproduced by a script yet."""
-
-
-def _sigma_of_table(run: Ledger) -> float:
-    """Return the noise of one table of two kinds of groups that spends what is left."""
-    sigma = math.sqrt(2.0 / run.remaining)
-    while 2.0 * run.noise.gaussian_mu(sigma) ** 2 > run.remaining:
-        sigma *= 1.0 + 1e-6
-    return sigma
 
 
 def _of(progress: Progress, stage: str) -> Any:

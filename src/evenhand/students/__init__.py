@@ -15,6 +15,7 @@ from evenhand.students.student import (
     uncertainty,
 )
 from evenhand.students.thresholds import GroupThresholds
+from evenhand.students.tilt import tilted
 from evenhand.students.within import SOURCES, Within
 
 __all__ = [
@@ -40,5 +41,6 @@ __all__ = [
     "fit_student",
     "noise_bound",
     "refuse_unbound",
+    "tilted",
     "uncertainty",
 ]

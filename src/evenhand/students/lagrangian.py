@@ -119,8 +119,9 @@ def fit_lagrangian(
     """
     _checks.non_negative("pull", pull)
     problem = _Problem(X, objective, constraint)
-    free = problem.solve(np.zeros(problem.n_weights), None, steps=400)
-    problem.anchor = free if anchor is None else anchor.T.ravel().copy()
+    start = np.zeros(problem.n_weights) if anchor is None else anchor.T.ravel().copy()
+    free = problem.solve(start, None, steps=400)
+    problem.anchor = free if anchor is None else start
     problem.pull = pull
     if pull and anchor is not None:
         free = problem.solve(problem.anchor, None, steps=400)

@@ -5,6 +5,7 @@ from evenhand.voting.answers import Answers, Reason
 from evenhand.voting.calibration import ask_calibration
 from evenhand.voting.certificate import AttributeCertificate, release_certificate
 from evenhand.voting.disparity import ExpectedRates, expected_rates
+from evenhand.voting.group_moments import GroupMoments, release_group_moments
 from evenhand.voting.lockstep import aggregate_many
 from evenhand.voting.queue import QueryQueue
 from evenhand.voting.shares import Rounds, Shares, release_shares
@@ -14,6 +15,7 @@ __all__ = [
     "Answers",
     "AttributeCertificate",
     "ExpectedRates",
+    "GroupMoments",
     "Mechanism",
     "QueryQueue",
     "Reason",
@@ -25,6 +27,7 @@ __all__ = [
     "ask_calibration",
     "expected_rates",
     "release_certificate",
+    "release_group_moments",
     "release_shares",
     "stages",
 ]

@@ -1,0 +1,152 @@
+"""SF_S: what a student is told of the groups, and the moments that it is made to agree with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from evenhand.estimators.attribute import PeopleInputs
+from evenhand.fairness import FairnessFunction
+from evenhand.privacy import Ledger
+from evenhand.students import Constraint, fit_student, tilted
+from evenhand.typing import ArrayLike, FloatArray, IntArray
+from evenhand.voting import (
+    AttributeCertificate,
+    Shares,
+    Votes,
+    release_certificate,
+    release_group_moments,
+)
+
+ANSWERS: Final = ("smoothed", "shares", "labels")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """The rows that the teachers are asked about, and what was released of the answers."""
+
+    rows: IntArray
+    shares: Shares
+    votes: Votes
+    sigma: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToldGroups:
+    """Weights of the groups, of some rows or of all; public.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (n_told, n_groups)
+    rows : ndarray of int64, or None
+        Which rows these are; None: all.
+    """
+
+    weights: FloatArray
+    rows: IntArray | None
+
+    def constraint(
+        self, function: FairnessFunction, alpha: float, people: PeopleInputs
+    ) -> Constraint:
+        """Return the constraint of problem (2) with these groups."""
+        truth = one_hot_classes(people)
+        return Constraint(
+            function=function,
+            alpha=alpha,
+            truth=truth if self.rows is None else truth[self.rows],
+            weights=self.weights,
+            rows=self.rows,
+        )
+
+    def certificate(self, people: PeopleInputs, ledger: Ledger) -> AttributeCertificate:
+        """Release a table of true groups and of the most likely ones, with all that is left."""
+        z = people.groups.codes
+        return release_certificate(
+            z if self.rows is None else z[self.rows],
+            self.weights.argmax(axis=1),
+            n_groups=people.groups.n_groups,
+            sigma=_sigma_of_table(ledger),
+            ledger=ledger,
+        )
+
+
+def told_groups(
+    people: PeopleInputs,
+    asked: Asked,
+    answers: str,
+    *,
+    chances: FloatArray,
+    ledger: Ledger,
+    mu_squared: float | None,
+    unit_ids: ArrayLike | None,
+) -> ToldGroups:
+    """Return weights of the groups: of all rows if smoothed, else of the asked rows.
+
+    Parameters
+    ----------
+    people : PeopleInputs
+    asked : Asked
+    answers : str
+        One of ``ANSWERS``.
+    chances : ndarray of float64, shape (n, n_classes)
+        Of the model without a constraint, theta*: public.
+    ledger : Ledger
+        Pays for the moments.
+    mu_squared : float or None
+        What may be spent on moments; None: there are none.
+    unit_ids : array-like, shape (n,), optional
+    """
+    if answers == "shares":
+        return ToldGroups(weights=asked.shares.shares, rows=asked.rows)
+    if answers == "labels":
+        winner = asked.shares.shares.argmax(axis=1)
+        hard = (np.arange(asked.shares.n_classes) == winner[:, None]) * 1.0
+        return ToldGroups(weights=hard, rows=asked.rows)
+    X = people.X_encoded
+    smooth = fit_student(None, X[asked.rows], asked.shares).model.predict_proba(X)
+    if mu_squared is None:
+        return ToldGroups(weights=smooth, rows=None)
+    moments = release_group_moments(
+        people.groups.codes,
+        moment_features(one_hot_classes(people), chances, smooth),
+        n_groups=people.groups.n_groups,
+        mu_squared=mu_squared,
+        ledger=ledger,
+        units=unit_ids,
+    )
+    return ToldGroups(weights=tilted(smooth, moments), rows=None)
+
+
+def moment_features(truth: FloatArray, chances: FloatArray, told: FloatArray) -> FloatArray:
+    """Return what is summed over groups: by true class 1, theta*'s chances and decision; the votes.
+
+    What a constraint averages over a group is near a function of these: a student stays near
+    theta*, and its notion may look at rows of one true class. All lie in [-1, 1], and a row has
+    entries for its own class only, so that norms, and noise, do not grow with the classes.
+    """
+    n, n_classes = truth.shape
+    last = slice(1, None)  # the chances add up to 1
+    said = 2.0 * chances[:, last] - 1.0
+    winner = chances.argmax(axis=1)
+    decided = 2.0 * (np.arange(1, n_classes) == winner[:, None]) - 1.0
+    of_model = np.concatenate([np.ones((n, 1)), said, decided], axis=1)
+    by_class = (truth[:, :, None] * of_model[:, None, :]).reshape(n, -1)
+    out: FloatArray = np.concatenate([by_class, 2.0 * told[:, last] - 1.0], axis=1)
+    return out
+
+
+def one_hot_classes(people: PeopleInputs) -> FloatArray:
+    """Return the true classes of all rows, (n, n_classes)."""
+    truth: FloatArray = np.eye(people.data.n_classes)[people.data.y_private]
+    return truth
+
+
+def _sigma_of_table(run: Ledger) -> float:
+    """Return the noise of one table of two kinds of groups that spends what is left."""
+    sigma = math.sqrt(2.0 / run.remaining)
+    while 2.0 * run.noise.gaussian_mu(sigma) ** 2 > run.remaining:
+        sigma *= 1.0 + 1e-6
+    return sigma
