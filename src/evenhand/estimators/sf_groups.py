@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.estimators.attribute import PeopleInputs
 from evenhand.fairness import FairnessFunction
+from evenhand.learners import EvenFrame
 from evenhand.privacy import Ledger
 from evenhand.students import Constraint, fit_student, tilted
 from evenhand.typing import ArrayLike, FloatArray, IntArray
@@ -22,6 +23,12 @@ from evenhand.voting import (
 )
 
 ANSWERS: Final = ("smoothed", "shares", "labels")
+
+LENGTH: Final = 4.0
+"""Of a row among the features that are summed; the others have a length of about 2."""
+
+DAMPING: Final = 0.01
+"""Of the frame of rows; standardised columns have a variance of 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,7 +118,7 @@ def told_groups(
         return ToldGroups(weights=smooth, rows=None)
     moments = release_group_moments(
         people.groups.codes,
-        moment_features(one_hot_classes(people), chances, smooth),
+        moment_features(one_hot_classes(people), chances, smooth, people.X_encoded),
         n_groups=people.groups.n_groups,
         mu_squared=mu_squared,
         ledger=ledger,
@@ -120,12 +127,15 @@ def told_groups(
     return ToldGroups(weights=tilted(smooth, moments), rows=None)
 
 
-def moment_features(truth: FloatArray, chances: FloatArray, told: FloatArray) -> FloatArray:
-    """Return what is summed over groups: by true class 1, theta*'s chances and decision; the votes.
+def moment_features(
+    truth: FloatArray, chances: FloatArray, told: FloatArray, X: FloatArray
+) -> FloatArray:
+    """Return what is summed over groups: functions that a constraint's averages are made of.
 
-    What a constraint averages over a group is near a function of these: a student stays near
-    theta*, and its notion may look at rows of one true class. All lie in [-1, 1], and a row has
-    entries for its own class only, so that norms, and noise, do not grow with the classes.
+    By true class: 1, theta*'s chances, and its decision, for a student stays near theta* and a
+    notion may look at rows of one class; what the votes say; and the row itself, in a frame where
+    its columns are uncorrelated, which tells in what direction the groups differ. A row has entries
+    for its own class only, and rows are shortened, so that norms, and noise, stay small.
     """
     n, n_classes = truth.shape
     last = slice(1, None)  # the chances add up to 1
@@ -134,7 +144,17 @@ def moment_features(truth: FloatArray, chances: FloatArray, told: FloatArray) ->
     decided = 2.0 * (np.arange(1, n_classes) == winner[:, None]) - 1.0
     of_model = np.concatenate([np.ones((n, 1)), said, decided], axis=1)
     by_class = (truth[:, :, None] * of_model[:, None, :]).reshape(n, -1)
-    out: FloatArray = np.concatenate([by_class, 2.0 * told[:, last] - 1.0], axis=1)
+    of_votes = 2.0 * told[:, last] - 1.0
+    out: FloatArray = np.concatenate([by_class, of_votes, _shortened(X)], axis=1)
+    return out
+
+
+def _shortened(X: FloatArray) -> FloatArray:
+    """Return rows in a frame of uncorrelated columns, those that are longer than half cut down."""
+    rows = EvenFrame.of(X, damping=DAMPING).rows(X)
+    lengths = np.sqrt((rows**2).sum(axis=1))
+    most = max(float(np.median(lengths)), 1e-9)
+    out: FloatArray = rows * (LENGTH / np.maximum(lengths, most))[:, None]
     return out
 
 

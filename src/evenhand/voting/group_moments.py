@@ -105,7 +105,9 @@ def release_group_moments(
         noisy = told.reshape(sums.shape)
         noisy += (total - noisy.sum(axis=0)) / n_groups
     return GroupMoments(
-        features=counted.astype(np.float64) * UNIT, sums=noisy * UNIT, variance=(mechanism.sigma * UNIT) ** 2
+        features=counted.astype(np.float64) * UNIT,
+        sums=noisy * UNIT,
+        variance=(mechanism.sigma * UNIT) ** 2,
     )
 
 
