@@ -150,7 +150,8 @@ def test_what_the_ledger_charged_is_the_claim_and_not_a_bit_more(variant, n_grou
     # A second derivation: one count of 500 rows for two groups (or classes), sqrt(2) for more.
     moved = 1.0 if n_groups == 2 or variant == "teachers" else 2.0
     sigma = model.mechanism_.histograms[0].sigma
-    assert 500 * moved / sigma**2 == pytest.approx(budget, rel=1e-3)
+    votes = budget * (1.0 if variant == "teachers" else 1.0 - model.calibration)
+    assert 500 * moved / sigma**2 == pytest.approx(votes, rel=1e-3)
     assert model.guarantee_.mu_squared == pytest.approx(budget)
 
 
@@ -201,10 +202,16 @@ def test_with_lambda_0_a_changed_label_moves_one_teacher_and_nothing_else(seen_v
 
 
 def test_the_student_reads_released_shares_and_public_values_only(monkeypatch) -> None:
-    # The groups are exchanged behind the shares: the student must not notice.
-    from evenhand.estimators import sf_pate
+    # The groups are exchanged behind the shares and sums: the student must not notice.
+    from evenhand.estimators import sf_groups, sf_pate
 
     X, y, z = people()
+    sums, release = [], sf_groups.release_group_moments
+    monkeypatch.setattr(
+        sf_groups,
+        "release_group_moments",
+        lambda *told, **how: sums.append(release(*told, **how)) or sums[0],
+    )
     wanted = made().fit(X, y, sensitive_features=z)
     released = wanted.answers_
     monkeypatch.setattr(sf_pate, "release_shares", lambda *_: released)
@@ -212,6 +219,33 @@ def test_the_student_reads_released_shares_and_public_values_only(monkeypatch) -
     wrong = made().fit(X, y, sensitive_features=np.random.default_rng(9).permutation(z))
     np.testing.assert_array_equal(wanted.student_.coef_, wrong.student_.coef_)
     assert wanted.noisy_violation_ == wrong.noisy_violation_
+    assert (sums[0].sums != sums[1].sums).any()  # the groups did differ there
+
+
+def test_sums_that_the_groups_agree_with_are_paid_from_the_same_budget() -> None:
+    model = fitted(calibration=0.3, n_queries=500)
+    votes, sums = model.ledger_.entries
+    assert sums.purpose == "sums of features by group"
+    assert sums.mu_squared == pytest.approx(0.3 * BUDGET.mu_squared, rel=1e-3)
+    assert votes.mu_squared == pytest.approx(0.7 * BUDGET.mu_squared, rel=1e-3)
+    for settings in ({"calibration": None}, {"answers": "labels"}):
+        (alone,) = fitted(n_queries=500, **settings).ledger_.entries
+        assert alone.mu_squared == pytest.approx(BUDGET.mu_squared, rel=1e-3)
+
+
+def test_teachers_that_know_little_do_not_hide_how_far_apart_the_groups_are() -> None:
+    # 300 teachers of ten rows each are undecided, and by their votes the groups look alike; by sums
+    # the student's violation, read with noisy groups, is that for the true ones.
+    X, y, z = people(n=3000)
+    found = {}
+    for calibration in (None, 0.5):
+        model = made(n_teachers=300, alpha=1.0, calibration=calibration)
+        model.fit(X, y, sensitive_features=z)
+        chances, labels = model.predict_proba(X), encode_groups(y).codes
+        true = worst_violation(DemographicParityFunction(), chances, labels, z)
+        found[calibration] = model.noisy_violation_ / true
+    assert found[0.5] == pytest.approx(1.0, abs=0.15)
+    assert abs(found[0.5] - 1.0) < abs(found[None] - 1.0)
 
 
 def test_guarantees_and_ledgers_of_records_are_refused() -> None:
@@ -463,6 +497,7 @@ def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:
         ({"n_teachers": 0}, "n_teachers must be at least 1"),
         ({"n_teachers": 5000}, "n_teachers must be at most the number of records"),
         ({"n_queries": 0}, "n_queries must be at least 1"),
+        ({"calibration": 1.0}, "calibration must lie strictly between 0 and 1"),
         ({"certificate": 1.5}, "certificate must lie strictly between 0 and 1"),
         ({"variant": "teachers", "certificate": 0.1}, "Leave it out, or use variant='student'"),
         ({"student": LogisticRegression()}, "student must be a NetworkStudent"),

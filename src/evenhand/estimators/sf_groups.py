@@ -68,14 +68,16 @@ class ToldGroups:
             rows=self.rows,
         )
 
-    def certificate(self, people: PeopleInputs, ledger: Ledger) -> AttributeCertificate:
-        """Release a table of true groups and of the most likely ones, with all that is left."""
+    def certificate(
+        self, people: PeopleInputs, ledger: Ledger, mu_squared: float
+    ) -> AttributeCertificate:
+        """Release a table of true groups and of the most likely ones."""
         z = people.groups.codes
         return release_certificate(
             z if self.rows is None else z[self.rows],
             self.weights.argmax(axis=1),
             n_groups=people.groups.n_groups,
-            sigma=_sigma_of_table(ledger),
+            sigma=_sigma_of_table(ledger, mu_squared),
             ledger=ledger,
         )
 
@@ -87,7 +89,7 @@ def told_groups(
     *,
     chances: FloatArray,
     ledger: Ledger,
-    mu_squared: float | None,
+    mu_squared: float,
     unit_ids: ArrayLike | None,
 ) -> ToldGroups:
     """Return weights of the groups: of all rows if smoothed, else of the asked rows.
@@ -102,8 +104,8 @@ def told_groups(
         Of the model without a constraint, theta*: public.
     ledger : Ledger
         Pays for the moments.
-    mu_squared : float or None
-        What may be spent on moments; None: there are none.
+    mu_squared : float
+        What may be spent on moments; 0: there are none.
     unit_ids : array-like, shape (n,), optional
     """
     if answers == "shares":
@@ -114,7 +116,7 @@ def told_groups(
         return ToldGroups(weights=hard, rows=asked.rows)
     X = people.X_encoded
     smooth = fit_student(None, X[asked.rows], asked.shares).model.predict_proba(X)
-    if mu_squared is None:
+    if not mu_squared:
         return ToldGroups(weights=smooth, rows=None)
     moments = release_group_moments(
         people.groups.codes,
@@ -164,9 +166,9 @@ def one_hot_classes(people: PeopleInputs) -> FloatArray:
     return truth
 
 
-def _sigma_of_table(run: Ledger) -> float:
-    """Return the noise of one table of two kinds of groups that spends what is left."""
-    sigma = math.sqrt(2.0 / run.remaining)
-    while 2.0 * run.noise.gaussian_mu(sigma) ** 2 > run.remaining:
+def _sigma_of_table(ledger: Ledger, mu_squared: float) -> float:
+    """Return the noise of one table of two kinds of groups that costs no more."""
+    sigma = math.sqrt(2.0 / mu_squared)
+    while 2.0 * ledger.noise.gaussian_mu(sigma) ** 2 > mu_squared:
         sigma *= 1.0 + 1e-6
     return sigma

@@ -98,10 +98,10 @@ class SFPATEClassifier(AttributeClassifier):
     step : float
         Of the multipliers of a linear student.
     calibration : float, optional
-        Share of the budget, in (0, 1), to spend on noisy sums over each group (how many rows of
-        each class, and how theta* scores them), which the smoothed groups are made to agree with.
-        Votes tell who is of which group, but not how sure that is; None takes them at their word,
-        as the paper does. Only with ``answers="smoothed"``.
+        Share of the budget (without that of the certificate), in (0, 1), to spend on noisy sums
+        over each group, of its rows and of how theta* scores them, which the smoothed groups are
+        made to agree with. Votes tell who is of which group, but not how sure that is; None takes
+        them at their word, as the paper does. Only with ``answers="smoothed"``.
     certificate : float, optional
         Share of the budget, in (0, 1), to spend on a table of true and noisy groups, from which the
         true violation is bounded (``bounds_``). Only with ``variant="student"``.
@@ -176,7 +176,7 @@ class SFPATEClassifier(AttributeClassifier):
         pull: float = 0.001,
         student: NetworkStudent | None = None,
         step: float = 1.0,
-        calibration: float | None = 0.2,
+        calibration: float | None = 0.5,
         certificate: float | None = None,
         groups: Sequence[str] | None = None,
         schema: Any = None,
@@ -245,9 +245,10 @@ class SFPATEClassifier(AttributeClassifier):
         people = self._read_people(X, y, sensitive_features, rng, names=names)
         partition = self._deal(people, unit_ids, rng)
         run = self._open(budget, ledger)
-        asked = self._ask(people, partition, function, run, rng, progress)
+        whole = run.remaining * (1.0 - 1e-9)  # a sum of three parts must not exceed it
+        asked = self._ask(people, partition, function, run, whole, rng, progress)
         if self.variant == "student":
-            self._learn_under(people, asked, function, run, rng, unit_ids)
+            self._learn_under(people, asked, function, run, whole, rng, unit_ids)
         else:
             self._learn_votes(people, asked, rng)
         return self._conclude(people, partition, asked, run)
@@ -265,11 +266,6 @@ class SFPATEClassifier(AttributeClassifier):
             _checks.open_unit("calibration", self.calibration)
         if self.certificate is not None:
             _checks.open_unit("certificate", self.certificate)
-            if self._set_aside >= 1.0:
-                raise ValueError(
-                    f"calibration={self.calibration!r} and certificate={self.certificate!r} leave "
-                    f"nothing of the budget for the teachers' answers. Take less for one of them."
-                )
             if self.variant != "student":
                 raise ValueError(
                     "certificate= compares true groups with noisy ones, and teachers that vote on "
@@ -287,10 +283,12 @@ class SFPATEClassifier(AttributeClassifier):
         return self.variant == "teachers" and self.pull == 0
 
     @property
-    def _set_aside(self) -> float:
-        """Share of the budget for what is released beside the votes."""
+    def _shares(self) -> tuple[float, float, float]:
+        """Parts of the budget: for votes, for sums that the groups agree with, for the table."""
+        table = self.certificate or 0.0
         calibrated = self.variant == "student" and self.answers == "smoothed"
-        return (self.certificate or 0.0) + ((self.calibration or 0.0) if calibrated else 0.0)
+        sums = (1.0 - table) * (self.calibration or 0.0) if calibrated else 0.0
+        return 1.0 - table - sums, sums, table
 
     @property
     def _relation(self) -> tuple[str, str]:
@@ -346,6 +344,7 @@ class SFPATEClassifier(AttributeClassifier):
         partition: Partition,
         function: FairnessFunction,
         run: Ledger,
+        whole: float,
         rng: np.random.Generator,
         progress: Progress | None,
     ) -> Asked:
@@ -355,8 +354,7 @@ class SFPATEClassifier(AttributeClassifier):
         rows = np.sort(rng.permutation(n)[: min(n, wanted)])
         by_group = self.variant == "student"
         n_said = people.groups.n_groups if by_group else people.data.n_classes
-        spent = run.remaining * (1.0 - self._set_aside) * (1.0 - 1e-12)
-        histogram = histogram_for(run, len(rows), n_said, spent)
+        histogram = histogram_for(run, len(rows), n_said, whole * self._shares[0])
         z, names = people.groups.codes, people.groups.names
         self.groups_of_teachers_, all_held = groups_of_teachers(z, partition, names)
         if not by_group and not all_held:
@@ -396,19 +394,19 @@ class SFPATEClassifier(AttributeClassifier):
         asked: Asked,
         function: FairnessFunction,
         run: Ledger,
+        whole: float,
         rng: np.random.Generator,
         unit_ids: ArrayLike | None,
     ) -> None:
         """Solve problem (2): true labels, under the constraint with the groups as they are told."""
         student = start_of(self.student, people, rng)
-        mu_squared = run.budget.mu_squared * (1.0 - 1e-9)
         told = told_groups(
             people,
             asked,
             self.answers,
             chances=student.chances,
             ledger=run,
-            mu_squared=None if self.calibration is None else self.calibration * mu_squared,
+            mu_squared=self._shares[1] * whole,
             unit_ids=unit_ids,
         )
         constraint = told.constraint(function, self.alpha, people)
@@ -418,7 +416,7 @@ class SFPATEClassifier(AttributeClassifier):
         self.within_alpha_ = bool(self.noisy_violation_ <= self.alpha)
         certificate = None
         if self.certificate is not None:
-            certificate = told.certificate(people, run)
+            certificate = told.certificate(people, run, self._shares[2] * whole)
         self.bounds_: tuple[Bound, ...] = bounds_of_student(
             alpha=self.noisy_violation_,
             noisy_shares=told.weights.mean(axis=0),

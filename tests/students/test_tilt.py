@@ -1,0 +1,72 @@
+"""Chances of groups that agree with released sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from evenhand.students import tilted
+from evenhand.voting import GroupMoments
+
+
+def town(n: int = 2000, n_groups: int = 2, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    phi = np.column_stack([np.ones(n), rng.normal(size=(n, 3)).clip(-2, 2)])
+    scores = phi @ rng.normal(size=(4, n_groups))
+    true = softmax(scores, axis=1)
+    z = (true.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    flat = softmax(0.2 * scores, axis=1)  # undecided
+    return phi, true, z, flat
+
+
+def moments(phi, z, n_groups, variance=1e-9) -> GroupMoments:
+    sums = np.stack([phi[z == a].sum(axis=0) for a in range(n_groups)])
+    return GroupMoments(features=phi, sums=sums, variance=variance)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_exact_sums_are_met_and_so_is_every_mean_of_what_the_features_span(n_groups) -> None:
+    phi, _, z, flat = town(n_groups=n_groups)
+    q = tilted(flat, moments(phi, z, n_groups))
+    np.testing.assert_allclose(q.sum(axis=1), 1.0)
+    for a in range(n_groups):
+        np.testing.assert_allclose(q[:, a] @ phi, phi[z == a].sum(axis=0), atol=0.5)
+        h = phi @ [0.3, -1.0, 0.5, 0.2]
+        assert q[:, a] @ h / q[:, a].sum() == pytest.approx(h[z == a].mean(), abs=2e-3)
+
+
+def test_undecided_chances_come_near_the_true_ones() -> None:
+    phi, true, z, flat = town(n=20_000)
+    q = tilted(flat, moments(phi, z, 2))
+    assert np.abs(q - true).mean() < 0.02 < 0.1 < np.abs(flat - true).mean()
+
+
+@pytest.mark.parametrize("variance", [0.5, 50.0])
+def test_it_is_the_nearest_to_what_was_said_by_a_second_derivation(variance) -> None:
+    # The primal, solved over the chances of 30 rows themselves: KL plus squared misfit.
+    phi, _, z, flat = town(n=30)
+    told = moments(phi, z, 2, variance)
+    q = tilted(flat, told)
+
+    def primal(logits):
+        p = expit(logits)
+        prior = flat[:, 1]
+        kl = p * np.log(p / prior) + (1 - p) * np.log((1 - p) / (1 - prior))
+        return kl.sum() + ((p @ phi - told.sums[1]) ** 2).sum() / (2 * variance)
+
+    found = minimize(primal, np.log(flat[:, 1] / flat[:, 0]), method="BFGS")
+    np.testing.assert_allclose(q[:, 1], expit(found.x), atol=2e-3)
+
+
+def test_sums_that_drown_in_noise_change_nothing() -> None:
+    phi, _, z, flat = town()
+    np.testing.assert_allclose(tilted(flat, moments(phi, z, 2, variance=1e12)), flat, atol=1e-6)
+
+
+def test_chances_of_0_and_1_can_still_be_told_otherwise() -> None:
+    phi, _, z, _ = town()
+    hard = np.eye(2)[np.zeros(len(z), dtype=int)]  # everybody is said to be of the first group
+    q = tilted(hard, moments(phi, z, 2))
+    assert q[:, 1].sum() == pytest.approx((z == 1).sum(), rel=1e-3)
