@@ -87,7 +87,7 @@ def fitted(method: str, rows: Table, notion: str, seed: int, setting: Any) -> An
             random_state=seed,
             **setting,
         )
-    return model.fit(rows.X, rows.y, sensitive_features=rows.groups).predict
+    return model.fit(rows.X, rows.y, sensitive_features=rows.groups)
 
 
 def parts(data: Dataset, most: int | None, seed: int) -> tuple[Table, Table]:
@@ -110,8 +110,8 @@ def measure(method: str, seeds: int) -> list[dict[str, Any]]:
             for notion in CHOSEN_ON:
                 for i, setting in enumerate(SETTINGS[method]):
                     start = time.process_time()
-                    predict = fitted(method, train, notion, seed, setting)
-                    every[i].append(judge(predict, validation, names, notion))
+                    model = fitted(method, train, notion, seed, setting)
+                    every[i].append(judge(model, validation, names, notion))
                     seconds[i] += time.process_time() - start
     rows = []
     for setting, runs, cost in zip(SETTINGS[method], every, seconds, strict=True):
