@@ -61,7 +61,7 @@ OUTSIDE: dict[str, set[str]] = {
     "voting": {"numpy"},
 }
 
-TORCH_MODULES = {"learners/mlp.py", "generators/images/painter.py"}
+TORCH_MODULES = {"learners/mlp.py", "learners/module.py", "generators/images/painter.py"}
 
 
 def imports(file: Path) -> Iterator[str]:

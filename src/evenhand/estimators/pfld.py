@@ -118,7 +118,7 @@ class PFLDClassifier(AttributeClassifier):
         hidden: tuple[int, ...] = (),
         clip_norm: float = 1.0,
         n_steps: int = 150,
-        dual_share: float = 0.1,
+        dual_share: float = 0.25,
         learning_rate: float | None = None,
         multiplier_rate: float = 0.3,
         schema: Any = None,

@@ -13,12 +13,10 @@ from evenhand.students import (
     LabelLoss,
     NetworkStudent,
     ShareLoss,
-    as_scikit_learn,
     fit_lagrangian,
     fit_student,
 )
 from evenhand.students.network import Layers
-from evenhand.students.network import chances as chances_of
 from evenhand.typing import FloatArray
 
 C: Final = 1.0
@@ -66,7 +64,7 @@ def learn_votes(
     # knows the noise makes of them.
     smooth = fit_student(None, own, asked.shares).model.predict_proba(own)
     layers = student.near(own, smooth, rng.spawn(1)[0], start=start, pull=pull)
-    return as_scikit_learn(layers)
+    return student.classifier(layers, n_classes)
 
 
 class _Linear:
@@ -95,7 +93,7 @@ class _Linear:
 
 
 class _Network:
-    """A ReLU network in PyTorch."""
+    """A network in PyTorch."""
 
     def __init__(
         self, student: NetworkStudent, people: PeopleInputs, rng: np.random.Generator
@@ -105,7 +103,7 @@ class _Network:
 
     @property
     def chances(self) -> FloatArray:
-        return chances_of(self.layers, self._X)
+        return self._student.chances(self.layers, self._X)
 
     def under(
         self, constraint: Constraint, rng: np.random.Generator, *, pull: float, step: float
@@ -113,4 +111,4 @@ class _Network:
         layers, violation = self._student.under(
             self._X, self._truth, constraint, rng, start=self.layers, pull=pull
         )
-        return as_scikit_learn(layers), violation
+        return self._student.classifier(layers, self._truth.shape[1]), violation

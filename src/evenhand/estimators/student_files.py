@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.learners import Mixture
+from evenhand.students import ModuleClassifier
 
 LINEAR: Final = "student.safetensors"
 MIXTURE: Final = "mixture.safetensors"
@@ -26,6 +27,12 @@ def save_student(student: Any, folder: Path) -> None:
         _save_linear(student, folder / LINEAR)
     elif isinstance(student, Mixture) and student.is_linear:
         _save_mixture(student, folder / MIXTURE)
+    elif isinstance(student, ModuleClassifier):
+        raise ValueError(
+            "This model's student is a torch module, which cannot be read back without running its "
+            "code. Save model.student_.module_ with torch.save for yourself, or use a "
+            "NetworkStudent."
+        )
     else:
         dump_skops(student, folder / OTHER)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,9 @@ class Guide:
         True classes that h reads. Default: what the models learn.
     step : float
         Of the multipliers, for a difference of means over all rows; greater than 0.
-    start : sequence of (weight, bias), optional
-        Layers of a network from which every model starts.
+    start : optional
+        A network from which every model starts, as its learner has it: a sequence of layers (weight
+        and bias), or a module.
     pull : float, default 0
         Weight of the squared distance to ``start``, beside a mean loss.
     """
@@ -45,7 +47,7 @@ class Guide:
     weights: FloatArray | None = field(default=None, repr=False)
     truth: FloatArray | None = field(default=None, repr=False)
     step: float = 1.0
-    start: Sequence[tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
+    start: Any = field(default=None, repr=False)
     pull: float = 0.0
 
     def __post_init__(self) -> None:

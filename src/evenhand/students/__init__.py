@@ -4,6 +4,7 @@ from evenhand.students.constrained import LinearFit, MarginNotMet, fit_linear
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.fair_tuning import FairTuning, fair_tune
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
+from evenhand.students.module import ModuleClassifier, ModuleStudent
 from evenhand.students.network import NetworkStudent, as_scikit_learn
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
@@ -28,6 +29,8 @@ __all__ = [
     "LabelLoss",
     "LinearFit",
     "MarginNotMet",
+    "ModuleClassifier",
+    "ModuleStudent",
     "NetworkStudent",
     "Objective",
     "ReductionStudent",

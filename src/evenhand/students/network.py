@@ -118,7 +118,7 @@ class NetworkStudent(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
                 pull=pull,
             )
             layers = self._train(X, targets, rng, self.fair_epochs, guide)
-            violation = constraint.violation(chances(layers, X))
+            violation = constraint.violation(self.chances(layers, X))
             best = min(best, (violation, layers), key=lambda pair: pair[0])
             if violation <= constraint.alpha:
                 return layers, violation
@@ -131,6 +131,14 @@ class NetworkStudent(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             stacklevel=3,
         )
         return best[1], best[0]
+
+    def chances(self, fitted: Any, X: FloatArray) -> FloatArray:
+        """Return the chances of the classes that a trained network gives to rows."""
+        return chances(fitted, X)
+
+    def classifier(self, fitted: Any, n_classes: int) -> Any:
+        """Return a trained network as a classifier of class codes."""
+        return as_scikit_learn(fitted)
 
     def _train(
         self,

@@ -1,0 +1,164 @@
+"""Any PyTorch module as a student, or as a teacher: a network of one's own, under a constraint."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from evenhand._random import as_generator
+from evenhand.fairness import FairnessFunction, encode_groups, function_named
+from evenhand.learners import Guide
+from evenhand.students.network import NetworkStudent
+from evenhand.typing import ArrayLike, FloatArray, RandomState
+
+__all__ = ["ModuleClassifier", "ModuleStudent"]
+
+
+class ModuleStudent(NetworkStudent):
+    """Settings of a student that is any torch module. Needs the extra ``torch``.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Maps encoded rows (n, d) to scores (n, n_classes), without softmax; starts from the weights
+        it has. ``small_conv`` makes one for pictures.
+    epochs, fair_epochs, batch_size, learning_rate, weight_decay, step
+        As for ``NetworkStudent``.
+
+    Notes
+    -----
+    ``save`` writes no module: what a module is cannot be read back without running its code. Keep
+    ``model.student_.module_`` by ``torch.save`` for yourself.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        epochs: int = 10,
+        fair_epochs: int = 10,
+        batch_size: int = 256,
+        learning_rate: float = 0.003,
+        weight_decay: float = 1e-4,
+        step: float = 3.0,
+    ) -> None:
+        self.module = module
+        self.epochs = epochs
+        self.fair_epochs = fair_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.step = step
+
+    def chances(self, fitted: Any, X: FloatArray) -> FloatArray:
+        """Return the chances of the classes that a trained module gives to rows."""
+        from evenhand.learners.module import chances_of
+
+        return chances_of(fitted, X)
+
+    def classifier(self, fitted: Any, n_classes: int) -> Any:
+        """Return a trained module as a classifier of class codes."""
+        model = ModuleClassifier(self.module)
+        model.module_, model.classes_ = fitted, np.arange(n_classes)
+        return model
+
+    def _train(
+        self,
+        X: FloatArray,
+        targets: FloatArray,
+        rng: np.random.Generator,
+        epochs: int,
+        guide: Guide | None,
+    ) -> Any:
+        # Here, not above: PyTorch is slow to import and only these students need it.
+        from evenhand.learners.module import ModuleLearner
+
+        learner = ModuleLearner(
+            module=self.module,
+            epochs=epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+        return learner.fit(X, targets, rng=rng, guide=guide)
+
+
+class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+    """A torch module with scikit-learn's manners: each teacher may be one.
+
+    ``SklearnTeachers(ModuleClassifier(module))`` tell groups;
+    ``BlackBoxFairTeachers(ModuleClassifier(module, notion=..., alpha=...))`` are fair classifiers.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        As for ``ModuleStudent``; cloned with its weights, which are public.
+    notion : str or FairnessFunction, optional
+        What shall be equal among the groups that ``fit`` is given. Default: nothing.
+    alpha : float
+    epochs, batch_size, learning_rate, weight_decay, step
+        As for ``NetworkStudent``.
+    random_state : int, Generator or None
+        Of the order of rows, and of what the module draws.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        notion: str | FairnessFunction | None = None,
+        alpha: float = 0.01,
+        epochs: int = 10,
+        batch_size: int = 256,
+        learning_rate: float = 0.003,
+        weight_decay: float = 1e-4,
+        step: float = 3.0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.module = module
+        self.notion = notion
+        self.alpha = alpha
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.step = step
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: Any = None) -> Self:
+        """Train a copy of the module; under the constraint if there is a notion and groups."""
+        from evenhand.learners.module import ModuleLearner
+
+        rows: FloatArray = np.asarray(X, dtype=np.float64)
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        guide = None
+        if self.notion is not None and sensitive_features is not None:
+            groups = encode_groups(sensitive_features)
+            guide = Guide(
+                function=function_named(self.notion),
+                alpha=self.alpha,
+                weights=np.eye(groups.n_groups)[groups.codes],
+                step=self.step,
+            )
+        learner = ModuleLearner(
+            module=self.module,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+        targets = np.eye(len(self.classes_))[codes.reshape(-1)]
+        self.module_ = learner.fit(rows, targets, rng=as_generator(self.random_state), guide=guide)
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the chances of the classes, (n, n_classes)."""
+        from evenhand.learners.module import chances_of
+
+        return chances_of(self.module_, np.asarray(X, dtype=np.float64))
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Return the most likely classes."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
