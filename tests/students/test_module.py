@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from evenhand.estimators import SFPATEClassifier
-from evenhand.fairness import DemographicParityFunction, encode_groups, worst_violation
+from evenhand.fairness import DemographicParityFunction, worst_violation
 from evenhand.learners.mlp import StackedMLP
 from evenhand.learners.module import ModuleLearner, chances_of, small_conv
 from evenhand.privacy import Budget, SeededNoise
@@ -92,11 +92,11 @@ def test_the_module_that_is_given_and_torchs_generator_stay_as_they_were() -> No
 
 
 def test_a_module_is_held_to_the_constraint_as_a_student() -> None:
-    X, y, z = people(3000)
+    X, y, z = people(1500)
     names = np.array(["a", "b"])[z]
     new = people(3000, seed=1)
     found = {}
-    for alpha in (1.0, 0.02):
+    for alpha in (1.0, 0.05):
         model = SFPATEClassifier(
             Budget(epsilon=1.0, delta=1e-6),
             alpha=alpha,
@@ -107,7 +107,7 @@ def test_a_module_is_held_to_the_constraint_as_a_student() -> None:
         ).fit(X, y, sensitive_features=names)
         found[alpha] = violation(model, *new)
         assert model.score(new[0], new[1]) > 0.6
-    assert found[0.02] < found[1.0] / 2
+    assert found[0.05] < found[1.0] / 2
 
 
 def test_modules_are_teachers_of_both_variants() -> None:
@@ -120,14 +120,18 @@ def test_modules_are_teachers_of_both_variants() -> None:
         "n_queries": 300,
     }
     budget = Budget(epsilon=8.0, delta=1e-6)
-    tell = SklearnTeachers(ModuleClassifier(network(), epochs=20, batch_size=64))
+    tell = SklearnTeachers(
+        ModuleClassifier(network(), epochs=20, batch_size=32, learning_rate=0.01)
+    )
     student = SFPATEClassifier(budget, teachers=tell, **settings).fit(X, y, sensitive_features=z)
     assert ((student.answers_.shares[:, 1] > 0.5).mean()) == pytest.approx(0.5, abs=0.15)
     new = people(3000, seed=1)
     found = []
     for notion in (None, "demographic_parity"):
         fair = BlackBoxFairTeachers(
-            ModuleClassifier(network(), notion=notion, alpha=0.02, epochs=20, batch_size=64)
+            ModuleClassifier(
+                network(), notion=notion, alpha=0.02, epochs=20, batch_size=32, learning_rate=0.01
+            )
         )
         model = SFPATEClassifier(budget, "teachers", teachers=fair, pull=0.0, **settings)
         found.append(violation(model.fit(X, y, sensitive_features=z), *new))
@@ -158,21 +162,31 @@ def test_a_small_conv_net_reads_pictures_that_lie_flat() -> None:
     assert sum(w.numel() for w in small_conv((3, 32, 32)).parameters()) == 9_186
 
 
-def test_what_is_no_module_or_has_other_scores_is_refused(tmp_path) -> None:
-    X, y, z = people(300)
+def test_what_is_no_module_or_has_other_scores_is_refused() -> None:
+    X, y, _ = people(300)
     with pytest.raises(TypeError, match=r"must be a torch\.nn\.Module .* Pass an object"):
         ModuleClassifier("a network").fit(X, y)
     with pytest.raises(ValueError, match=r"shape \(256, 2\), one per class, got \(256, 3\)"):
         ModuleClassifier(torch.nn.Linear(4, 3), batch_size=300).fit(X[:256], y[:256])
     with pytest.raises(ValueError, match=r"4 x 4 pixels at least, got \(1, 2, 9\)"):
         small_conv((1, 2, 9))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"student": ModuleStudent(network(), epochs=1, fair_epochs=1)}, "student"),
+        (
+            {"teachers": SklearnTeachers(ModuleClassifier(network(), epochs=1))},
+            r"teachers\.estimator",
+        ),
+    ],
+)
+def test_a_model_with_a_module_is_not_saved(settings, name, tmp_path) -> None:
+    X, y, z = people(300)
     model = SFPATEClassifier(
-        Budget(epsilon=1.0, delta=1e-6),
-        n_teachers=10,
-        student=ModuleStudent(network(), epochs=1, fair_epochs=1),
-        alpha=1.0,
-        random_state=0,
+        Budget(epsilon=1.0, delta=1e-6), n_teachers=5, alpha=1.0, random_state=0, **settings
     ).fit(X, y, sensitive_features=z)
-    with pytest.raises(ValueError, match=r"student is a torch module, .* Save model\.student_\.mo"):
+    with pytest.raises(ValueError, match=rf"^{name} holds a torch module, .* Keep the weights by"):
         model.save(tmp_path / "model")
-    assert encode_groups(z).n_groups == 2
+    assert not (tmp_path / "model").exists()

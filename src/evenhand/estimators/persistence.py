@@ -15,7 +15,13 @@ from evenhand._version import __version__
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import parameters
 from evenhand.estimators.sf_bounds import Bound
-from evenhand.estimators.student_files import dump_skops, load_skops, load_student, save_student
+from evenhand.estimators.student_files import (
+    dump_skops,
+    load_skops,
+    load_student,
+    refuse_modules,
+    save_student,
+)
 from evenhand.fairness import Estimate, FairnessKind
 from evenhand.privacy import Guarantee, SavedLedger
 from evenhand.students import DerivedRule, GroupThresholds
@@ -54,6 +60,7 @@ def save(model: Any, path: Path) -> Path:
     FileExistsError
         If something is there already.
     """
+    refuse_modules(model)
     return write_folder(path, lambda folder: _write(model, folder))
 
 

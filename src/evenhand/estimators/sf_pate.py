@@ -176,7 +176,7 @@ class SFPATEClassifier(AttributeClassifier):
         pull: float = 0.001,
         student: NetworkStudent | None = None,
         step: float = 1.0,
-        calibration: float | None = 0.5,
+        calibration: float | None = 0.2,
         certificate: float | None = None,
         groups: Sequence[str] | None = None,
         schema: Any = None,

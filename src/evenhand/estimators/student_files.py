@@ -13,12 +13,23 @@ from safetensors.numpy import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.learners import Mixture
-from evenhand.students import ModuleClassifier
+from evenhand.students import ModuleClassifier, ModuleStudent
 
 LINEAR: Final = "student.safetensors"
 MIXTURE: Final = "mixture.safetensors"
 OTHER: Final = "student.skops"
 OWN_TYPES: Final = ("evenhand.", "sklearn.", "numpy.", "scipy.", "builtins.")
+
+
+def refuse_modules(model: Any) -> None:
+    """Raise ValueError for a model whose student or teachers are torch modules of the user's."""
+    for name, value in model.get_params(deep=True).items():
+        if isinstance(value, ModuleStudent | ModuleClassifier):
+            raise ValueError(
+                f"{name.replace('__', '.')} holds a torch module, which cannot be read back "
+                f"without running its code. Keep the weights by torch.save (those of the student "
+                f"are in model.student_.module_), or use a NetworkStudent and MLPTeachers."
+            )
 
 
 def save_student(student: Any, folder: Path) -> None:
@@ -27,12 +38,6 @@ def save_student(student: Any, folder: Path) -> None:
         _save_linear(student, folder / LINEAR)
     elif isinstance(student, Mixture) and student.is_linear:
         _save_mixture(student, folder / MIXTURE)
-    elif isinstance(student, ModuleClassifier):
-        raise ValueError(
-            "This model's student is a torch module, which cannot be read back without running its "
-            "code. Save model.student_.module_ with torch.save for yourself, or use a "
-            "NetworkStudent."
-        )
     else:
         dump_skops(student, folder / OTHER)
 
