@@ -34,7 +34,6 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -135,16 +134,14 @@ def by_dual(rows: Table, notion: str, epsilon: float, seed: int) -> Any:
         function=function_named(notion), alpha=ALPHA, truth=np.eye(2)[y], weights=weights
     )
     model = fit_lagrangian(X, loss, constraint).classifier(2)
-    return Encoded(encoder=encoder, model=model, classes=classes)
+    return Encoded(encoder, model, classes)
 
 
-@dataclass(frozen=True)
 class Encoded:
     """A model behind its encoder."""
 
-    encoder: PublicEncoder
-    model: Any
-    classes: Any
+    def __init__(self, encoder: PublicEncoder, model: Any, classes: Any) -> None:
+        self.encoder, self.model, self.classes = encoder, model, classes
 
     def predict(self, table: Any) -> Any:
         """Return labels."""

@@ -97,7 +97,7 @@ def test_a_margin_narrows_the_gap_without_groups_at_prediction(notion: Any, k: i
     before = gap(made(X, y, group, fairness=type(notion)(margin=1.0)), X, y, group, notion)
     model = made(X, y, group, fairness=notion)
     assert before > 0.09
-    assert gap(model, X, y, group, notion) < 0.5 * before
+    assert gap(model, X, y, group, notion) < 0.6 * before
     assert (model.predict(X) == y).mean() > 0.6
     assert model.fairness_kind_ is FairnessKind.WEIGHTS
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from evenhand.typing import FloatArray
 from evenhand.voting import GroupMoments
@@ -40,26 +40,58 @@ def tilted(chances: FloatArray, moments: GroupMoments) -> FloatArray:
     """
     q = np.clip(chances, 1.0 - SUREST, SUREST)
     logs = np.log(q / q.sum(axis=1, keepdims=True))
-    phi, sums = moments.features, moments.sums
-    n_groups = logs.shape[1]
-    # One of two groups says all; of more, each has weights of its own, and the ridge ties them.
-    first = 1 if n_groups == 2 else 0
+    if logs.shape[1] == 2:  # one of two groups says all
+        second = _solved(_OfTwo(logs[:, 1] - logs[:, 0], moments))[0]
+        return np.stack([1.0 - second, second], axis=1)
+    return _solved(_OfMany(logs, moments)).T
 
-    def dual(flat: FloatArray) -> tuple[float, FloatArray]:
-        theta = flat.reshape(n_groups - first, -1)
-        raised = logs.copy()
-        raised[:, first:] += phi @ theta.T
+
+class _Family(Protocol):
+    """Chances as a function of theta, flat."""
+
+    n_weights: int
+
+    def at(self, flat: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the dual, its slope, and the chances, (n_tilted, n)."""
+
+
+def _solved(family: _Family) -> FloatArray:
+    """Return the chances at the minimum of the dual."""
+    found = minimize(
+        lambda flat: family.at(flat)[:2],
+        np.zeros(family.n_weights),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 500},
+    )
+    return family.at(found.x)[2]
+
+
+class _OfTwo:
+    def __init__(self, odds: FloatArray, moments: GroupMoments) -> None:
+        self._odds, self._moments = odds, moments
+        self.n_weights = moments.features.shape[1]
+
+    def at(self, flat: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        told = self._moments
+        u = self._odds + told.features @ flat
+        chance = expit(u)
+        value = np.logaddexp(0.0, u).sum() - flat @ told.sums[1]
+        slope = chance @ told.features - told.sums[1] + told.variance * flat
+        return float(value + 0.5 * told.variance * (flat @ flat)), slope, chance[None]
+
+
+class _OfMany:
+    def __init__(self, logs: FloatArray, moments: GroupMoments) -> None:
+        self._logs, self._moments = logs, moments
+        self.n_weights = logs.shape[1] * moments.features.shape[1]
+
+    def at(self, flat: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        told = self._moments
+        theta = flat.reshape(self._logs.shape[1], -1)  # each has its own; the ridge ties them
+        raised = self._logs + told.features @ theta.T
         level = logsumexp(raised, axis=1)
-        chance = np.exp(raised - level[:, None])
-        value = level.sum() - (theta * sums[first:]).sum()
-        slope = chance[:, first:].T @ phi - sums[first:]
-        value += 0.5 * moments.variance * (theta**2).sum()
-        return float(value), (slope + moments.variance * theta).ravel()
-
-    start = np.zeros((n_groups - first) * phi.shape[1])
-    found = minimize(dual, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    theta = found.x.reshape(n_groups - first, -1)
-    raised = logs.copy()
-    raised[:, first:] += phi @ theta.T
-    out: FloatArray = np.exp(raised - logsumexp(raised, axis=1)[:, None])
-    return out
+        chance = np.exp(raised - level[:, None]).T
+        value = level.sum() - (theta * told.sums).sum()
+        slope = chance @ told.features - told.sums + told.variance * theta
+        return float(value + 0.5 * told.variance * (flat @ flat)), slope.ravel(), chance

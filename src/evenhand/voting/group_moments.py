@@ -86,8 +86,8 @@ def release_group_moments(
             f"The features of these rows are taken as public, and this ledger's neighbors are "
             f"{ledger.neighbors!r}. Open a ledger with neighbors={GROUP_LABEL!r}."
         )
-    counted = np.trunc(phi / UNIT).astype(np.int64)
-    norms = np.sqrt((counted.astype(np.float64) ** 2).sum(axis=1))
+    counted = np.trunc(phi * (1.0 / UNIT))  # whole numbers in float64: sums of them are exact
+    norms = np.sqrt(np.einsum("ij,ij->i", counted, counted))
     if units is not None:
         whose = np.unique(np.asarray(units), return_inverse=True)[1].reshape(-1)
         _checks.same_length(groups=z, units=whose)
@@ -95,7 +95,8 @@ def release_group_moments(
     moved = max(float(norms.max(initial=0.0)), 1.0) * (1.0 if n_groups == 2 else math.sqrt(2.0))
     mechanism = _within(mu_squared, moved, ledger)
     total = counted.sum(axis=0)
-    sums = np.stack([counted[z == group].sum(axis=0) for group in range(n_groups)])
+    member = (z == np.arange(n_groups)[:, None]).astype(np.float64)
+    sums = (member @ counted).astype(np.int64)
     purpose = "sums of features by group"
     if n_groups == 2:
         second = ledger.release(mechanism, sums[None, 1], purpose=purpose)[0]
@@ -105,7 +106,7 @@ def release_group_moments(
         noisy = told.reshape(sums.shape)
         noisy += (total - noisy.sum(axis=0)) / n_groups
     return GroupMoments(
-        features=counted.astype(np.float64) * UNIT,
+        features=counted * UNIT,
         sums=noisy * UNIT,
         variance=(mechanism.sigma * UNIT) ** 2,
     )
