@@ -177,6 +177,7 @@ def synthesize(
             ("--parity", parity != "none"),
             ("--schema", schema),
             ("--drop", drop),
+            ("--reference", reference),
         ):
             if given:
                 raise ValueError(f"{option} is for tables, and {private} holds pictures.")

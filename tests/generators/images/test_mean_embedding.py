@@ -1,0 +1,168 @@
+"""The mean embedding of pictures: its features, what one picture moves, and the network's fit."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand.generators.aggregators import FeatureSums
+from evenhand.generators.images import MeanEmbeddingImages
+from evenhand.generators.images import painter as painter_module
+from evenhand.generators.images.painter import Painter, fit_painter
+from evenhand.generators.images.waves import BANDWIDTHS, Waves
+from evenhand.privacy import Budget, MemoryStore, SeededNoise
+from evenhand.testing.images import pictures
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings(
+        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+    ),
+]
+
+
+def test_features_have_norm_1_and_their_products_are_the_kernels() -> None:
+    # A second derivation: the mean of three Gaussian kernels. 30,000 frequencies: the spread of the
+    # mean of a cosine is below 1 / sqrt(30,000) = .006; six times that fails once in 1e8.
+    rng = np.random.default_rng(0)
+    images = rng.random((6, 1, 4, 4)).astype(np.float32)
+    phi = Waves.draw(16, 30_000, rng).of(images)
+    assert np.abs(np.linalg.norm(phi, axis=1) - 1.0).max() < 1e-9
+    flat = images.reshape(6, -1)
+    apart = ((flat[:, None] - flat[None]) ** 2).sum(axis=2)
+    kernels = np.mean([np.exp(-apart / (2 * 16 * width**2)) for width in BANDWIDTHS], axis=0)
+    assert np.abs(phi @ phi.T - kernels).max() < 0.035
+
+
+@pytest.mark.parametrize("relation", ["add or remove one", "replace one"])
+def test_no_picture_moves_the_released_sums_by_more_than_they_declare(relation: str) -> None:
+    rng = np.random.default_rng(1)
+    waves = Waves.draw(16, 40, rng)
+    images = rng.random((8, 1, 4, 4)).astype(np.float32)
+    images[0], images[1] = 0.0, 1.0  # the extremes
+    condition = rng.integers(0, 3, 8)
+    sums = FeatureSums(n_features=waves.n_features, n_conditions=3)
+
+    def total(rows: list[int], conditions: Any = condition) -> Any:
+        return sums.total(waves.of(images[rows]), conditions[rows])
+
+    every = list(range(8))
+    whole, bound = total(every), sums.l2_sensitivity(relation)
+    for i in every:
+        rest = [j for j in every if j != i]
+        if relation == "add or remove one":
+            assert np.linalg.norm(whole - total(rest)) <= bound
+            continue
+        for j in every:  # picture i becomes a copy of picture j, in any condition
+            for c in range(3):
+                moved = condition.copy()
+                moved[i] = c
+                swapped = [j if k == i else k for k in every]
+                neighbor = sums.total(waves.of(images[swapped]), moved)
+                assert np.linalg.norm(whole - neighbor) <= bound
+
+
+def small(**settings: Any) -> MeanEmbeddingImages:
+    sizes = {"n_frequencies": 30, "hidden": (8,), "n_steps": 2, "n_samples": 8}
+    return MeanEmbeddingImages(**(sizes | {"noise": SeededNoise(0)} | settings))
+
+
+def test_replacing_a_picture_costs_more_noise_at_the_same_claim() -> None:
+    images, y, side = pictures(200)
+    budget = Budget(epsilon=5.0, delta=1e-5)
+    one, other = (
+        small(neighbors=relation).fit(images, y, sensitive_features=side, budget=budget)
+        for relation in ("add or remove one", "replace one")
+    )
+    assert other.counts_sigma_ == pytest.approx(math.sqrt(2.0) * one.counts_sigma_)
+    # One release of everything: sigma is sqrt(2) over mu.
+    assert one.counts_sigma_ == pytest.approx(math.sqrt(2.0) / budget.mu, rel=1e-6)
+    assert "the number of records" in other.guarantee_.public
+    assert "the number of records" not in one.guarantee_.public
+
+
+def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> None:
+    rng = np.random.default_rng(0)
+    waves = Waves.draw(16, 200, rng)
+    bright = np.clip(0.8 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
+    dark = np.clip(0.2 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
+    noise = rng.normal(size=waves.n_features)  # the third condition was never seen
+    aims = np.stack([waves.of(bright).mean(0), waves.of(dark).mean(0), noise])
+    told: list[int] = []
+    made = fit_painter(
+        waves,
+        aims,
+        np.array([0, 1]),
+        (1, 4, 4),
+        hidden=(32,),
+        n_steps=150,
+        n_samples=60,
+        rng=rng,
+        tell=told.append,
+    )
+    painted = made.paint(np.repeat([0, 1], 200), rng)
+    assert painted.shape == (400, 1, 4, 4)
+    assert abs(painted[:200].mean() - 0.8) < 0.05
+    assert abs(painted[200:].mean() - 0.2) < 0.05
+    found = np.stack([waves.of(painted[:200]).mean(0), waves.of(painted[200:]).mean(0)])
+    assert ((found - aims[:2]) ** 2).sum() < 0.1 * ((aims[0] - aims[1]) ** 2).sum()
+    assert told == list(range(1, 151))
+
+
+def test_drawn_pictures_show_their_label_and_group() -> None:
+    images, y, side = pictures(2000)
+    made = small(n_frequencies=300, hidden=(64,), n_steps=200, n_samples=80, random_state=0).fit(
+        images, y, sensitive_features=side, budget=Budget(epsilon=50.0, delta=1e-5)
+    )
+    for c, (label, group) in enumerate(
+        (a, b) for a in ("lies", "stands") for b in ("left", "right")
+    ):
+        drawn = made.sample(50, conditions={"label": label, "sensitive": group}, random_state=c)
+        halves = drawn.images[:, :, :4].sum(), drawn.images[:, :, 4:].sum()
+        assert (halves[0] > halves[1]) == (group == "left")
+        real = images[(y == label) & (side == group)].mean(axis=0) / 255
+        other = images[(y != label) & (side == group)].mean(axis=0) / 255
+        mean = drawn.images.mean(axis=0)
+        assert ((mean - real) ** 2).sum() < 0.8 * ((mean - other) ** 2).sum()
+
+
+def test_a_painter_comes_back_from_its_arrays() -> None:
+    rng = np.random.default_rng(0)
+    layers = (
+        (rng.normal(size=(10, 5)), rng.normal(size=5)),
+        (rng.normal(size=(5, 12)), rng.normal(size=12)),
+    )
+    made = Painter(layers=layers, n_conditions=2, size=(3, 2, 2))
+    again = Painter.of(made.arrays())
+    draws = [p.paint(np.array([0, 1, 1]), np.random.default_rng(1)) for p in (made, again)]
+    assert np.array_equal(*draws)
+    assert draws[0].shape == (3, 3, 2, 2)
+    assert draws[0].min() > 0
+    assert draws[0].max() < 1
+
+
+def test_without_torch_nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, y, _ = pictures(60)
+    store = MemoryStore()
+    monkeypatch.setattr(painter_module, "torch", None)
+    with pytest.raises(
+        ImportError, match=r'MeanEmbeddingImages needs PyTorch.*"evenhand\[torch\]"'
+    ):
+        small().fit(images, y, budget=Budget(epsilon=5.0, delta=1e-5), store=store)
+    assert store.entries("default") == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_frequencies": 0}, "n_frequencies must be at least 1"),
+        ({"n_steps": 0}, "n_steps must be at least 1"),
+        ({"hidden": (0,)}, "hidden must be at least 1"),
+        ({"neighbors": "change one"}, "neighbors must be one of"),
+    ],
+)
+def test_settings_out_of_range_are_named(settings: dict[str, Any], message: str) -> None:
+    images, y, _ = pictures(60)
+    with pytest.raises(ValueError, match=message):
+        small(**settings).fit(images, y, budget=Budget(epsilon=5.0, delta=1e-5))
