@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evenhand.generators import Evaluation, Synthesizer
     from evenhand.generators.images import ImageSynthesizer
 
-METHODS: Final = ("marginal", "mean-embedding", "pate-gan")
+METHODS: Final = ("marginal", "mean-embedding", "pate-gan", "ron-gauss", "ffpdg")
 _ROLES = "Columns"
 _ROWS = "Rows"
 _PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
@@ -86,8 +86,9 @@ def synthesize(
         typer.Option(
             metavar=metavar(METHODS),
             autocompletion=choices(METHODS),
-            help="Noisy tables of counts on a tree of columns, noisy means of random features, or "
-            "noisy votes of teachers on generated rows (needs PyTorch). For pictures "
+            help="Noisy tables of counts on a tree of columns, noisy means of random features, "
+            "noisy votes of teachers on generated rows (needs PyTorch), noisy means and "
+            "covariances, or the same evened out between groups. For pictures "
             "mean-embedding, or a method of teachers.",
             show_default="marginal; mean-embedding for pictures",
         ),

@@ -3,6 +3,7 @@
 from evenhand.generators.aggregators import (
     Aggregator,
     FeatureSums,
+    OuterSums,
     TableCounts,
     TableDistances,
 )
@@ -26,6 +27,7 @@ from evenhand.generators.plan import (
 )
 from evenhand.generators.rates import even_rates
 from evenhand.generators.reference import GroupsFromReference, groups_from_reference
+from evenhand.generators.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.saved import GeneratorDamaged
 from evenhand.generators.teacher_sums import (
@@ -46,6 +48,7 @@ __all__ = [
     "Conditions",
     "Encoded",
     "Evaluation",
+    "FFPDGSynthesizer",
     "FeatureSums",
     "Fidelity",
     "GeneratorDamaged",
@@ -55,9 +58,11 @@ __all__ = [
     "MarginalSynthesizer",
     "MeanEmbeddingSynthesizer",
     "ModelUtility",
+    "OuterSums",
     "PATEGANSynthesizer",
     "ProjectedHistogram",
     "Purse",
+    "RONGaussSynthesizer",
     "Released",
     "SignalToNoise",
     "Synthesizer",

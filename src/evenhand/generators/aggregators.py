@@ -171,6 +171,61 @@ class FeatureSums:
         return table[:, :-1], table[:, -1]
 
 
+@dataclass(frozen=True, kw_only=True)
+class OuterSums:
+    """Sums of ``z z'`` over the records of every condition, each once: what covariances need.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of z.
+    n_conditions : int
+    per_unit : int
+        Records that one unit may have.
+
+    Privacy
+    -------
+    With ``|z| <= 1`` enforced here, a record adds a matrix of Frobenius norm at most 1 to one
+    block. Replacing it moves the sums by at most sqrt(2): in one block ``|zz' - ww'|`` is largest
+    for orthogonal unit vectors, in two blocks the norms add in squares. Entries off the diagonal
+    are released once, times sqrt(2), so that the norm of what is released is Frobenius'.
+    """
+
+    n_features: int
+    n_conditions: int
+    per_unit: int = 1
+    unit = UNIT
+
+    def __post_init__(self) -> None:
+        _checks.at_least("n_features", self.n_features, 1)
+        _checks.at_least("n_conditions", self.n_conditions, 1)
+        _checks.at_least("per_unit", self.per_unit, 1)
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``r``, or ``r sqrt(2)`` for "replace one", in units."""
+        return self.per_unit * math.sqrt(_cells_moved(neighbors)) / self.unit
+
+    def total(self, z: FloatArray, condition: IntArray) -> IntArray:
+        """Add up; rows of ``z`` (n, n_features) longer than 1 are shortened to 1."""
+        short = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)
+        i, j = np.triu_indices(self.n_features)
+        products = short[:, i] * short[:, j] * np.where(i == j, 1.0, math.sqrt(2.0))
+        bounded = within_norm(products, 1.0, self.unit)
+        sums = np.zeros((self.n_conditions, len(i)), dtype=np.int64)
+        for c in range(self.n_conditions):
+            sums[c] = bounded[condition == c].sum(axis=0)
+        return sums.reshape(-1)
+
+    def apart(self, values: FloatArray) -> FloatArray:
+        """Return released values as symmetric matrices, (n_conditions, n_features, n_features)."""
+        i, j = np.triu_indices(self.n_features)
+        table = values.reshape(self.n_conditions, -1) / np.where(i == j, 1.0, math.sqrt(2.0))
+        out = np.zeros((self.n_conditions, self.n_features, self.n_features))
+        out[:, i, j] = table
+        out[:, j, i] = table
+        return out
+
+
 def within_norm(rows: FloatArray, norm: float, unit: float) -> FloatArray:
     """Shorten rows to ``norm`` and round towards zero: in whole units none is longer.
 

@@ -11,10 +11,17 @@ from evenhand.generators.base import Synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
 from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
 from evenhand.generators.pate_gan import PATEGANSynthesizer
+from evenhand.generators.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
 
 METHODS: Final[Mapping[str, type[Synthesizer]]] = {
     method.__name__: method
-    for method in (MarginalSynthesizer, MeanEmbeddingSynthesizer, PATEGANSynthesizer)
+    for method in (
+        MarginalSynthesizer,
+        MeanEmbeddingSynthesizer,
+        PATEGANSynthesizer,
+        RONGaussSynthesizer,
+        FFPDGSynthesizer,
+    )
 }
 """The generators that a folder may hold; ``method.method`` is the name on the command line."""
 

@@ -1,0 +1,261 @@
+"""RONGaussSynthesizer: means and projected covariances by label and group, and a Gaussian draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.generators.aggregators import FeatureSums, OuterSums
+from evenhand.generators.base import Encoded, Synthesizer
+from evenhand.generators.conditional import Progress
+from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.state_network import pick
+from evenhand.privacy import Noise
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
+
+MEANS: Final = "means of the states by label and group, with the counts"
+COVARIANCES: Final = "covariances of projected rows by label and group"
+
+_CHUNK: Final = 4096  # rows whose products are held at once
+_TRIAL: Final = 4096  # rows by which means are set right
+_ROUNDS: Final = 5
+_LEAST: Final = 1e-4  # share of a state in a law
+
+
+class RONGaussSynthesizer(Synthesizer):
+    """Draw tables from Gaussian laws on a random projection, one per label and group.
+
+    1. A row is the unit vectors of its columns' states, side by side, of norm 1 in all.
+    2. Their sums by label and group, with the counts, are released: the means.
+    3. Rows less the mean, of norm 1 again, are projected on random orthonormal directions; the sums
+       of their products are released: the covariances.
+    4. A draw of each Gaussian is brought back from the projection; where its coordinates stand
+       above zero they are the chances of a column's states, set right so that their means are those
+       of step 2.
+
+    Parameters
+    ----------
+    n_dimensions : int
+        Of the projection, at least 1; never more than there are states.
+    neighbors, n_bins, noise, random_state
+        See ``Synthesizer``.
+
+    Privacy
+    -------
+    Neighbors : add or remove one record or unit; or replace one record.
+    Sensitivity : sqrt(2) of the means with counts (2 for "replace one"); 1 of the products in
+        Frobenius norm (sqrt(2), hence sqrt(2) / n of a covariance).
+    Cost : two Gaussian releases.
+
+    Notes
+    -----
+    The paper draws Laplace noise for an L1 sensitivity of ``2 sqrt(p) / n`` of a covariance over p
+    coordinates. Two unit vectors can move it by ``p / n``: the noise is ``sqrt(p) / 2`` times too
+    small, 5 times at p = 108 (``tests/generators/test_ron_gauss.py``).
+
+    References
+    ----------
+    Chanyaswad, Liu and Mittal 2019 (RON-Gauss; there rows stay in the projection).
+    """
+
+    method: ClassVar[str] = "ron-gauss"
+
+    means_: FloatArray
+    roots_: FloatArray
+    tilts_: FloatArray
+    starts_: IntArray
+
+    def __init__(
+        self,
+        *,
+        n_dimensions: int = 16,
+        neighbors: str = "add or remove one",
+        n_bins: int = 16,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        self.n_dimensions = n_dimensions
+
+    def _shares(self) -> Mapping[str, float]:
+        return {MEANS: 0.5, COVARIANCES: 0.5}
+
+    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+        _checks.at_least("n_dimensions", self.n_dimensions, 1)
+        n_conditions, p = self.conditions_.n, sum(data.sizes)
+        self.starts_ = np.concatenate([[0], np.cumsum(data.sizes)]).astype(np.int64)
+        tell("means and covariances", 0, 2)
+        sums = FeatureSums(n_features=p, n_conditions=n_conditions, per_unit=data.per_unit)
+        total = np.zeros(n_conditions * (p + 1), dtype=np.int64)
+        for some in _chunks(len(data.codes)):
+            total += sums.total(self._points(data.codes[some]), data.condition[some])
+        released = purse.release(sums, total, MEANS)
+        found, self.counts_ = sums.apart(released.values)
+        self.counts_sigma_ = released.sigma
+        held = np.maximum(self.counts_, 1.0)[:, None]
+        self.snr_ = SignalToNoise(
+            value=float((self.counts_.mean() / (released.sigma * p**0.5)) ** 2),
+            formula="length of the sums of one label and group over that of their noise, squared",
+        )
+        means = self._repaired(self._as_laws(found / held))
+        tell("means and covariances", 1, 2)
+        m = min(self.n_dimensions, p)
+        turned = np.linalg.qr(rng.normal(size=(p, m)))[0]  # random, orthonormal, public
+        products = OuterSums(n_features=m, n_conditions=n_conditions, per_unit=data.per_unit)
+        total = np.zeros(n_conditions * m * (m + 1) // 2, dtype=np.int64)
+        for some in _chunks(len(data.codes)):
+            apart = self._points(data.codes[some]) - means[data.condition[some]]
+            lengths = np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-12)
+            total += products.total(apart / lengths @ turned, data.condition[some])
+        noisy = products.apart(purse.release(products, total, COVARIANCES).values)
+        spread = self._even(noisy / held[:, :, None])
+        # A row less its mean has the squared length 1 - |mean|^2 on average, before it is made 1.
+        scale = np.sqrt(np.maximum(1.0 - (means**2).sum(axis=1), 0.0))
+        roots = np.stack([_root(s) for s in spread])
+        self.means_ = means
+        self.roots_ = np.einsum("c,pm,cmk->cpk", scale, turned, roots)
+        self.tilts_ = np.ones_like(means)
+        self._set_right(rng)
+        tell("means and covariances", 2, 2)
+
+    def _repaired(self, means: FloatArray) -> FloatArray:
+        """Return the means that rows are drawn around."""
+        return means
+
+    def _even(self, spread: FloatArray) -> FloatArray:
+        """Return the covariances that rows are drawn with."""
+        return spread
+
+    def _points(self, codes: IntArray) -> FloatArray:
+        """Rows as unit vectors side by side, of norm 1 in all."""
+        out = np.zeros((len(codes), int(self.starts_[-1])))
+        np.put_along_axis(out, codes + self.starts_[:-1], codes.shape[1] ** -0.5, axis=1)
+        return out
+
+    def _as_laws(self, means: FloatArray) -> FloatArray:
+        """Return noisy means as laws over the states of each column, on the scale of points."""
+        chances = np.maximum(means, _LEAST)
+        sums = np.add.reduceat(chances, self.starts_[:-1], axis=1)
+        n_columns = len(self.starts_) - 1
+        laws: FloatArray = chances / np.repeat(sums, np.diff(self.starts_), axis=1)
+        return laws * n_columns**-0.5
+
+    def _laws(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Chances of the states of each row."""
+        drawn = rng.normal(size=(len(conditions), self.roots_.shape[2]))
+        moved = np.empty((len(conditions), self.means_.shape[1]))
+        for c in np.unique(conditions):
+            at = conditions == c
+            moved[at] = (self.means_[c] + drawn[at] @ self.roots_[c].T) * self.tilts_[c]
+        return self._as_laws(moved)
+
+    def _set_right(self, rng: np.random.Generator) -> None:
+        """Tilt the chances so that their means are the released ones: cutting at 0 moved them."""
+        for c in range(len(self.means_)):
+            for _ in range(_ROUNDS):
+                found = self._laws(np.full(_TRIAL, c), rng).mean(axis=0)
+                self.tilts_[c] *= self.means_[c] / found
+
+    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+        out = np.empty((len(conditions), len(self.starts_) - 1), dtype=np.int64)
+        for some in _chunks(len(conditions)):
+            out[some] = pick(self._laws(conditions[some], rng), self.starts_, rng)
+        return out
+
+    def _arrays(self) -> dict[str, Array]:
+        names = ("means", "roots", "tilts", "starts")
+        return {name: getattr(self, f"{name}_") for name in names}
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        for name, values in arrays.items():
+            setattr(self, f"{name}_", values)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        names = ("n_dimensions", "neighbors", "n_bins")
+        return {name: getattr(self, name) for name in names}
+
+
+class FFPDGSynthesizer(RONGaussSynthesizer):
+    """Draw tables whose features depend less on the group, from the same releases as RON-Gauss.
+
+    Means and covariances of the groups are moved to their mean over groups, within every label: at
+    ``repair=1`` a row's features say nothing of the group beyond the label. The paper repairs
+    private rows before it fits a Gaussian model; that reads many rows at once, so here the
+    released numbers are repaired instead, which costs nothing.
+
+    Parameters
+    ----------
+    repair : float
+        How much of the way, in [0, 1].
+    n_dimensions, neighbors, n_bins, noise, random_state
+        See ``RONGaussSynthesizer``.
+
+    Privacy
+    -------
+    That of ``RONGaussSynthesizer``.
+
+    References
+    ----------
+    Xu et al. 2021 (FFPDG). Feldman et al. 2015 (repair).
+    """
+
+    method: ClassVar[str] = "ffpdg"
+
+    def __init__(
+        self,
+        *,
+        repair: float = 1.0,
+        n_dimensions: int = 16,
+        neighbors: str = "add or remove one",
+        n_bins: int = 16,
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            n_dimensions=n_dimensions,
+            neighbors=neighbors,
+            n_bins=n_bins,
+            noise=noise,
+            random_state=random_state,
+        )
+        self.repair = repair
+
+    def _shares(self) -> Mapping[str, float]:
+        _checks.closed_unit("repair", self.repair)
+        return super()._shares()
+
+    def _repaired(self, means: FloatArray) -> FloatArray:
+        return self._towards_label(means)
+
+    def _even(self, spread: FloatArray) -> FloatArray:
+        return self._towards_label(spread)
+
+    def _towards_label(self, values: FloatArray) -> FloatArray:
+        """Move what each label and group has towards the mean of the label's seen groups."""
+        labels, out = self.conditions_.labels(), values.copy()
+        unseen = np.isin(np.arange(len(values)), self._unseen())
+        for label in np.unique(labels):
+            own = labels == label
+            seen = own & ~unseen if (own & ~unseen).any() else own
+            middle = values[seen].mean(axis=0)
+            out[own] += self.repair * (middle - values[own])
+        return out
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        return super().settings() | {"repair": self.repair}
+
+
+def _root(spread: FloatArray) -> FloatArray:
+    """Return R with R R' the covariance, without what noise took below zero."""
+    values, vectors = np.linalg.eigh(spread)
+    root: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root
+
+
+def _chunks(n: int) -> list[slice]:
+    return [slice(first, first + _CHUNK) for first in range(0, n, _CHUNK)]
