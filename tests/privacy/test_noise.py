@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.privacy import DiscreteNoise, FloatNoise, InversionNoise, Noise, SeededNoise
+from evenhand.privacy import (
+    Budget,
+    DiscreteNoise,
+    FloatNoise,
+    InversionNoise,
+    Ledger,
+    Noise,
+    NoPrivacy,
+    SeededNoise,
+)
 from evenhand.privacy.noise import LARGEST_SCALE
 
 FALSE_ALARM = 1e-6
@@ -156,3 +165,20 @@ def test_a_forked_process_draws_noise_of_its_own(noise: Noise) -> None:
     os.close(writer)
     assert theirs.size == 20
     assert not np.array_equal(theirs, noise.gaussian(1e6, (20,)))
+
+
+def test_no_privacy_adds_nothing_and_says_that_it_protects_nobody() -> None:
+    none = NoPrivacy()
+    assert not none.gaussian(5.0, (3, 2)).any()
+    assert not none.laplace(5.0, (4,)).any()
+    assert not none.protects
+    assert (none.gaussian_mu(40.0), none.laplace_mu(3.0)) == (
+        FloatNoise().gaussian_mu(40.0),
+        FloatNoise().laplace_mu(3.0),
+    )
+    claim = Ledger(Budget(epsilon=1.0, delta=1e-6), noise=none).guarantee()
+    assert str(claim).startswith("NOT PRIVATE")
+    with pytest.raises(ValueError, match="NoPrivacy draws no coins"):
+        none.random_words((2,))
+    with pytest.raises(ValueError, match="sigma must be finite and > 0"):
+        none.gaussian(0.0, (2,))

@@ -15,6 +15,7 @@ from evenhand.generators.fidelity import Fidelity, fidelity
 from evenhand.generators.loading import METHODS, load_synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
 from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
+from evenhand.generators.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
 from evenhand.generators.pate_gan import PATEGANSynthesizer
 from evenhand.generators.plan import (
     LEAST_SNR,
@@ -58,12 +59,14 @@ __all__ = [
     "MarginalSynthesizer",
     "MeanEmbeddingSynthesizer",
     "ModelUtility",
+    "NonPrivateSynthesizer",
     "OuterSums",
     "PATEGANSynthesizer",
     "ProjectedHistogram",
     "Purse",
     "RONGaussSynthesizer",
     "Released",
+    "ReweightedSynthesizer",
     "SignalToNoise",
     "Synthesizer",
     "TableCodec",

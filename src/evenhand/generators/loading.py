@@ -10,6 +10,7 @@ from evenhand.generators import saved
 from evenhand.generators.base import Synthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
 from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
+from evenhand.generators.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
 from evenhand.generators.pate_gan import PATEGANSynthesizer
 from evenhand.generators.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
 
@@ -21,6 +22,8 @@ METHODS: Final[Mapping[str, type[Synthesizer]]] = {
         PATEGANSynthesizer,
         RONGaussSynthesizer,
         FFPDGSynthesizer,
+        NonPrivateSynthesizer,
+        ReweightedSynthesizer,
     )
 }
 """The generators that a folder may hold; ``method.method`` is the name on the command line."""

@@ -17,7 +17,14 @@ from evenhand.privacy.ledger import BudgetExceeded, Decider, Grant, Ledger, Mech
 from evenhand.privacy.ledger_database import DatabaseStore
 from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
 from evenhand.privacy.local import LocalCost, theorem6
-from evenhand.privacy.noise import DiscreteNoise, FloatNoise, InversionNoise, Noise, SeededNoise
+from evenhand.privacy.noise import (
+    DiscreteNoise,
+    FloatNoise,
+    InversionNoise,
+    Noise,
+    NoPrivacy,
+    SeededNoise,
+)
 from evenhand.privacy.noisy_max import ConfidentGNMax, GNMax, LNMax, NoisyThreshold
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.one_bit import one_bit_rdp
@@ -72,6 +79,7 @@ __all__ = [
     "Mechanism",
     "MemoryStore",
     "NegativeBinomialRepetitions",
+    "NoPrivacy",
     "Noise",
     "NoisyHistogram",
     "NoisySum",

@@ -225,6 +225,47 @@ class SeededNoise:
         return f"SeededNoise({self.seed})"
 
 
+class NoPrivacy:
+    """No noise at all, for references: what is released is what was counted.
+
+    Costs are those of noise that was not added. They weigh releases against each other, and bound
+    nothing: a guarantee made with it does not hold.
+
+    Examples
+    --------
+    >>> NoPrivacy().gaussian(40.0, (2,))
+    array([0., 0.])
+    """
+
+    name: Final = "no noise"
+    protects: Final = False
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> FloatArray:
+        """Zeros."""
+        positive("sigma", sigma)
+        return np.zeros(_shape(shape))
+
+    def laplace(self, scale: float, shape: tuple[int, ...]) -> FloatArray:
+        """Zeros."""
+        positive("scale", scale)
+        return np.zeros(_shape(shape))
+
+    def random_words(self, shape: tuple[int, ...]) -> IntArray:
+        """Refuse: what is decided by coins cannot be decided without them."""
+        raise ValueError("NoPrivacy draws no coins. Use SeededNoise(seed) to leave privacy out.")
+
+    def gaussian_mu(self, sigma: float) -> float:
+        """``1 / sigma``: what the noise that is left out would cost."""
+        return 1.0 / positive("sigma", sigma)
+
+    def laplace_mu(self, scale: float) -> float:
+        """Return what the noise that is left out would cost."""
+        return _laplace_mu(positive("scale", scale))
+
+    def __repr__(self) -> str:
+        return "NoPrivacy()"
+
+
 # The parameters are found numerically; a ledger asks for the same few again and again.
 _discrete_gaussian_mu = cache(discrete_gaussian_mu)
 _discrete_laplace_mu = cache(discrete_laplace_mu)
