@@ -81,6 +81,21 @@ def test_missing_groups_come_from_public_rows_where_there_are_some(
     assert sum(told["counts"].values()) == 400
 
 
+@pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones")
+def test_a_group_without_a_record_and_a_memory_that_is_too_small_are_said_in_one_line(
+    town: Path, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("schema.json").write_text(json.dumps({"columns": [
+        {"name": "sex", "kind": "categorical", "categories": ["F", "M", "X"]},
+    ]}))  # fmt: skip
+    said = refuse(*ASKED, "--schema", "schema.json")
+    assert "sex=X can be told from the noise" in said
+    assert not Path("made.csv").exists()
+    pytest.importorskip("torch", reason="needs the extra torch")
+    monkeypatch.setattr("evenhand.generators.memory.available_bytes", lambda: 1000)
+    assert "Lower n_teachers, hidden or n_bins" in refuse(*ASKED, "--method", "pate-gan")
+
+
 def test_every_generator_of_tables_that_keeps_a_budget_is_a_method() -> None:
     kept = {kind.method for kind in generators.METHODS.values()}
     assert sorted(METHODS) == sorted(kept - {"non-private", "reweighted"})

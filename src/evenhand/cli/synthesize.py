@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evenhand.generators import Evaluation, Synthesizer
     from evenhand.generators.images import ImageSynthesizer
 
-METHODS: Final = ("marginal", "mean-embedding", "pate-gan", "ron-gauss", "ffpdg")
+METHODS: Final = ("marginal", "mean-embedding", "pate-gan", "dp-wgan", "ron-gauss", "ffpdg")
 _ROLES = "Columns"
 _ROWS = "Rows"
 _PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
@@ -87,9 +87,9 @@ def synthesize(
             metavar=metavar(METHODS),
             autocompletion=choices(METHODS),
             help="Noisy tables of counts on a tree of columns, noisy means of random features, "
-            "noisy votes of teachers on generated rows (needs PyTorch), noisy means and "
-            "covariances, or the same evened out between groups. For pictures "
-            "mean-embedding, or a method of teachers.",
+            "noisy votes of teachers on generated rows, noisy gradients of a critic (both need "
+            "PyTorch), noisy means and covariances, or the same evened out between groups. For "
+            "pictures mean-embedding, or a method of teachers.",
             show_default="marginal; mean-embedding for pictures",
         ),
     ] = None,

@@ -10,6 +10,7 @@ from evenhand.generators.aggregators import (
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.base import Encoded, Synthesizer
 from evenhand.generators.codec import Conditions, TableCodec
+from evenhand.generators.dp_wgan import DPWGANSynthesizer
 from evenhand.generators.evaluate import Evaluation, evaluate
 from evenhand.generators.fidelity import Fidelity, fidelity
 from evenhand.generators.loading import METHODS, load_synthesizer
@@ -47,6 +48,7 @@ __all__ = [
     "Balance",
     "BinaryVotes",
     "Conditions",
+    "DPWGANSynthesizer",
     "Encoded",
     "Evaluation",
     "FFPDGSynthesizer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
@@ -145,6 +145,16 @@ class Forger:
             self._adam.zero_grad()
             loss.backward()
             self._adam.step()
+
+
+def one_hot_critic(weights: Sequence[FloatArray]) -> Callable[[Any], Any]:
+    """Return what a generator lowers against a critic of one hidden layer: minus its score."""
+    first, bias, last, offset = (torch.as_tensor(w) for w in weights)
+
+    def loss(x: Any) -> Any:
+        return -(torch.relu(x @ first + bias) @ last + offset)
+
+    return loss
 
 
 def one_hot(rows: IntArray, starts: IntArray) -> Any:

@@ -8,6 +8,7 @@ from typing import Final
 
 from evenhand.generators import saved
 from evenhand.generators.base import Synthesizer
+from evenhand.generators.dp_wgan import DPWGANSynthesizer
 from evenhand.generators.marginal import MarginalSynthesizer
 from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
 from evenhand.generators.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
@@ -22,6 +23,7 @@ METHODS: Final[Mapping[str, type[Synthesizer]]] = {
         PATEGANSynthesizer,
         RONGaussSynthesizer,
         FFPDGSynthesizer,
+        DPWGANSynthesizer,
         NonPrivateSynthesizer,
         ReweightedSynthesizer,
     )

@@ -10,13 +10,12 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.adversary import Forger, Student, require_torch
-from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.base import Encoded, Synthesizer
 from evenhand.generators.conditional import Progress
-from evenhand.generators.marginal import OWN, joint_totals
 from evenhand.generators.memory import require_memory
 from evenhand.generators.plan import Purse, SignalToNoise, snr_of_gradients
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.starting_counts import StartingCounts, starting_shares
 from evenhand.generators.state_network import StateNetwork, log_shares, pick
 from evenhand.generators.teacher_sums import BinaryVotes
 from evenhand.generators.voting_critics import GivenRows, VotingCritics, deal
@@ -24,9 +23,7 @@ from evenhand.learners.critics import StackedCritics, bytes_of_critics
 from evenhand.privacy import Guarantee, Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
-COUNTS: Final = "counts of label and group"
 VOTES: Final = "votes of the teachers on generated rows"
-COUNTS_SHARE: Final = 0.05
 RECORDS_PER_TEACHER: Final = 40
 MOST_TEACHERS: Final = 1000
 
@@ -144,17 +141,15 @@ class PATEGANSynthesizer(Synthesizer):
         self.generator_rate = generator_rate
 
     def _shares(self) -> Mapping[str, float]:
-        if not 0 <= self.start < 1:
-            raise ValueError(f"start must lie in [0, 1), got start={self.start!r}.")
-        first = {OWN: self.start} if self.start else {COUNTS: COUNTS_SHARE}
-        return first | {VOTES: 1.0 - sum(first.values())}
+        return starting_shares(self.start, VOTES)
 
     def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
         require_torch(type(self).__name__)
         rows = GivenRows.of(
             data.codes, data.sizes, data.condition, self.conditions_, self.condition
         )
-        tables = self._count(data, purse)
+        bought = StartingCounts.buy(data, self.conditions_.n, purse)
+        self.counts_, self.counts_sigma_, tables = bought.cells, bought.sigma, bought.tables
         self.n_teachers_ = self._number()
         self.snr_ = self._predicted(rows, purse)
         base = np.zeros((rows.n_given, rows.n_states))
@@ -171,23 +166,6 @@ class PATEGANSynthesizer(Synthesizer):
         made = self._play(rows, start, purse, rng, tell)
         self.network_ = made.towards(np.exp(base), rng) if tables else made
         self._own_groups(rng)
-
-    def _count(self, data: Encoded, purse: Purse) -> list[FloatArray]:
-        """Buy the number of records per condition, and of every column within if wanted."""
-        if not self.start:
-            counter = TableCounts(shapes=((1, self.conditions_.n),), per_unit=data.per_unit)
-            counted = counter.total([(np.zeros_like(data.condition), data.condition)])
-            released = purse.release(counter, counted, COUNTS)
-            self.counts_, self.counts_sigma_ = released.values, released.sigma
-            return []
-        counter = TableCounts(
-            shapes=tuple((self.conditions_.n, size) for size in data.sizes), per_unit=data.per_unit
-        )
-        counted = counter.total([(data.condition, column) for column in data.codes.T])
-        released = purse.release(counter, counted, OWN)
-        tables = counter.apart(released.values)
-        self.counts_, self.counts_sigma_ = joint_totals(tables, released.sigma)
-        return tables
 
     def _foresee(self, n_states: int) -> None:
         asked = MOST_TEACHERS if self.n_teachers is None else self.n_teachers

@@ -100,7 +100,7 @@ class RONGaussSynthesizer(Synthesizer):
             value=float((self.counts_.mean() / (released.sigma * p**0.5)) ** 2),
             formula="length of the sums of one label and group over that of their noise, squared",
         )
-        means = self._repaired(self._as_laws(found / held))
+        means: FloatArray = self._repaired(self._as_laws(found / held))
         tell("means and covariances", 1, 2)
         m = min(self.n_dimensions, p)
         turned = np.linalg.qr(rng.normal(size=(p, m)))[0]  # random, orthonormal, public
@@ -140,8 +140,8 @@ class RONGaussSynthesizer(Synthesizer):
         chances = np.maximum(means, _LEAST)
         sums = np.add.reduceat(chances, self.starts_[:-1], axis=1)
         n_columns = len(self.starts_) - 1
-        laws: FloatArray = chances / np.repeat(sums, np.diff(self.starts_), axis=1)
-        return laws * n_columns**-0.5
+        laws: FloatArray = chances / np.repeat(sums * n_columns**0.5, np.diff(self.starts_), axis=1)
+        return laws
 
     def _laws(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
         """Chances of the states of each row."""
