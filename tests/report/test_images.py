@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.datasets.images import ImageData
+from evenhand.generators import SignalToNoise
 from evenhand.generators.images import (
     MeanEmbeddingImages,
     evaluate_images,
     load_image_synthesizer,
 )
-from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy import Budget, SeededNoise, no_guarantee
 from evenhand.report import write_image_report
 from evenhand.report.pictures import png, strip
 from evenhand.testing.images import pictures
@@ -142,6 +145,17 @@ def test_a_loaded_generator_gives_the_same_page(
     again = load_image_synthesizer(fitted.save(tmp_path / "generator"))
     page = write_image_report(again, tmp_path / "again.html")
     assert page.read_bytes() == pages["alone"].read_bytes()
+
+
+def test_a_reference_without_noise_is_told_as_one(
+    fitted: MeanEmbeddingImages, tmp_path: Path
+) -> None:
+    plain = copy.copy(fitted)
+    plain.snr_ = SignalToNoise(value=sys.float_info.max, formula="there is no noise")
+    plain.guarantee_ = no_guarantee("there is no noise")
+    text = write_image_report(plain, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<span class="figure">no noise</span>' in text
+    assert "Not private" in text
 
 
 def test_a_seeded_run_is_called_what_it_is(tmp_path: Path) -> None:

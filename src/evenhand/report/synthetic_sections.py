@@ -26,6 +26,9 @@ NOT_COVERED = (
 )
 
 
+_NO_NOISE = 1e12  # a ratio above it is that of a reference without noise
+
+
 class Generated(Protocol):
     """What the pages on synthetic rows and on synthetic pictures have in common."""
 
@@ -75,10 +78,16 @@ def privacy_tiles(report: Generated) -> list[tuple[str, str, str]]:
         ),
         (
             "Signal-to-noise",
-            f"{report.snr.value:,.0f}" if report.snr.value >= 10 else f"{report.snr.value:.2g}",
+            _ratio(report.snr.value),
             f"as predicted: {report.snr.formula}; below 50 is poor",
         ),
     ]
+
+
+def _ratio(value: float) -> str:
+    if value > _NO_NOISE:
+        return "no noise"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def glance(report: SyntheticReport) -> str:
