@@ -30,6 +30,7 @@ PAPERS = {
     "labels_or_shares": "goals of this project; Lowy et al. 2023 for margins",
     "notions_on_adult": "FairPATE, Section 4.2 (calibration rows)",
     "pfguard_sampling": "PFGuard, Appendix E.3, E.5 and E.6, Tables 6, 7 and 8; Table 1",
+    "pfguard_mnist": "PFGuard, Section 5.1 and 5.2, Tables 1 to 3",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
     "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; private-pgm",
     "sf_pate_figure2": "SF-PATE, Sections 6.1 and 6.2, Figures 2(a) and 2(b) and its appendix",
