@@ -7,6 +7,7 @@ import pytest
 
 from evenhand.generators import (
     BinaryVotes,
+    ClippedSums,
     FeatureSums,
     GradientSum,
     ProjectedHistogram,
@@ -110,6 +111,24 @@ def test_feature_sums_move_as_far_as_declared_and_no_further(relation: str) -> N
     assert worst == pytest.approx(declared, rel=1e-5)
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_clipped_sums_move_as_far_as_declared_and_no_further(relation: str) -> None:
+    vectors = [(0.3, 0.4), (-0.3, -0.4), (30.0, -40.0), (0.0, 0.1)]
+    sums_of = ClippedSums(clip_norm=0.5)
+
+    def sums(rows: list[tuple[float, float]]) -> np.ndarray:
+        return sums_of.total(np.array(rows, dtype=float).reshape(-1, 2))
+
+    worst = max(
+        float(np.linalg.norm(sums(list(rows)) - sums(other)))
+        for rows in itertools.product(vectors, repeat=2)
+        for other in neighbors(list(rows), vectors, relation)
+    )
+    declared = sums_of.l2_sensitivity(relation)
+    assert worst <= declared
+    assert worst == pytest.approx(declared, rel=1e-5)
+
+
 def test_a_teachers_block_is_clipped_as_a_whole_and_moves_by_twice_the_norm() -> None:
     rng = np.random.default_rng(1)
     gradient = GradientSum(clip_norm=0.5)
@@ -184,6 +203,7 @@ def test_units_with_several_records_multiply_the_sensitivity() -> None:
         for one, three in (
             (TableCounts(shapes=((2, 2),)), TableCounts(shapes=((2, 2),), per_unit=3)),
             (TableDistances(n_tables=4), TableDistances(n_tables=4, per_unit=3)),
+            (ClippedSums(clip_norm=0.5), ClippedSums(clip_norm=0.5, per_unit=3)),
             (
                 FeatureSums(n_features=2, n_conditions=2),
                 FeatureSums(n_features=2, n_conditions=2, per_unit=3),
@@ -201,6 +221,7 @@ WORST = {
         FeatureSums(n_features=1, n_conditions=1),
         [np.array([2**20, 2**20]), np.array([0, 0])],
     ),
+    "clipped": (ClippedSums(clip_norm=2.0**-10), [np.array([2**10]), np.array([0])]),
     "gradients": (GradientSum(clip_norm=1.0), [np.array([2**20]), np.array([-(2**20)])]),
     "signs": (
         TopKSigns(n_rows=2, width=3, k=2),

@@ -2,6 +2,7 @@
 
 from evenhand.generators.aggregators import (
     Aggregator,
+    ClippedSums,
     FeatureSums,
     OuterSums,
     TableCounts,
@@ -47,6 +48,7 @@ __all__ = [
     "Aggregator",
     "Balance",
     "BinaryVotes",
+    "ClippedSums",
     "Conditions",
     "DPWGANSynthesizer",
     "Encoded",

@@ -226,6 +226,40 @@ class OuterSums:
         return out
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClippedSums:
+    """Sum of one vector per record, each clipped: what a step of DP-SGD adds up.
+
+    Parameters
+    ----------
+    clip_norm : float
+        Largest norm of a record's vector. Greater than 0.
+    per_unit : int
+        Records that one unit may have.
+
+    Privacy
+    -------
+    A record adds at most ``clip_norm``; replacing it subtracts one vector and adds another.
+    """
+
+    clip_norm: float
+    per_unit: int = 1
+    unit = UNIT
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clip_norm", _checks.positive("clip_norm", self.clip_norm))
+        _checks.at_least("per_unit", self.per_unit, 1)
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``r clip_norm``, or twice that for "replace one", in units."""
+        return self.per_unit * _cells_moved(neighbors) * self.clip_norm / self.unit
+
+    def total(self, vectors: FloatArray) -> IntArray:
+        """Clip and add up; ``vectors`` has shape (n, n_values)."""
+        total: IntArray = within_norm(vectors, self.clip_norm, self.unit).sum(axis=0)
+        return total.astype(np.int64)
+
+
 def within_norm(rows: FloatArray, norm: float, unit: float) -> FloatArray:
     """Shorten rows to ``norm`` and round towards zero: in whole units none is longer.
 

@@ -5,6 +5,7 @@ from evenhand.generators.images.base import COUNTS, ImageSample, ImageSynthesize
 from evenhand.generators.images.classifiers import IMAGE_MODELS
 from evenhand.generators.images.codec import EncodedImages, ImageCodec
 from evenhand.generators.images.datalens import DataLensImages
+from evenhand.generators.images.dp_wgan import DPWGANImages
 from evenhand.generators.images.evaluate import ImageEvaluation, Judged, evaluate_images
 from evenhand.generators.images.frechet import (
     Distance,
@@ -24,6 +25,7 @@ __all__ = [
     "COUNTS",
     "IMAGE_METHODS",
     "IMAGE_MODELS",
+    "DPWGANImages",
     "DataLensImages",
     "Distance",
     "EfficientNetLite0",

@@ -187,7 +187,7 @@ class ImageSynthesizer(ConditionalGenerator):
             public.append("the values of the groups")
         if reference is not None:
             public.append("the reference pictures with their groups")
-        notes = () if reference is None else (reference.note,)
+        notes = (*(() if reference is None else (reference.note,)), *self._remarks())
         self._close(ledger, self._claim(budget, ledger, public), notes)
         return self
 
@@ -248,6 +248,10 @@ class ImageSynthesizer(ConditionalGenerator):
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         """Return what needs memory, how many bytes, and what to lower; see ``require_memory``."""
         return f"{len(data)} pictures", 2.0 * data.pixels.nbytes, "the number of pictures"
+
+    def _remarks(self) -> tuple[str, ...]:
+        """Return what a user should know about this fit, beside its warnings."""
+        return ()
 
     def _noise_source(self) -> Noise | None:
         """Return the noise of this method's ledger; None is the ledger's own default."""

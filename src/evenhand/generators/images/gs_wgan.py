@@ -9,17 +9,16 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.conditional import Progress
+from evenhand.generators.images.adversarial import STEPS, Release
 from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import ConvCritic, CriticNetwork
 from evenhand.generators.images.networks import Learner, seeded
-from evenhand.generators.images.teacher_gan import STEPS, Release
+from evenhand.generators.images.passes import Passes
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.privacy import NoisySum
 from evenhand.teachers import Partition
-from evenhand.typing import FloatArray, IntArray
 
 SCHEDULES: Final = ("all", "in turn")
 
@@ -144,7 +143,9 @@ class GSWGANImages(TeacherGANImages):
             return super()._release(purse, width)
         aggregator = self._aggregator(width)
         mechanism = purse.mechanism(aggregator, STEPS, n_steps=self._passes)
-        return _Passes(purse, mechanism, self.n_teachers, self.n_rows * width, aggregator.unit)
+        return Passes(
+            purse.ledger, mechanism, STEPS, self.n_teachers, self.n_rows * width, aggregator.unit
+        )
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
         if self.schedule == "all":
@@ -162,29 +163,3 @@ class GSWGANImages(TeacherGANImages):
         """Return the arguments of the constructor as plain values, less noise and seed."""
         filters = None if self.filters is None else list(self.filters)
         return super().settings() | {"schedule": self.schedule, "filters": filters}
-
-
-class _Passes:
-    """The door for blocks that come one after the other, one from each teacher.
-
-    The blocks of a pass are one vector, of which one record moves one block: one release. It is
-    charged in full, and its noise drawn, when the pass begins; that later blocks depend on earlier
-    ones as released is adaptive composition inside it, over disjoint parts of the data.
-    """
-
-    def __init__(
-        self, purse: Purse, mechanism: NoisySum, n_blocks: int, length: int, unit: float
-    ) -> None:
-        self._purse, self._mechanism, self._unit = purse, mechanism, unit
-        self._n_blocks, self._length = n_blocks, length
-        self._left: list[FloatArray] = []
-
-    def __call__(self, total: IntArray) -> FloatArray:
-        if not self._left:
-            ledger = self._purse.ledger
-            with ledger.reserve({self._mechanism: 1}, purpose=STEPS) as grant:
-                drawn = grant.draw(self._mechanism, self._n_blocks * self._length)
-            self._left = list(drawn.reshape(self._n_blocks, self._length)[::-1])
-        noise = self._left.pop()
-        released: FloatArray = self._mechanism.decide(total[None, :], noise[None, :])[0]
-        return released * self._unit

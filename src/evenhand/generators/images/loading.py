@@ -10,6 +10,7 @@ from evenhand.generators import saved
 from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.base import ImageSynthesizer
 from evenhand.generators.images.datalens import DataLensImages
+from evenhand.generators.images.dp_wgan import DPWGANImages
 from evenhand.generators.images.g_pate import GPATEImages
 from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
@@ -23,6 +24,7 @@ IMAGE_METHODS: Final[Mapping[str, type[ImageSynthesizer]]] = {
         GSWGANImages,
         GPATEImages,
         DataLensImages,
+        DPWGANImages,
         PlainGANImages,
     )
 }

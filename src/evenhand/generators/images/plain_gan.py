@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from evenhand.generators.images.adversarial import Release
 from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.images.teacher_gan import Release
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.privacy import Guarantee, no_guarantee

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,32 +16,25 @@ import numpy as np
 from evenhand import _checks
 from evenhand.generators.aggregators import Aggregator
 from evenhand.generators.conditional import Progress
-from evenhand.generators.images.base import COUNTS, ImageSynthesizer
-from evenhand.generators.images.codec import EncodedImages, FloatPixels
-from evenhand.generators.images.critics import CriticNetwork, CriticTraining, DenseCritic
-from evenhand.generators.images.networks import GrowingNetwork, Learner, one_thread, paint, seeded
-from evenhand.generators.images.painter import require_torch, torch
+from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
+from evenhand.generators.images.codec import EncodedImages
+from evenhand.generators.images.critics import CriticTraining
+from evenhand.generators.images.networks import Learner, seeded
+from evenhand.generators.images.painter import torch
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
-from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.plan import Purse
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.privacy import FloatNoise, Guarantee, Noise
-from evenhand.teachers import Partition, by_position, by_unit
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
-
-STEPS: Final = "teachers' answers about drawn pictures"
-SHARES: Final = "shares of the groups, for the sampler"
-SMALL_SHARE: Final = 0.02
-"""Of the budget for the counts by label and group, and for the sampler's shares if it buys them."""
+from evenhand.privacy import Noise
+from evenhand.teachers import Partition
+from evenhand.typing import FloatArray, IntArray, RandomState
 
 FEW: Final = 5.0
 """Pictures of the rarest combination that a teacher should hold, on average."""
 
 BALANCED: Final = GroupBalancedSampler()
 
-Release = Callable[[IntArray], FloatArray]
 
-
-class TeacherGAN(ImageSynthesizer):
+class TeacherGAN(AdversarialImages):
     """A generator that learns from teachers on disjoint parts of the private pictures.
 
     1. Every picture goes to one teacher: by its position, or by a keyed hash of its unit.
@@ -89,9 +82,6 @@ class TeacherGAN(ImageSynthesizer):
         amplification is claimed: teachers keep their state between steps.
     """
 
-    network_: GrowingNetwork
-    weights_: Mapping[str, Array]
-
     def __init__(
         self,
         *,
@@ -113,21 +103,23 @@ class TeacherGAN(ImageSynthesizer):
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
-            condition=condition, neighbors="replace one", noise=noise, random_state=random_state
+            n_steps=n_steps,
+            n_rows=n_rows,
+            critic_steps=critic_steps,
+            critic_rows=critic_rows,
+            hidden=hidden,
+            critic_rate=critic_rate,
+            n_noise=n_noise,
+            width=width,
+            rates=rates,
+            sampler=sampler,
+            condition=condition,
+            noise=noise,
+            random_state=random_state,
         )
         self.n_teachers = n_teachers
-        self.n_steps = n_steps
-        self.n_rows = n_rows
-        self.critic_steps = critic_steps
-        self.critic_rows = critic_rows
-        self.hidden = hidden
-        self.critic_rate = critic_rate
         self.input_noise = input_noise
         self.gold = gold
-        self.n_noise = n_noise
-        self.width = width
-        self.rates = rates
-        self.sampler = sampler
 
     # What a method adds
 
@@ -146,10 +138,6 @@ class TeacherGAN(ImageSynthesizer):
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
         """Gradient in the drawn pictures (n_rows, n_pixels), from what was released."""
 
-    @abstractmethod
-    def _snr(self, mu: float, width: int) -> SignalToNoise:
-        """Signal to noise that all steps together predict, at this part of the budget."""
-
     def _question(self, stream: Any, width: int) -> Any:
         """Return what a step asks all teachers beside the pictures; public."""
         return None
@@ -158,29 +146,11 @@ class TeacherGAN(ImageSynthesizer):
         """Return what the critics minimise."""
         return "logistic"
 
-    def _critic(self) -> CriticNetwork:
-        """One critic."""
-        return DenseCritic(hidden=tuple(self.hidden))
-
     # What is the same for all
 
-    def _open(self, named: str | None) -> str:
-        # Rows dealt by position: how many there are is public. Units are hashed one by one.
-        return "replace one" if named is None else "add or remove one"
-
-    def _noise_source(self) -> Noise | None:
-        return FloatNoise() if self.noise is None else self.noise
-
-    def _shares(self) -> Mapping[str, float]:
-        small = {COUNTS: SMALL_SHARE}
-        sampler = self._own_sampler()
-        if sampler is not None and sampler.scope == "noisy":
-            small[SHARES] = SMALL_SHARE
-        return small | {STEPS: 1.0 - math.fsum(small.values())}
-
-    def _restate(self, claim: Guarantee) -> Guarantee:
-        sampler = self._own_sampler()
-        return claim if sampler is None else sampler.claim(claim)
+    @property
+    def _n_parts(self) -> int:
+        return self.n_teachers
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         width, n_heads = data.pixels[0].size, self.conditions_.n
@@ -197,32 +167,18 @@ class TeacherGAN(ImageSynthesizer):
             "n_teachers or hidden",
         )
 
-    def _learn(
-        self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
+    def _teach(
+        self,
+        data: EncodedImages,
+        partition: Partition,
+        sampler: GroupBalancedSampler | None,
+        learner: Learner,
+        release: Release,
+        rng: np.random.Generator,
+        tell: Progress,
     ) -> None:
-        # Whatever can be wrong is found before anything is spent.
-        require_torch(type(self).__name__)
-        self._check()
-        width = data.pixels[0].size
-        self._aggregator(width)
-        self._critic()
-        self._refuse_other_shares(data)
-        partition = self._partition(data, rng)
-        self._buy_counts(data, purse)
-        sampler = self._ready_sampler(data, purse)
-        mu = (purse.ledger.budget.mu_squared * purse.shares.get(STEPS, 0.0)) ** 0.5
-        self.snr_ = self._snr(mu, width)
-        with one_thread():
-            teachers = self._teachers(data, partition, sampler, rng)
-            self.network_ = self._network(self.conditions_.n)
-            learner = Learner(
-                self.network_,
-                n_steps=self.n_steps,
-                rates=(float(self.rates[0]), float(self.rates[1])),
-                rng=rng,
-            )
-            self._train(teachers, learner, self._release(purse, width), rng, tell)
-        self.weights_ = learner.weights()
+        teachers = self._teachers(data, partition, sampler, rng)
+        self._train(teachers, learner, release, rng, tell)
 
     def _train(
         self,
@@ -269,19 +225,6 @@ class TeacherGAN(ImageSynthesizer):
 
         return release
 
-    def _even(self, n: int, rng: np.random.Generator) -> IntArray:
-        """Conditions of a public, even law, among those that the noisy counts show."""
-        unseen = self._unseen()
-        seen = np.array([c for c in range(self.conditions_.n) if c not in unseen], dtype=np.int64)
-        if not len(seen):
-            seen = np.arange(self.conditions_.n)
-        return rng.permutation(np.resize(rng.permutation(seen), n))
-
-    def _partition(self, data: EncodedImages, rng: np.random.Generator) -> Partition:
-        if data.units is None:
-            return by_position(len(data), self.n_teachers, rng)
-        return by_unit(data.units, self.n_teachers)
-
     def _teachers(
         self,
         data: EncodedImages,
@@ -293,7 +236,7 @@ class TeacherGAN(ImageSynthesizer):
         return Teachers(
             data.pixels,
             data.condition,
-            _cells(data),
+            cells(data),
             n_heads=self.conditions_.n,
             partition=partition,
             network=self._critic(),
@@ -309,75 +252,26 @@ class TeacherGAN(ImageSynthesizer):
             chunk=chunk,
         )
 
-    def _network(self, n_heads: int) -> GrowingNetwork:
-        return GrowingNetwork(
-            shape=self.codec_.size, n_heads=n_heads, n_noise=self.n_noise, width=self.width
+    def _remarks(self) -> tuple[str, ...]:
+        seen = [c for c in range(self.conditions_.n) if c not in self._unseen()]
+        if not seen:
+            return ()
+        rarest = min(seen, key=lambda c: float(self.counts_[c]))
+        each = float(self.counts_[rarest]) / self.n_teachers
+        if each >= FEW:
+            return ()
+        return (
+            f"of about {self.counts_[rarest]:.0f} pictures with {self.conditions_.words(rarest)} "
+            f"each of {self.n_teachers} teachers holds {each:.1f} on average, and one without any "
+            f"is silent on them; {FEW:g} or more are better",
         )
 
-    def _own_sampler(self) -> GroupBalancedSampler | None:
-        if isinstance(self.sampler, Mapping):
-            shares = self.sampler["shares"]
-            return GroupBalancedSampler(
-                scope=self.sampler["scope"], shares=None if shares is None else tuple(shares)
-            )
-        return self.sampler
-
-    def _ready_sampler(self, data: EncodedImages, purse: Purse) -> GroupBalancedSampler | None:
-        """Return the sampler with the shares that it needs, over labels and groups."""
-        sampler = self._own_sampler()
-        n = data.n_labels * data.n_groups
-        if sampler is None:
-            return None
-        if sampler.scope == "noisy":
-            mu_squared = purse.ledger.budget.mu_squared * purse.shares[SHARES] * (1.0 - 1e-9)
-            return sampler.with_noisy_shares(_cells(data), n, purse.ledger, mu_squared=mu_squared)
-        if sampler.scope == "global":
-            return sampler.with_global_shares(_cells(data), n)
-        return sampler
-
-    def _refuse_other_shares(self, data: EncodedImages) -> None:
-        sampler = self._own_sampler()
-        n = data.n_labels * data.n_groups
-        if sampler is not None and sampler.shares is not None and len(sampler.shares) != n:
-            raise ValueError(
-                f"The sampler has {len(sampler.shares)} shares, and there are {n} combinations of "
-                f"{data.n_labels} labels and {data.n_groups} groups: give one for each, the groups "
-                f"of the first label first."
-            )
-
     def _check(self) -> None:
-        for name in ("n_teachers", "n_steps", "n_rows", "critic_steps", "critic_rows"):
-            _checks.at_least(name, getattr(self, name), 1)
-        if len(self.rates) != 2:
-            raise ValueError(f"rates are the first and the last one, got {self.rates!r}.")
-        for rate in self.rates:
-            _checks.positive("rates", float(rate))
-
-    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
-        return paint(self.network_, self.weights_, conditions, rng)
-
-    def _arrays(self) -> dict[str, Array]:
-        return dict(self.weights_)
-
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        self.network_ = self._network(self.conditions_.n)
-        self.weights_ = dict(arrays)
+        super()._check()
+        _checks.at_least("n_teachers", self.n_teachers, 1)
+        self._aggregator(math.prod(self.codec_.size))
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_teachers", "n_steps", "n_rows", "critic_steps", "critic_rows", "critic_rate")
-        more = ("input_noise", "gold", "n_noise", "width", "condition")
-        sampler = self._own_sampler()
-        return {
-            **{name: getattr(self, name) for name in (*names, *more)},
-            "hidden": list(self.hidden),
-            "rates": list(self.rates),
-            "sampler": None
-            if sampler is None
-            else {"scope": sampler.scope, "shares": sampler.shares and list(sampler.shares)},
-        }
-
-
-def _cells(data: EncodedImages) -> IntArray:
-    """Return the combination of label and group, which the sampler evens out."""
-    return data.label * data.n_groups + data.group
+        names = ("n_teachers", "input_noise", "gold")
+        return super().settings() | {name: getattr(self, name) for name in names}

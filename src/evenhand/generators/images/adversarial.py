@@ -1,0 +1,246 @@
+"""The frame of image generators that learn against critics, whoever trains these.
+
+Deal the pictures, buy the counts, fix the noise, take a fixed number of steps, keep the running
+mean of the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.generators.conditional import Progress
+from evenhand.generators.images.base import COUNTS, ImageSynthesizer
+from evenhand.generators.images.codec import EncodedImages, FloatPixels
+from evenhand.generators.images.critics import CriticNetwork, DenseCritic
+from evenhand.generators.images.networks import GrowingNetwork, Learner, one_thread, paint
+from evenhand.generators.images.painter import require_torch
+from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.privacy import FloatNoise, Guarantee, Noise
+from evenhand.teachers import Partition, by_position, by_unit
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
+
+STEPS: Final = "answers of the critics, step by step"
+SHARES: Final = "shares of the groups, for the sampler"
+SMALL_SHARE: Final = 0.02
+"""Of the budget for the counts by label and group, and for the sampler's shares if it buys them."""
+
+Release = Callable[[IntArray], FloatArray]
+
+
+class AdversarialImages(ImageSynthesizer):
+    """A generator network that learns against one critic or many.
+
+    Steps and noise are fixed by the budget before the first step, and nothing stops on data.
+    The parameters are those of ``TeacherGAN``; a method has its own ones beside them.
+    """
+
+    network_: GrowingNetwork
+    weights_: Mapping[str, Array]
+
+    def __init__(
+        self,
+        *,
+        n_steps: int,
+        n_rows: int,
+        critic_steps: int,
+        critic_rows: int,
+        hidden: Sequence[int],
+        critic_rate: float,
+        n_noise: int,
+        width: int,
+        rates: Sequence[float],
+        sampler: GroupBalancedSampler | Mapping[str, Any] | None,
+        condition: str,
+        noise: Noise | None,
+        random_state: RandomState,
+    ) -> None:
+        super().__init__(
+            condition=condition, neighbors="replace one", noise=noise, random_state=random_state
+        )
+        self.n_steps = n_steps
+        self.n_rows = n_rows
+        self.critic_steps = critic_steps
+        self.critic_rows = critic_rows
+        self.hidden = hidden
+        self.critic_rate = critic_rate
+        self.n_noise = n_noise
+        self.width = width
+        self.rates = rates
+        self.sampler = sampler
+
+    # What a method adds
+
+    @property
+    @abstractmethod
+    def _n_parts(self) -> int:
+        """Disjoint parts into which the pictures are dealt."""
+
+    @abstractmethod
+    def _release(self, purse: Purse, width: int) -> Release:
+        """Return the door: it charges, draws noise, and gives what left.
+
+        ``width`` is the number of pixels of a picture.
+        """
+
+    @abstractmethod
+    def _teach(
+        self,
+        data: EncodedImages,
+        partition: Partition,
+        sampler: GroupBalancedSampler | None,
+        learner: Learner,
+        release: Release,
+        rng: np.random.Generator,
+        tell: Progress,
+    ) -> None:
+        """Take all steps; ``release`` is the only way from private pictures to ``learner``."""
+
+    @abstractmethod
+    def _snr(self, mu: float, width: int) -> SignalToNoise:
+        """Signal to noise that all steps together predict, at this part of the budget."""
+
+    def _critic(self) -> CriticNetwork:
+        """One critic."""
+        return DenseCritic(hidden=tuple(self.hidden))
+
+    # What is the same for all
+
+    def _open(self, named: str | None) -> str:
+        # Rows dealt by position: how many there are is public. Units are hashed one by one.
+        return "replace one" if named is None else "add or remove one"
+
+    def _noise_source(self) -> Noise | None:
+        return FloatNoise() if self.noise is None else self.noise
+
+    def _shares(self) -> Mapping[str, float]:
+        small = {COUNTS: SMALL_SHARE}
+        sampler = self._own_sampler()
+        if sampler is not None and sampler.scope == "noisy":
+            small[SHARES] = SMALL_SHARE
+        return small | {STEPS: 1.0 - math.fsum(small.values())}
+
+    def _restate(self, claim: Guarantee) -> Guarantee:
+        sampler = self._own_sampler()
+        return claim if sampler is None else sampler.claim(claim)
+
+    def _foresee(self, data: EncodedImages) -> None:
+        # Whatever can be wrong is found before anything is spent.
+        require_torch(type(self).__name__)
+        self._check()
+        self._critic()
+        self._refuse_other_shares(data)
+        super()._foresee(data)
+
+    def _learn(
+        self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
+    ) -> None:
+        width = data.pixels[0].size
+        partition = self._partition(data, rng)
+        self._buy_counts(data, purse)
+        sampler = self._ready_sampler(data, purse)
+        mu = (purse.ledger.budget.mu_squared * purse.shares.get(STEPS, 0.0)) ** 0.5
+        self.snr_ = self._snr(mu, width)
+        self.network_ = self._network(self.conditions_.n)
+        with one_thread():
+            learner = Learner(
+                self.network_,
+                n_steps=self.n_steps,
+                rates=(float(self.rates[0]), float(self.rates[1])),
+                rng=rng,
+            )
+            release = self._release(purse, width)
+            self._teach(data, partition, sampler, learner, release, rng, tell)
+        self.weights_ = learner.weights()
+
+    def _even(self, n: int, rng: np.random.Generator) -> IntArray:
+        """Conditions of a public, even law, among those that the noisy counts show."""
+        unseen = self._unseen()
+        seen = np.array([c for c in range(self.conditions_.n) if c not in unseen], dtype=np.int64)
+        if not len(seen):
+            seen = np.arange(self.conditions_.n)
+        return rng.permutation(np.resize(rng.permutation(seen), n))
+
+    def _partition(self, data: EncodedImages, rng: np.random.Generator) -> Partition:
+        if data.units is None:
+            return by_position(len(data), self._n_parts, rng)
+        return by_unit(data.units, self._n_parts)
+
+    def _network(self, n_heads: int) -> GrowingNetwork:
+        return GrowingNetwork(
+            shape=self.codec_.size, n_heads=n_heads, n_noise=self.n_noise, width=self.width
+        )
+
+    def _own_sampler(self) -> GroupBalancedSampler | None:
+        if isinstance(self.sampler, Mapping):
+            shares = self.sampler["shares"]
+            return GroupBalancedSampler(
+                scope=self.sampler["scope"], shares=None if shares is None else tuple(shares)
+            )
+        return self.sampler
+
+    def _ready_sampler(self, data: EncodedImages, purse: Purse) -> GroupBalancedSampler | None:
+        """Return the sampler with the shares that it needs, over labels and groups."""
+        sampler = self._own_sampler()
+        n = data.n_labels * data.n_groups
+        if sampler is None:
+            return None
+        if sampler.scope == "noisy":
+            mu_squared = purse.ledger.budget.mu_squared * purse.shares[SHARES] * (1.0 - 1e-9)
+            return sampler.with_noisy_shares(cells(data), n, purse.ledger, mu_squared=mu_squared)
+        if sampler.scope == "global":
+            return sampler.with_global_shares(cells(data), n)
+        return sampler
+
+    def _refuse_other_shares(self, data: EncodedImages) -> None:
+        sampler = self._own_sampler()
+        n = data.n_labels * data.n_groups
+        if sampler is not None and sampler.shares is not None and len(sampler.shares) != n:
+            raise ValueError(
+                f"The sampler has {len(sampler.shares)} shares, and there are {n} combinations of "
+                f"{data.n_labels} labels and {data.n_groups} groups: give one for each, the groups "
+                f"of the first label first."
+            )
+
+    def _check(self) -> None:
+        for name in ("n_steps", "n_rows", "critic_steps", "critic_rows"):
+            _checks.at_least(name, getattr(self, name), 1)
+        if len(self.rates) != 2:
+            raise ValueError(f"rates are the first and the last one, got {self.rates!r}.")
+        for rate in self.rates:
+            _checks.positive("rates", float(rate))
+
+    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
+        return paint(self.network_, self.weights_, conditions, rng)
+
+    def _arrays(self) -> dict[str, Array]:
+        return dict(self.weights_)
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        self.network_ = self._network(self.conditions_.n)
+        self.weights_ = dict(arrays)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        names = ("n_steps", "n_rows", "critic_steps", "critic_rows", "critic_rate")
+        more = ("n_noise", "width", "condition")
+        sampler = self._own_sampler()
+        return {
+            **{name: getattr(self, name) for name in (*names, *more)},
+            "hidden": list(self.hidden),
+            "rates": list(self.rates),
+            "sampler": None
+            if sampler is None
+            else {"scope": sampler.scope, "shares": sampler.shares and list(sampler.shares)},
+        }
+
+
+def cells(data: EncodedImages) -> IntArray:
+    """Return the combination of label and group, which samplers even out."""
+    return data.label * data.n_groups + data.group
