@@ -66,17 +66,25 @@ class GroupBalancedSampler:
                 _checks.positive("share", share, "A group without a share cannot be weighted.")
 
     def with_noisy_shares(
-        self, groups: IntArray, n_groups: int, ledger: Ledger, *, mu_squared: float
+        self,
+        groups: IntArray,
+        n_groups: int,
+        ledger: Ledger,
+        *,
+        mu_squared: float,
+        per_unit: int = 1,
     ) -> GroupBalancedSampler:
         """Buy the shares: one noisy histogram of the groups, charged before it is drawn.
 
         Privacy
         -------
-        One record moves one count (L2 1), or two if it is replaced (L2 sqrt(2)).
+        One record moves one count (L2 1), or two if it is replaced (L2 sqrt(2)); the
+        ``per_unit`` records that a unit may have, that many times as much.
         """
         if self.scope != "noisy":
             raise ValueError(f"scope='noisy' buys its shares, this one is {self.scope!r}.")
         moved = {"add or remove one": 1.0, "replace one": 2.0**0.5}[ledger.neighbors]
+        moved *= _checks.at_least("per_unit", per_unit, 1)
         mu = _checks.positive("mu_squared", mu_squared) ** 0.5
         mechanism = NoisySum(sigma=moved / mu, l2_sensitivity=moved)
         counts = np.bincount(_checks.codes("groups", groups, n_groups), minlength=n_groups)

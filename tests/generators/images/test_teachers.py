@@ -16,7 +16,7 @@ from evenhand.generators.images import (
 from evenhand.generators.images.critics import ConvCritic, CriticTraining, DenseCritic
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.privacy import Budget, SeededNoise
-from evenhand.teachers import by_position
+from evenhand.teachers import Partition, by_position
 from evenhand.testing.images import pictures
 
 pytestmark = [
@@ -167,6 +167,43 @@ def test_teachers_are_distinct_and_their_rows_are_disjoint() -> None:
     ahead = [set(teachers.rows_ahead(t).ravel()) for t in range(teachers.n_teachers)]
     assert all(a <= own for a, own in zip(ahead, rows, strict=True))
     assert len(set(states(teachers))) == teachers.n_teachers
+
+
+@pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
+def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str) -> None:
+    import torch
+
+    images, y, _ = pictures(40)
+    heads = (y == "stands").astype(np.int64)
+    deal = Partition(  # of 4 teachers the last has nobody
+        teacher=np.arange(40) % 3, n_teachers=4, unit="person", neighbors="add or remove one"
+    )
+
+    def trained(images: np.ndarray) -> Teachers:
+        teachers = Teachers(
+            images[:, None].astype(np.float32) / 255,
+            heads,
+            heads,
+            n_heads=2,
+            partition=deal,
+            network=DenseCritic(hidden=(5,)),
+            training=CriticTraining(loss=loss),
+            sampler=GroupBalancedSampler(),
+            batch_size=4,
+            rng=np.random.default_rng(0),
+        )
+        fake = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+        for _ in range(3):
+            teachers.learn(fake, np.array([0, 1, 0, 1]))
+        (slopes,) = teachers.slopes(fake, np.array([0, 1, 0, 1]))
+        assert (slopes[3] == 0).all()
+        assert (slopes[0] != 0).any()
+        return teachers
+
+    changed = images.copy()
+    changed[0] = 255 - changed[0]
+    pairs = zip(states(trained(images)), states(trained(changed)), strict=True)
+    assert [t for t, (a, b) in enumerate(pairs) if a != b] == [0]
 
 
 @pytest.mark.parametrize("loss", ["logistic", "wasserstein"])

@@ -193,7 +193,9 @@ class AdversarialImages(ImageSynthesizer):
             return None
         if sampler.scope == "noisy":
             mu_squared = purse.ledger.budget.mu_squared * purse.shares[SHARES] * (1.0 - 1e-9)
-            return sampler.with_noisy_shares(cells(data), n, purse.ledger, mu_squared=mu_squared)
+            return sampler.with_noisy_shares(
+                cells(data), n, purse.ledger, mu_squared=mu_squared, per_unit=data.per_unit
+            )
         if sampler.scope == "global":
             return sampler.with_global_shares(cells(data), n)
         return sampler

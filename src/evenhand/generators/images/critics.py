@@ -212,7 +212,8 @@ class CriticStack:
             summed = loss.mean(dim=1).sum()
         else:
             apart = weight * of_fake - real_counts * (of_real - self.training.drift * of_real**2)
-            summed = apart.mean(dim=1).sum() + self._penalty(real, real_heads, fake)
+            held = self._penalty(real, real_heads, fake) * real_counts[:, 0]
+            summed = (apart.mean(dim=1) + held).sum()
         summed.backward()
         self._adam.step()
 
@@ -233,11 +234,11 @@ class CriticStack:
         return self.network.scores(self.weights, x).gather(2, heads)[..., 0]
 
     def _penalty(self, real: Any, heads: Any, fake: Any) -> Any:
-        """Hold the slope of a score near 1 between real and drawn pictures."""
+        """Price of slopes that are not 1 between real and drawn pictures, (n_critics,)."""
         n = min(real.shape[1], fake.shape[1])
         share = torch.rand(self.n_critics, n, 1, generator=self._stream)
         between = (share * real[:, :n] + (1.0 - share) * fake[:, :n]).requires_grad_()
         score = self._of(between, heads[:, :n])
         (slope,) = torch.autograd.grad(score.sum(), between, create_graph=True)
         off = torch.linalg.vector_norm(slope, dim=2) - 1.0
-        return self.training.penalty * (off**2).mean(dim=1).sum()
+        return self.training.penalty * (off**2).mean(dim=1)

@@ -82,6 +82,7 @@ class GPATEImages(TeacherGAN):
         return torch.randn(width, self.n_directions, generator=stream) / self.n_directions**0.5
 
     def _said(self, slopes: Any, question: Any, stream: Any) -> IntArray:
+        # Of a condition that it does not hold a teacher's slopes are 0, and it votes for no change.
         holds = slopes.abs().amax(dim=(1, 2)) > 0  # teachers without a row have nothing to say
         projected = (slopes[holds] @ question).numpy()
         return self._aggregator(slopes.shape[2]).total(projected)
