@@ -374,9 +374,7 @@ def test_any_classifier_tells_groups_and_any_fair_one_teaches() -> None:
     fair = BlackBoxFairTeachers(
         ExponentiatedGradient(LogisticRegression(), Parity(difference_bound=0.02), max_iter=5)
     )
-    with warnings.catch_warnings():  # fairlearn 0.15 sets values in a way pandas 4 will refuse
-        warnings.simplefilter("ignore", DeprecationWarning)
-        model = fitted("teachers", teachers=fair, n_teachers=6, n=1200)
+    model = fitted("teachers", teachers=fair, n_teachers=6, n=1200)  # and nothing is warned of
     assert model.score(*people(1)[:2]) > 0.5
 
 

@@ -3,7 +3,6 @@
 from evenhand.teachers.batched import LogisticTeachers, MLPTeachers, StackedEnsemble
 from evenhand.teachers.blackbox import CastVotes, OutsideVotes
 from evenhand.teachers.constrained import (
-    BlackBoxFairTeachers,
     ConstrainedLogisticTeachers,
     ConstrainedMLPTeachers,
     constrained,
@@ -21,6 +20,7 @@ from evenhand.teachers.ensemble import (
     ScoredEnsemble,
     Teachers,
 )
+from evenhand.teachers.fair_black_box import BlackBoxFairTeachers
 from evenhand.teachers.one_by_one import SklearnEnsemble, SklearnTeachers
 from evenhand.teachers.parity import ParityTeachers
 from evenhand.teachers.partition import NEIGHBORS, Partition, by_position, by_unit, chosen_units

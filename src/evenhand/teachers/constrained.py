@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
-from threadpoolctl import threadpool_limits
+from sklearn.base import BaseEstimator
 
 from evenhand.fairness import FairnessFunction
-from evenhand.learners import Guide, StackedFairLogistic
+from evenhand.learners import Guide, StackedFairLogistic, StackedModel
 from evenhand.teachers.batched import LogisticTeachers, MLPTeachers, StackedEnsemble
 from evenhand.teachers.ensemble import Progress, checked, checked_groups
-from evenhand.teachers.one_by_one import TASK, SklearnEnsemble
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = [
-    "BlackBoxFairTeachers",
     "ConstrainedLogisticTeachers",
     "ConstrainedMLPTeachers",
     "constrained",
@@ -82,8 +77,6 @@ class ConstrainedLogisticTeachers(BaseEstimator):  # type: ignore[misc]  # untyp
         n_groups: int = 1,
     ) -> StackedEnsemble:
         """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
-        rows, labels = checked(X, y, partition, n_classes)
-        z = checked_groups(self, groups, n_groups, len(rows))
         learner = StackedFairLogistic(
             function=self.function,
             alpha=self.alpha,
@@ -92,20 +85,17 @@ class ConstrainedLogisticTeachers(BaseEstimator):  # type: ignore[misc]  # untyp
             steps=self.steps,
             learning_rate=self.learning_rate,
         )
-        model = learner.fit(
-            rows,
-            labels,
-            z,
-            partition.all_rows,
-            n_classes=n_classes,
-            n_groups=n_groups,
-            rng=rng,
-        )
+
+        def fit(rows: FloatArray, labels: IntArray, z: IntArray) -> StackedModel:
+            parts = partition.all_rows
+            return learner.fit(
+                rows, labels, z, parts, n_classes=n_classes, n_groups=n_groups, rng=rng
+            )
+
+        made = _fitted(self, fit, X, y, partition, n_classes, groups, n_groups)
         if progress is not None:
             progress(partition.n_teachers, partition.n_teachers)
-        return StackedEnsemble(
-            model=model, n_teachers=partition.n_teachers, n_features=rows.shape[1]
-        )
+        return made
 
 
 class ConstrainedMLPTeachers(MLPTeachers):
@@ -160,117 +150,42 @@ class ConstrainedMLPTeachers(MLPTeachers):
         n_groups: int = 1,
     ) -> StackedEnsemble:
         """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
-        rows, labels = checked(X, y, partition, n_classes)
-        z = checked_groups(self, groups, n_groups, len(rows))
-        guide = Guide(
-            function=self.function, alpha=self.alpha, weights=np.eye(n_groups)[z], step=self.step
-        )
-        model = self.learner().fit(
-            rows,
-            labels,
-            partition.all_rows,
-            n_classes=n_classes,
-            rng=rng,
-            progress=progress,
-            guide=guide,
-        )
-        return StackedEnsemble(
-            model=model, n_teachers=partition.n_teachers, n_features=rows.shape[1]
-        )
 
-
-class BlackBoxFairTeachers(BaseEstimator):  # type: ignore[misc]  # untyped base
-    """One clone of any classifier that takes ``fit(X, y, sensitive_features=...)``.
-
-    So fairlearn's reductions are teachers as they are; nothing about privacy changes.
-
-    Parameters
-    ----------
-    estimator : classifier
-        With ``fit(X, y, sensitive_features=groups)`` and ``predict(X)``.
-    n_jobs : int or None
-        Workers, as in joblib.
-
-    Notes
-    -----
-    A teacher with one class answers it, one without records answers class 0, and one with records
-    of a single group is handed that group alone; what its estimator cannot be fitted on, it raises.
-    """
-
-    reads_groups = True
-
-    def __init__(self, estimator: Any, n_jobs: int | None = None) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-        *,
-        groups: IntArray | None = None,
-        n_groups: int = 1,
-    ) -> SklearnEnsemble:
-        """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
-        rows, labels = checked(X, y, partition, n_classes)
-        z = checked_groups(self, groups, n_groups, len(rows))
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise TypeError(
-                f"estimator must be a classifier with fit(X, y, sensitive_features=...), got "
-                f"{self.estimator!r}. Pass an object, for example fairlearn's "
-                f"ExponentiatedGradient(LogisticRegression(), DemographicParity())."
+        def fit(rows: FloatArray, labels: IntArray, z: IntArray) -> StackedModel:
+            guide = Guide(
+                function=self.function,
+                alpha=self.alpha,
+                weights=np.eye(n_groups)[z],
+                step=self.step,
             )
-        n_teachers = partition.n_teachers
-        seeds = rng.integers(2**31, size=n_teachers)
-        tasks = (
-            delayed(_fit_some)(
-                self.estimator,
-                [
-                    _Part(rows[own], labels[own], z[own], int(seeds[t]))
-                    for t in range(start, min(start + TASK, n_teachers))
-                    for own in (partition.rows(t),)
-                ],
+            model: StackedModel = self.learner().fit(
+                rows,
+                labels,
+                partition.all_rows,
+                n_classes=n_classes,
+                rng=rng,
+                progress=progress,
+                guide=guide,
             )
-            for start in range(0, n_teachers, TASK)
-        )
-        members: list[Any] = []
-        for some in Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks):
-            members += some
-            if progress is not None:
-                progress(len(members), n_teachers)
-        return SklearnEnsemble(
-            members=members, n_features=rows.shape[1], n_classes=n_classes, n_jobs=self.n_jobs
-        )
+            return model
+
+        return _fitted(self, fit, X, y, partition, n_classes, groups, n_groups)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The records of one teacher, and its seed."""
-
-    X: FloatArray = field(repr=False)
-    y: IntArray = field(repr=False)
-    groups: IntArray = field(repr=False)
-    seed: int
-
-
-@dataclass(frozen=True)
-class _Seeded:
-    """A fitted classifier whose predictions may draw: each teacher's from a seed of its own."""
-
-    model: Any = field(repr=False)
-    seed: int
-
-    def predict(self, X: FloatArray) -> IntArray:
-        """Return class codes."""
-        try:
-            said = self.model.predict(X, random_state=self.seed)
-        except TypeError:  # a classifier that draws nothing
-            said = self.model.predict(X)
-        return np.asarray(said).astype(np.int64)
+def _fitted(
+    teachers: Any,
+    fit: Callable[[FloatArray, IntArray, IntArray], StackedModel],
+    X: ArrayLike,
+    y: ArrayLike,
+    partition: Partition,
+    n_classes: int,
+    groups: IntArray | None,
+    n_groups: int,
+) -> StackedEnsemble:
+    """Fit on checked rows, labels and groups."""
+    rows, labels = checked(X, y, partition, n_classes)
+    model = fit(rows, labels, checked_groups(teachers, groups, n_groups, len(rows)))
+    return StackedEnsemble(model=model, n_teachers=partition.n_teachers, n_features=rows.shape[1])
 
 
 def constrained(teachers: Any, function: FairnessFunction, alpha: float) -> Any:
@@ -297,17 +212,3 @@ def constrained(teachers: Any, function: FairnessFunction, alpha: float) -> Any:
         f"LogisticTeachers or MLPTeachers, which are then trained under the constraint, or "
         f"BlackBoxFairTeachers(estimator) with an estimator that takes sensitive_features."
     )
-
-
-def _fit_some(estimator: Any, parts: Sequence[_Part]) -> list[Any]:
-    with threadpool_limits(limits=1):
-        return [_fit_one(estimator, part) for part in parts]
-
-
-def _fit_one(estimator: Any, part: _Part) -> Any:
-    present = np.unique(part.y)
-    if len(present) < 2:
-        return int(present[0]) if len(present) else 0
-    own = clone(estimator)
-    own.fit(part.X, part.y, sensitive_features=part.groups)
-    return _Seeded(own, part.seed)

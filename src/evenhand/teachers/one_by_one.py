@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -116,23 +116,13 @@ class SklearnTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ship
         """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
         rows, labels = checked(X, y, partition, n_classes)
         estimator = self._estimator()
-        n_teachers = partition.n_teachers
-        seeds = rng.integers(2**32, size=n_teachers, dtype=np.uint64)
-        tasks = (
-            delayed(_fit_some)(
-                estimator,
-                [
-                    (rows[partition.rows(t)], labels[partition.rows(t)], int(seeds[t]))
-                    for t in range(start, min(start + TASK, n_teachers))
-                ],
-            )
-            for start in range(0, n_teachers, TASK)
-        )
-        members: list[Any] = []
-        for some in Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks):
-            members += some
-            if progress is not None:
-                progress(len(members), n_teachers)
+        seeds = rng.integers(2**32, size=partition.n_teachers, dtype=np.uint64)
+
+        def part(t: int) -> tuple[Any, ...]:
+            own = partition.rows(t)
+            return estimator, rows[own], labels[own], int(seeds[t])
+
+        members = fit_each(_fit_one, part, partition.n_teachers, self.n_jobs, progress)
         return SklearnEnsemble(
             members=members, n_features=rows.shape[1], n_classes=n_classes, n_jobs=self.n_jobs
         )
@@ -149,26 +139,50 @@ class SklearnTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ship
         return self.estimator
 
 
-def _fit_some(estimator: Any, parts: Sequence[tuple[FloatArray, IntArray, int]]) -> list[Any]:
+def fit_each(
+    fit_one: Callable[..., Any],
+    part: Callable[[int], tuple[Any, ...]],
+    n_teachers: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> list[Any]:
+    """Return ``fit_one(*part(t))`` of each teacher; a worker is sent the parts of its own alone."""
+    tasks = (
+        delayed(_fit_some)(fit_one, [part(t) for t in range(start, min(start + TASK, n_teachers))])
+        for start in range(0, n_teachers, TASK)
+    )
+    members: list[Any] = []
+    for some in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+        members += some
+        if progress is not None:
+            progress(len(members), n_teachers)
+    return members
+
+
+def _fit_some(fit_one: Callable[..., Any], parts: Sequence[tuple[Any, ...]]) -> list[Any]:
     # One thread: hundreds of small fits on several threads each wait for each other.
     with threadpool_limits(limits=1):
-        return [_fit_one(estimator, X, y, seed) for X, y, seed in parts]
+        return [fit_one(*part) for part in parts]
 
 
-def _fit_one(estimator: Any, X: FloatArray, y: IntArray, seed: int) -> Any:
-    present = np.unique(y)
-    if len(present) < 2:
-        return int(present[0]) if len(present) else 0
+def seeded(estimator: Any, seed: int) -> Any:
+    """Return a clone whose every ``random_state`` is drawn from the seed."""
     own = clone(estimator)
     draws = np.random.default_rng(seed)
-    own.set_params(
+    return own.set_params(
         **{
             name: int(draws.integers(2**31))
             for name in sorted(own.get_params(deep=True))
             if name == "random_state" or name.endswith("__random_state")
         }
     )
-    return own.fit(X, y)
+
+
+def _fit_one(estimator: Any, X: FloatArray, y: IntArray, seed: int) -> Any:
+    present = np.unique(y)
+    if len(present) < 2:
+        return int(present[0]) if len(present) else 0
+    return seeded(estimator, seed).fit(X, y)
 
 
 def _vote_some(members: Sequence[Any], X: FloatArray, n_classes: int) -> IntArray:
