@@ -39,7 +39,6 @@ def fitted(variant: str) -> SFPATEClassifier:
         n_teachers=300,
         teachers=MLPTeachers(hidden=(64, 64), epochs=EPOCHS),
         student=STUDENT,
-        n_queries=2000,
         noise=SeededNoise(SEED),
         random_state=SEED,
     )
@@ -90,7 +89,7 @@ if __name__ == "__main__":
                 plain=plain,
                 check=check if (variant, name) == ("student", beside[0][0]) else lambda: None,
                 sizes={**sizes, "epochs": passes, "batch_of_one": BATCH},
-                repeats=5 if plain is not pf_ld else 2,
+                repeats=3 if plain is not pf_ld else 1,
                 seed=SEED,
                 target=target,
                 clock=time.process_time,

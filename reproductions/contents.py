@@ -36,6 +36,8 @@ PAPERS = {
     "sf_pate_figure2": "SF-PATE, Sections 6.1 and 6.2, Figures 2(a) and 2(b) and its appendix",
     "sf_pate_choices": OWN,
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",
+    "sf_pate_table1": "SF-PATE, Section 6.3, Table 1",
+    "sf_pate_utkface": "SF-PATE, Section 6.3, Figure 2(c)",
     "theory": "FairPATE, SF-PATE, PATE: theorems and claims of privacy",
 }
 # Measured on a busy core: the sum of the recorded times of fits, or the time of the process.
