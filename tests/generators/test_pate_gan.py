@@ -204,7 +204,9 @@ def test_teachers_of_a_stratum_hold_and_judge_one_group() -> None:
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_with_votes_that_are_hardly_noisy_the_generator_learns_what_the_counts_do_not_say() -> None:
+    """Takes 5 seconds of processor time, 20 on a busy core."""
     # Two columns that always agree: columns counted one by one cannot say so.
     rng = np.random.default_rng(0)
     n = 6000

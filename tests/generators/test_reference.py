@@ -56,12 +56,13 @@ def test_the_accuracy_is_that_on_rows_that_were_not_learnt() -> None:
     # 1500 rows: the standard error is .011, and five of them are .055.
     assert abs(predictor.accuracy - right) < 0.055
     assert predictor.accuracy > predictor.baseline + 0.2
-    # Pure noise is not called a success.
+    # Pure noise is not called a success, though a model can learn 100 rows by heart.
     rng = np.random.default_rng(0)
+    noise = pd.DataFrame(rng.normal(size=(100, 40)), columns=[f"x{i}" for i in range(40)])
     blind = GroupsFromReference.fit(
-        pd.DataFrame({"x": rng.normal(size=900), "s": rng.choice(["a", "b"], 900)}), "s", ("x",)
+        noise.assign(s=rng.choice(["a", "b"], 100)), "s", tuple(noise.columns)
     )
-    assert abs(blind.accuracy - 0.5) < 0.085
+    assert abs(blind.accuracy - 0.5) < 0.25  # five standard errors; by heart it is .9
 
 
 def test_a_generator_takes_missing_groups_from_a_reference_and_its_claim_says_so() -> None:

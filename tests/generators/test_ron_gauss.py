@@ -89,7 +89,7 @@ def test_an_attack_on_the_products_stays_below_the_claim_and_convicts_half_the_n
     def found(sigma: float) -> float:
         scores = []
         for sums in (one, 0 * one):
-            drawn = rng.normal(0.0, sigma, (100_000, len(sums)))
+            drawn = rng.normal(0.0, sigma, (50_000, len(sums)))
             noisy = step.decide(np.broadcast_to(sums, drawn.shape), drawn)
             scores.append(noisy @ one / np.linalg.norm(one))
         return audit_epsilon_lower_bound(*scores, delta=1e-3, confidence=1 - 1e-6)

@@ -37,6 +37,12 @@ def test_other_rows_of_one_partition_change_one_critic_alone_bit_for_bit(gold: b
     changed[17, 2, 3, 0] = (changed[17, 2, 3, 0] + 1) % SIZES[0]
     other.train(changed, present, generated)
     assert [t for t in range(N) if not np.array_equal(one.state(t), other.state(t))] == [17]
+    # And the other way round: with other rows everywhere else this one is as it was.
+    elsewhere, _ = batches(seed=5)
+    elsewhere[17] = real[17]
+    rest = critics(gold=gold)
+    rest.train(elsewhere, present, generated)
+    assert [t for t in range(N) if np.array_equal(one.state(t), rest.state(t))] == [17]
     gone = present.copy()
     gone[4] = False  # a partition without rows, whatever stands in its place
     empty = critics(gold=gold)
