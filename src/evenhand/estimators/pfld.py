@@ -88,6 +88,11 @@ class PFLDClassifier(AttributeClassifier):
         the noise in units of the sensitivity (Dong, Roth and Su 2022). It is Gaussian, so it can
         be charged to an account that other runs of this unit share.
 
+    Notes
+    -----
+    The defaults were chosen on validation rows of ACS-Income and German credit
+    (``sf_pate_choices.py`` among the reproductions).
+
     References
     ----------
     Tran, Fioretto and Van Hentenryck 2021, "Differentially Private and Fair Deep Learning: A

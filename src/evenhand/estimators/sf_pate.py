@@ -487,8 +487,8 @@ class SFPATEClassifier(AttributeClassifier):
 
 
 DEFAULT_QUERIES: Final = 2000
-"""Rows that are asked by default. Chosen on ACS-Income and German credit; the comparison is not
-reproduced by a script yet."""
+"""Rows that are asked by default; 500 and 20,000 do as well (``sf_pate_choices.py`` among the
+reproductions, on ACS-Income and German)."""
 
 
 def _of(progress: Progress, stage: str) -> Any:
