@@ -101,6 +101,14 @@ def test_in_turn_a_pass_over_all_critics_is_one_release_charged_when_it_begins()
     assert fitted(GSWGANImages, n_steps=6).snr_.value == pytest.approx(6 * in_turn)
 
 
+def test_few_pictures_of_the_rarest_group_per_teacher_are_remarked() -> None:
+    notes = fitted(TeacherGANImages, n_teachers=60).notes_
+    assert any("each of 60 teachers holds" in note for note in notes)
+    assert not any(
+        "teachers holds" in note for note in fitted(TeacherGANImages, n_teachers=2).notes_
+    )
+
+
 def test_noisy_shares_for_the_sampler_are_paid_from_the_same_budget() -> None:
     made = fitted(TeacherGANImages, sampler=GroupBalancedSampler(scope="noisy"))
     purposes = [e.purpose for e in made.ledger_.entries]
