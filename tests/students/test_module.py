@@ -15,6 +15,7 @@ from evenhand.students import ModuleClassifier, ModuleStudent
 from evenhand.teachers import BlackBoxFairTeachers, SklearnTeachers, by_position
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 
 def people(n: int = 1500, seed: int = 0):
