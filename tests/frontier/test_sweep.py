@@ -270,6 +270,24 @@ def test_an_error_in_the_work_is_no_lost_worker(
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize(
+    ("families", "workers", "largest"),
+    [
+        ([500, 500], 2, 500),  # what settings share is worked out twice
+        ([1000], 2, 500),
+        ([333, 333, 333], 2, 250),  # three tasks would leave one of two workers alone
+        ([4000], 1, 500),
+        ([1] * 7, 2, 1),
+        ([3], 8, 1),
+    ],
+)
+def test_tasks_are_as_large_as_keeps_all_workers_busy(
+    families: list[int], workers: int, largest: int
+) -> None:
+    module = sys.modules[sweep_function.__module__]
+    assert module._largest_task(families, workers) == largest
+
+
 def test_tasks_hold_settings_of_one_deal_of_the_records(town: Path) -> None:
     grid = Grid.from_toml(town)
     module = sys.modules[sweep_function.__module__]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -22,11 +23,11 @@ from evenhand.frontier.run import Run, Setting
 from evenhand.frontier.train import TOGETHER, Task, Trained, kin, teach, train
 from evenhand.frontier.votes_cache import VotesCache
 
-LARGEST_TASK: Final = 250
+LARGEST_TASK: Final = 500
 """Settings that are trained together at most; what a process that is killed loses."""
 
-TASKS_PER_JOB: Final = 2
-"""At least so many tasks for each process, so that none waits long for the last."""
+TASKS_PER_JOB: Final = 4
+"""From so many tasks for each process on, none waits long for the last, whatever they cost."""
 
 ATTEMPTS: Final = 3
 """How often workers may be lost before a sweep gives up."""
@@ -176,8 +177,8 @@ def _trained(
     """Train teachers first, one process for each ensemble, and then the settings."""
     # The size of a task follows from public numbers alone, and never from how long one took.
     workers = max(1, joblib.effective_n_jobs(n_jobs))
-    largest = max(1, min(LARGEST_TASK, -(-len(settings) // (TASKS_PER_JOB * workers))))
-    tasks = list(_tasks(grid, settings, folder, spec, largest))
+    sizes = list(Counter(kin(setting) for setting in settings).values())
+    tasks = list(_tasks(grid, settings, folder, spec, _largest_task(sizes, workers)))
     ensembles = {kin(task.settings[0]): task for task in tasks if _shares_teachers(task)}
     if len(ensembles) < len(tasks):
         jobs = (joblib.delayed(_on_one_thread)(teach, task) for task in ensembles.values())
@@ -190,6 +191,20 @@ def _trained(
 def _as_done(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
     """Run jobs in joblib and give their results as they are done."""
     yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+
+
+def _largest_task(families: Sequence[int], workers: int) -> int:
+    """Return how many settings a task may have: as many as keep all workers busy to the end.
+
+    What settings share is worked out once per task, so that few large tasks cost least; but with
+    three of them two workers end apart.
+    """
+    for share in itertools.count(1):
+        largest = max(1, min(LARGEST_TASK, -(-sum(families) // (share * workers))))
+        n_tasks = sum(-(-n // largest) for n in families)
+        if largest == 1 or n_tasks % workers == 0 or n_tasks >= TASKS_PER_JOB * workers:
+            break
+    return largest
 
 
 def _tasks(

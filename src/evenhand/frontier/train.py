@@ -6,10 +6,13 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
 
 from evenhand.estimators import fit_many
 from evenhand.estimators.fairpate import patience
@@ -250,13 +253,19 @@ class _Trial:
             # Every model of a task encodes with the same public rows.
             if self._encoded is None:
                 self._encoded = model.encoder_.transform(self._material.X_test)
-            codes: IntArray = model.student_.predict(self._encoded).astype(np.int64)
-            return codes
+            linear = isinstance(model.student_, LogisticRegression)
+            codes: IntArray = model.student_.predict(self._sparse if linear else self._encoded)
+            return codes.astype(np.int64)
         labels = model.predict(
             self._material.X_test, sensitive_features=self._material.groups_test, random_state=0
         )
         found: IntArray = np.searchsorted(model.classes_, labels).astype(np.int64)
         return found
+
+    @cached_property
+    def _sparse(self) -> Any:
+        """The encoded rows, most of whose entries are 0: a linear model reads them faster so."""
+        return csr_array(self._encoded)
 
     def _gap(self, setting: Setting, model: Any, joint: JointTally) -> Estimate:
         """Return the gap that is asked for: of decisions, or of the laws of the score."""
