@@ -37,6 +37,11 @@ def test_it_writes_rows_claim_and_report_with_exact_counts(town: Path, run: Run)
     assert "loan=granted, sex=F" in done.stdout
 
 
+def test_a_remark_about_the_fit_is_printed_once(town: Path, run: Run) -> None:
+    done = run(*WORDS, "--epsilon", "0.5", "--rows", "50", "--balance", "none", "--out", "few.csv")
+    assert done.stderr.count("much of what is learnt may be noise") == 1
+
+
 def test_json_says_the_same_for_machines_and_test_rows_are_not_covered(
     town: Path, run: Run
 ) -> None:

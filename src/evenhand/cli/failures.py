@@ -112,3 +112,13 @@ def as_bad_input(*kinds: type[Exception], where: str = "") -> Iterator[None]:
         yield
     except kinds as error:
         raise ValueError(f"{where}: {one_line(error)}" if where else one_line(error)) from error
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Leave out warnings that are printed as notes of the generator."""
+    from evenhand.generators import NotedWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotedWarning)
+        yield

@@ -15,7 +15,7 @@ import numpy as np
 from evenhand._checks import did_you_mean, one_of
 from evenhand.cli import settings
 from evenhand.cli.console import Bars, plain, table
-from evenhand.cli.failures import as_bad_input
+from evenhand.cli.failures import as_bad_input, told_once
 from evenhand.cli.folder import whole_file
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def make_pictures(
         {} if asked.noise == "exact" else {"noise": settings.noise(asked.noise)}
     )
     generator = known[method](random_state=asked.seed, **options)
-    with as_bad_input(TypeError, MemoryError, ImportError):
+    with as_bad_input(TypeError, MemoryError, ImportError), told_once():
         generator.fit(
             private.images,
             _series(private.y, asked.label),

@@ -13,7 +13,7 @@ import typer
 from evenhand._checks import at_least, one_of
 from evenhand.cli import options, pictures, settings
 from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, table
-from evenhand.cli.failures import as_bad_input
+from evenhand.cli.failures import as_bad_input, told_once
 from evenhand.cli.folder import require_free, whole_file
 from evenhand.cli.options import choices, metavar
 
@@ -231,7 +231,7 @@ def synthesize(
         known = None if reference is None else read_table(reference)
         real = None if test is None else _read(test, drop or (), columns=set(frame.columns))
         generator = _new(method, noise, seed)
-        with as_bad_input(TypeError):
+        with as_bad_input(TypeError), told_once():
             generator.fit(
                 frame,
                 label=label,

@@ -11,6 +11,7 @@ from evenhand.generators.aggregators import (
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.base import Encoded, Synthesizer
 from evenhand.generators.codec import Conditions, TableCodec
+from evenhand.generators.conditional import NotedWarning
 from evenhand.generators.dp_wgan import DPWGANSynthesizer
 from evenhand.generators.evaluate import Evaluation, evaluate
 from evenhand.generators.fidelity import Fidelity, fidelity
@@ -64,6 +65,7 @@ __all__ = [
     "MeanEmbeddingSynthesizer",
     "ModelUtility",
     "NonPrivateSynthesizer",
+    "NotedWarning",
     "OuterSums",
     "PATEGANSynthesizer",
     "ProjectedHistogram",

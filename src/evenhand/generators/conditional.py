@@ -27,6 +27,10 @@ NOT_COVERED: Final = (
 Progress = Callable[[str, int, int], None]
 
 
+class NotedWarning(UserWarning):
+    """What a user must know about a fit; it stands in ``notes_`` as well."""
+
+
 class ConditionalGenerator(ABC):
     """A generator that is conditioned on label and group, under one claim.
 
@@ -125,7 +129,7 @@ class ConditionalGenerator(ABC):
         told = [*([self.snr_.warning] if self.snr_.warning else []), *self._thin()]
         self.notes_ = (*notes, *told)
         for words in told:
-            warnings.warn(words, UserWarning, stacklevel=3)
+            warnings.warn(words, NotedWarning, stacklevel=3)
 
     def _claim(self, budget: Budget, ledger: Ledger, public: Sequence[str]) -> Guarantee:
         named = ("the number of records",) if ledger.neighbors == "replace one" else ()
