@@ -9,7 +9,7 @@ import pytest
 import evenhand
 
 ROOT = Path(evenhand.__file__).parent
-SHARED = {"_checks", "_database", "_folder", "_random", "_version", "typing"}
+SHARED = {"_checks", "_database", "_folder", "_random", "_torch", "_version", "typing"}
 
 BELOW: dict[str, set[str]] = {
     "privacy": set(),
@@ -61,8 +61,6 @@ OUTSIDE: dict[str, set[str]] = {
     "voting": {"numpy"},
 }
 
-TORCH_MODULES = {"learners/mlp.py", "learners/module.py", "generators/images/painter.py"}
-
 
 def imports(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
@@ -97,10 +95,11 @@ def test_a_part_imports_only_its_own_libraries(part: str) -> None:
         assert not strange, f"{file.relative_to(ROOT)} imports {strange}"
 
 
-def test_torch_is_imported_only_where_it_is_needed() -> None:
+def test_torch_is_imported_in_one_place_and_when_it_is_used() -> None:
     for file in ROOT.rglob("*.py"):
-        if "torch" in {name.split(".")[0] for name in imports(file)}:
-            assert str(file.relative_to(ROOT)) in TORCH_MODULES
+        assert "torch" not in {name.split(".")[0] for name in imports(file)}, file
+        if file.name != "_torch.py":
+            assert 'import_module("torch")' not in file.read_text(), f"{file}: use evenhand._torch"
 
 
 def test_every_folder_stands_in_the_table() -> None:

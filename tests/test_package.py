@@ -35,7 +35,17 @@ def test_the_core_is_imported_where_there_is_no_torch() -> None:
         "        if name.split('.')[0] == 'torch':\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, NoTorch())\n"
-        "import evenhand.estimators, evenhand.cli, evenhand.report, evenhand.teachers\n"
+        "import evenhand.estimators, evenhand.cli, evenhand.report, evenhand.frontier\n"
+        "import evenhand.generators, evenhand.generators.images\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_nothing_waits_for_torch_before_it_is_used() -> None:
+    code = (
+        "import sys, evenhand.estimators, evenhand.report, evenhand.generators.images\n"
         "print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

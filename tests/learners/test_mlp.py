@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -200,6 +201,6 @@ def test_settings_that_make_no_sense_are_refused() -> None:
 
 
 def test_without_pytorch_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mlp, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r'pip install "evenhand\[torch\]"'):
         StackedMLP()

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import require_torch, torch
 from evenhand.generators.state_network import StateNetwork
 from evenhand.learners.stacked_network import one_thread
 from evenhand.typing import FloatArray, IntArray
-
-# Not needed to import this module, so that documentation and tests read it without the extra.
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 BETAS: Final = (0.5, 0.9)
 TEMPERATURE: Final = 0.7  # of the softened draw whose slope stands in for that of the hard one
@@ -161,9 +157,3 @@ def one_hot(rows: IntArray, starts: IntArray) -> Any:
     """States (n, n_columns) as zeros and ones (n, n_states)."""
     x = torch.zeros(len(rows), int(starts[-1]), dtype=torch.float64)
     return x.scatter_(1, torch.as_tensor(rows + starts[:-1]), 1.0)
-
-
-def require_torch(name: str) -> None:
-    """Refuse to start without PyTorch."""
-    if torch is None:
-        raise ImportError(f'{name} needs PyTorch. Install it with: pip install "evenhand[torch]"')

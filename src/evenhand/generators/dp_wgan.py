@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.adversary import Forger, one_hot_critic, require_torch
+from evenhand._torch import require_torch
+from evenhand.generators.adversary import Forger, one_hot_critic
 from evenhand.generators.base import Encoded, Synthesizer
 from evenhand.generators.clipped_critic import ClippedCritic, CriticGradients
 from evenhand.generators.conditional import Progress

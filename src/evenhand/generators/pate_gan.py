@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.adversary import Forger, Student, require_torch
+from evenhand._torch import require_torch
+from evenhand.generators.adversary import Forger, Student
 from evenhand.generators.base import Encoded, Synthesizer
 from evenhand.generators.conditional import Progress
 from evenhand.generators.memory import require_memory

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import require_torch, torch
 from evenhand.learners.mlp import CHUNK_MODELS
 from evenhand.learners.stacked_network import StackedNetwork, one_thread
 from evenhand.typing import BoolArray, FloatArray, IntArray
-
-# Not needed to import this module, so that documentation and tests read it without the extra.
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 BETAS: Final = (0.5, 0.9)  # of Adam, as is usual against a generator
 COPIES: Final = 4  # of every parameter: itself, its gradient, two moments
@@ -61,7 +57,7 @@ class StackedCritics:
         learning_rate: float,
         gold: bool = False,
     ) -> None:
-        _require_torch()
+        require_torch("StackedCritics")
         _checks.positive("learning_rate", learning_rate)
         for width in hidden:
             _checks.at_least("hidden", width, 1)
@@ -193,10 +189,3 @@ def _scores(network: StackedNetwork, x: Any) -> Any:
         hidden = torch.baddbmm(bias, hidden, weight).relu_()
     weight, bias = network.layers[-1]
     return torch.baddbmm(bias, hidden, weight)
-
-
-def _require_torch() -> None:
-    if torch is None:
-        raise ImportError(
-            'StackedCritics needs PyTorch. Install it with: pip install "evenhand[torch]"'
-        )

@@ -6,20 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import require_torch, torch
 from evenhand.learners.guide import Guide
 from evenhand.learners.stack import Progress
 from evenhand.learners.stacked_network import StackedNetwork, flat, layers_of, one_thread, round_up
 from evenhand.typing import FloatArray, IntArray
-
-# Not needed to import this module, so that documentation and tests read it without the extra.
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 CHUNK_MODELS: Final = 64  # of one stack: parameters, gradients and moments stay in the cache
 CHUNK_BYTES: Final = 8_000_000  # of activations when predicting
@@ -102,10 +98,7 @@ class StackedMLP:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        if torch is None:
-            raise ImportError(
-                'MLPTeachers needs PyTorch. Install it with: pip install "evenhand[torch]"'
-            )
+        require_torch("MLPTeachers")
         for width in self.hidden:
             _checks.at_least("hidden", width, 1)
         _checks.at_least("epochs", self.epochs, 1)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import require_torch, torch
 from evenhand.learners.guide import Guide
 from evenhand.typing import FloatArray
-
-# Not needed to import this module, so that documentation and tests read it without the extra.
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 AT_ONCE: Final = 512
 """Rows that are scored together."""
@@ -45,7 +41,7 @@ class ModuleLearner:
     weight_decay: float = 1e-4
 
     def __post_init__(self) -> None:
-        _require_torch()
+        require_torch("A module")
         if not isinstance(self.module, torch.nn.Module):
             raise TypeError(
                 f"module must be a torch.nn.Module that maps rows (n, d) to scores (n, n_classes), "
@@ -131,7 +127,7 @@ def small_conv(shape: tuple[int, int, int], n_classes: int = 2, *, width: int = 
     width : int
         Channels after the first convolution; twice as many after the second.
     """
-    _require_torch()
+    require_torch("A module")
     channels, high, wide = (_checks.at_least("shape", size, 1) for size in shape)
     if min(high, wide) < 4:
         raise ValueError(
@@ -150,11 +146,6 @@ def small_conv(shape: tuple[int, int, int], n_classes: int = 2, *, width: int = 
         nn.Flatten(),
         nn.Linear(2 * width * (high // 4) * (wide // 4), n_classes),
     )
-
-
-def _require_torch() -> None:
-    if torch is None:
-        raise ImportError('Modules need PyTorch. Install it with: pip install "evenhand[torch]"')
 
 
 def _refuse_other_shape(scores: Any, wanted: tuple[int, int]) -> None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
+from evenhand._torch import torch
 from evenhand.learners.guide import Guided
 from evenhand.typing import FloatArray
-
-# Not needed to import this module, so that documentation and tests read it without the extra.
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
 

@@ -1,6 +1,7 @@
 """The mean embedding of pictures: its features, what one picture moves, and the network's fit."""
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 
 from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.images import MeanEmbeddingImages
-from evenhand.generators.images import painter as painter_module
 from evenhand.generators.images.painter import Painter, fit_painter
 from evenhand.generators.images.waves import BANDWIDTHS, Waves
 from evenhand.privacy import Budget, MemoryStore, SeededNoise
@@ -145,7 +145,7 @@ def test_a_painter_comes_back_from_its_arrays() -> None:
 def test_without_torch_nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     images, y, _ = pictures(60)
     store = MemoryStore()
-    monkeypatch.setattr(painter_module, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
         ImportError, match=r'MeanEmbeddingImages needs PyTorch.*"evenhand\[torch\]"'
     ):

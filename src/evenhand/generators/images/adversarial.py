@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import require_torch
 from evenhand.generators.conditional import Progress
 from evenhand.generators.images.base import COUNTS, ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.critics import CriticNetwork, DenseCritic
 from evenhand.generators.images.networks import GrowingNetwork, Learner, one_thread, paint
-from evenhand.generators.images.painter import require_torch
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.privacy import FloatNoise, Guarantee, Noise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from evenhand.generators.images.painter import torch
+from evenhand._torch import torch
 from evenhand.generators.images.teacher_gan import TeacherGAN
 from evenhand.generators.plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.teacher_sums import GradientSum

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import require_torch, torch
 from evenhand.generators.images.codec import FloatPixels
 from evenhand.typing import FloatArray, IntArray
-
-# Not needed to import this module, so that documentation and tests read it without the extra.
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 BATCH: Final = 128
 RATE: Final = 1e-3
@@ -70,10 +66,7 @@ def classify(
     seed : int
         Of the weights and the order of the pictures; no global seed is touched.
     """
-    if torch is None:
-        raise ImportError(
-            f'The classifier {name} needs PyTorch. Install it with: pip install "evenhand[torch]"'
-        )
+    require_torch(f"The classifier {name}")
     _checks.one_of("models", name, IMAGE_MODELS)
     _checks.at_least("epochs", epochs, 1)
     channels, height, width = images.shape[1:]

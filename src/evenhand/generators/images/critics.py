@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from evenhand import _checks
-from evenhand.generators.images.painter import torch
+from evenhand._torch import torch
 
 LOSSES: Final = ("logistic", "wasserstein")
 SLOPE: Final = 0.2  # of the rectifiers below 0

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import torch
 from evenhand.generators.aggregators import ClippedSums
 from evenhand.generators.conditional import Progress
 from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import CriticNetwork
 from evenhand.generators.images.networks import Learner, seeded
-from evenhand.generators.images.painter import torch
 from evenhand.generators.images.passes import Passes
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler

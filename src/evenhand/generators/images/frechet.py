@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import torch
 from evenhand.typing import Array, FloatArray
 
 OVERALL: Final = "overall"
@@ -69,7 +70,6 @@ class EfficientNetLite0:
 
     def __call__(self, images: Array) -> FloatArray:
         """Return the features, averaged over the picture."""
-        torch = import_module("torch")
         out = []
         for start in range(0, len(images), _ROWS):
             part = torch.as_tensor(np.asarray(images[start : start + _ROWS], dtype=np.float32))

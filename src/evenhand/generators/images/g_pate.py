@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.images.painter import torch
+from evenhand._torch import torch
 from evenhand.generators.images.teacher_gan import TeacherGAN
 from evenhand.generators.plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.teacher_sums import ProjectedHistogram

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import require_torch
 from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.conditional import Progress
 from evenhand.generators.images.base import ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
-from evenhand.generators.images.painter import Painter, fit_painter, require_torch
+from evenhand.generators.images.painter import Painter, fit_painter
 from evenhand.generators.images.waves import Waves
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.privacy import Noise

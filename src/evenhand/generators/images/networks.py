@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import torch
 from evenhand.generators.images.codec import FloatPixels
-from evenhand.generators.images.painter import torch
 from evenhand.typing import FloatArray, IntArray
 
 BASE: Final = 7

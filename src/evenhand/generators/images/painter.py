@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._torch import require_torch, torch
 from evenhand.generators.images.waves import Waves
 from evenhand.typing import Array, FloatArray, IntArray
-
-# Not needed to import this module, so that documentation and tests read it without the extra.
-torch: Any = import_module("torch") if find_spec("torch") else None
 
 WHIM: Final = 8  # random numbers behind one picture, beside its condition
 RATE: Final = 1e-2
 DECAY: Final = 0.9
 DECAYS: Final = 20  # times that the rate decays over the fit
 _ROWS: Final = 2048  # pictures that are painted at once
-
-
-def require_torch(what: str) -> None:
-    """Say how to install PyTorch where it is missing."""
-    if torch is None:
-        raise ImportError(f'{what} needs PyTorch. Install it with: pip install "evenhand[torch]"')
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

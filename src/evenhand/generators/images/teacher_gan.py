@@ -14,13 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import torch
 from evenhand.generators.aggregators import Aggregator
 from evenhand.generators.conditional import Progress
 from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import CriticTraining
 from evenhand.generators.images.networks import Learner, seeded
-from evenhand.generators.images.painter import torch
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
 from evenhand.generators.plan import Purse
 from evenhand.generators.sampler import GroupBalancedSampler

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._torch import torch
 from evenhand.generators.images.codec import FloatPixels
 from evenhand.generators.images.critics import CriticNetwork, CriticStack, CriticTraining
 from evenhand.generators.images.networks import seeded
-from evenhand.generators.images.painter import torch
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.teachers.partition import Partition
 from evenhand.typing import IntArray
