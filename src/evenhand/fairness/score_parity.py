@@ -56,7 +56,7 @@ def generalized_demographic_parity(
     >>> chances = [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]] * 500
     >>> found = generalized_demographic_parity(chances, [0, 0, 1, 1] * 500, n_groups=2)
     >>> print(found)
-    generalized_demographic_parity_rest: 0.5000, 95% interval [0.3792, 0.6208], n = 2000
+    generalized_demographic_parity_rest: 0.5000, 95% interval [0.4064, 0.5936], n = 2000
     """
     p = _checks.matrix("chances", chances)
     z = _checks.codes("groups", groups, n_groups)
