@@ -66,6 +66,22 @@ def test_products_move_as_far_as_declared_and_no_further(relation: str) -> None:
     assert three.l2_sensitivity(relation) == 3 * declared
 
 
+def test_rounding_turns_orthogonal_rows_apart_and_that_is_declared() -> None:
+    # Unit vectors at right angles: in whole units their products can be farther apart than sqrt(2).
+    products = OuterSums(n_features=2, n_conditions=1)
+    angles = np.random.default_rng(1).uniform(0.0, np.pi, 5000)
+    here, there = np.zeros(1, dtype=np.int64), 0.5 * np.pi
+    worst = max(
+        float(np.linalg.norm(a - b))
+        for a, b in (
+            [products.total(np.array([[np.cos(t), np.sin(t)]]), here) for t in (x, x + there)]
+            for x in angles
+        )
+    )
+    assert worst > 2.0**0.5 / products.unit
+    assert worst <= products.l2_sensitivity("replace one")
+
+
 def test_products_come_back_as_the_matrices_they_were() -> None:
     z = np.random.default_rng(0).normal(size=(50, 4)) / 4
     z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)

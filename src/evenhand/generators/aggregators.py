@@ -188,7 +188,9 @@ class OuterSums:
     With ``|z| <= 1`` enforced here, a record adds a matrix of Frobenius norm at most 1 to one
     block. Replacing it moves the sums by at most sqrt(2): in one block ``|zz' - ww'|`` is largest
     for orthogonal unit vectors, in two blocks the norms add in squares. Entries off the diagonal
-    are released once, times sqrt(2), so that the norm of what is released is Frobenius'.
+    are released once, times sqrt(2), so that the norm of what is released is Frobenius'. Rounding
+    towards zero keeps norms, but can turn orthogonal products a little apart: each entry of a
+    difference moves by less than two units, and that is added.
     """
 
     n_features: int
@@ -202,8 +204,11 @@ class OuterSums:
         _checks.at_least("per_unit", self.per_unit, 1)
 
     def l2_sensitivity(self, neighbors: str) -> float:
-        """``r``, or ``r sqrt(2)`` for "replace one", in units."""
-        return self.per_unit * math.sqrt(_cells_moved(neighbors)) / self.unit
+        """``r``, or ``r sqrt(2)`` for "replace one" and two for the rounding, in units."""
+        if _cells_moved(neighbors) == 1:
+            return self.per_unit / self.unit
+        n_entries = self.n_features * (self.n_features + 1) // 2
+        return self.per_unit * (math.sqrt(2.0) / self.unit + 2.0 * math.sqrt(n_entries))
 
     def total(self, z: FloatArray, condition: IntArray) -> IntArray:
         """Add up; rows of ``z`` (n, n_features) longer than 1 are shortened to 1."""
