@@ -175,7 +175,7 @@ class Synthesizer(ConditionalGenerator):
         delta = budget.delta * DELTA_SHARE if wanted else 0.0
         ledger = Ledger(
             Budget(epsilon=budget.epsilon, delta=budget.delta - delta),
-            noise=self.noise,
+            noise=self._noise_source(),
             store=store,
             account=account,
             unit=unit_name if unit is not None else "record",

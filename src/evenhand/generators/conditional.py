@@ -99,6 +99,10 @@ class ConditionalGenerator(ABC):
         """Return the claim of this method: the ledger's, unless something takes it back."""
         return claim
 
+    def _noise_source(self) -> Noise | None:
+        """Return the noise of this method's ledger; None is the ledger's own default."""
+        return self.noise
+
     # What a kind of data adds
 
     @abstractmethod

@@ -89,12 +89,7 @@ class DPWGANSynthesizer(Synthesizer):
         noise: Noise | None = None,
         random_state: RandomState = None,
     ) -> None:
-        super().__init__(
-            neighbors=neighbors,
-            n_bins=n_bins,
-            noise=FloatNoise() if noise is None else noise,
-            random_state=random_state,
-        )
+        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
         self.clip = clip
         self.clip_norm = clip_norm
         self.start = start
@@ -108,6 +103,9 @@ class DPWGANSynthesizer(Synthesizer):
 
     def _shares(self) -> Mapping[str, float]:
         return starting_shares(self.start, GRADIENTS)
+
+    def _noise_source(self) -> Noise | None:
+        return FloatNoise() if self.noise is None else self.noise
 
     def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
         require_torch(type(self).__name__)

@@ -9,17 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from evenhand._version import __version__
 from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
 from evenhand.fairness import encode_groups
-from evenhand.generators import SignalToNoise
 from evenhand.generators.images import ImageEvaluation, ImageSynthesizer
-from evenhand.privacy import Guarantee
 from evenhand.report import image_sections, sections, synthetic_sections
+from evenhand.report.generated import GeneratorReport, assemble, told_of
 from evenhand.report.onefile import write_whole
-from evenhand.report.spending import Spending
-from evenhand.report.synthetic import assemble
 from evenhand.typing import Array
 
 SHOWN: Final = 16  # pictures of each combination of label and group
@@ -44,46 +40,24 @@ class Strip:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImageReport:
-    """What may be told of a fitted generator of pictures, and what was measured.
+class ImageReport(GeneratorReport):
+    """What may be told of a generator of pictures, and what was measured.
 
     Parameters
     ----------
-    title : str
-    method : str
-        Name of the generator's class.
-    guarantee : Guarantee
-    spending : Spending or None
-    snr : SignalToNoise
-        As predicted.
-    notes : tuple of str
-        What the user must know.
-    shares : tuple of (str, float)
-        Share of each combination of label and group, by the noisy counts.
     strips : tuple of Strip
     evaluation : ImageEvaluation or None
         Measured on real pictures, *not covered* by the guarantee.
-    facts, settings : tuple of (str, str)
-        What the writer says of the data; the generator's arguments.
-    version : str
+    **others
+        See ``GeneratorReport``.
 
     Privacy
     -------
     All of it but ``evaluation``, ``facts`` and the real pictures is released.
     """
 
-    title: str
-    method: str
-    guarantee: Guarantee
-    spending: Spending | None
-    snr: SignalToNoise
-    notes: tuple[str, ...]
-    shares: tuple[tuple[str, float], ...]
     strips: tuple[Strip, ...]
     evaluation: ImageEvaluation | None
-    facts: tuple[tuple[str, str], ...]
-    settings: tuple[tuple[str, str], ...]
-    version: str
 
     @classmethod
     def of(
@@ -96,28 +70,12 @@ class ImageReport:
         dataset: Mapping[str, object] | None = None,
     ) -> ImageReport:
         """Gather the report of a fitted or loaded generator."""
-        method = type(generator).__name__
+        title = title or f"Synthetic pictures by {type(generator).__name__}"
         return cls(
-            title=title or f"Synthetic pictures by {method}",
-            method=method,
-            guarantee=generator.guarantee_,
-            spending=None
-            if generator.ledger_ is None
-            else Spending.of(generator.ledger_.to_dict()),
-            snr=generator.snr_,
-            notes=generator.notes_,
-            shares=tuple((str(k), float(v)) for k, v in generator.shares_.items()),
+            **told_of(generator, title, dataset),
             strips=_strips(generator, test),
             evaluation=evaluation,
-            facts=tuple((str(k), str(v)) for k, v in (dataset or {}).items()),
-            settings=tuple((k, repr(v)) for k, v in generator.settings().items()),
-            version=__version__,
         )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before using the pictures."""
-        return (*self.guarantee.warnings, *self.notes)
 
 
 SECTIONS: Final[tuple[tuple[str, str, Callable[[ImageReport], str]], ...]] = (

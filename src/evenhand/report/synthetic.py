@@ -2,69 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
-from plotly.offline import get_plotlyjs
 
-from evenhand._version import __version__
-from evenhand.generators import Evaluation, SignalToNoise, Synthesizer
-from evenhand.privacy import Guarantee
-from evenhand.report import claim, sections, synthetic_sections
+from evenhand.generators import Evaluation, Synthesizer
+from evenhand.report import sections, synthetic_sections
 from evenhand.report.columns import ColumnView, column_views
-from evenhand.report.htmltext import items, text
-from evenhand.report.onefile import asset, document, write_whole
-from evenhand.report.spending import Spending
-from evenhand.report.synthetic_sections import Generated
+from evenhand.report.generated import GeneratorReport, assemble, told_of
+from evenhand.report.onefile import write_whole
 
 ROWS_SHOWN: Final = 5_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SyntheticReport:
-    """What may be told of a fitted generator, and what was measured.
+class SyntheticReport(GeneratorReport):
+    """What may be told of a generator of tables, and what was measured.
 
     Parameters
     ----------
-    title : str
-    method : str
-        Name of the generator's class.
-    guarantee : Guarantee
-    spending : Spending
-    snr : SignalToNoise
-        As predicted.
-    notes : tuple of str
-        What the user must know.
-    shares : tuple of (str, float)
-        Share of each combination of label and group, by the noisy counts.
     columns : tuple of ColumnView
         Every column, drawn without balance, beside the real one where test rows were given.
     evaluation : Evaluation or None
         Measured on real rows, *not covered* by the guarantee.
-    facts, settings : tuple of (str, str)
-        What the writer says of the data; the generator's arguments.
-    version : str
+    **others
+        See ``GeneratorReport``.
 
     Privacy
     -------
     All of it but ``evaluation``, ``facts`` and the real side of ``columns`` is released.
     """
 
-    title: str
-    method: str
-    guarantee: Guarantee
-    spending: Spending
-    snr: SignalToNoise
-    notes: tuple[str, ...]
-    shares: tuple[tuple[str, float], ...]
     columns: tuple[ColumnView, ...]
     evaluation: Evaluation | None
-    facts: tuple[tuple[str, str], ...]
-    settings: tuple[tuple[str, str], ...]
-    version: str
 
     @classmethod
     def of(
@@ -79,26 +52,12 @@ class SyntheticReport:
         """Gather the report of a fitted or loaded generator."""
         n = ROWS_SHOWN if test is None else min(len(test), ROWS_SHOWN)
         drawn = generator.sample(n, balance=(), random_state=0)
-        method = type(generator).__name__
+        title = title or f"Synthetic data by {type(generator).__name__}"
         return cls(
-            title=title or f"Synthetic data by {method}",
-            method=method,
-            guarantee=generator.guarantee_,
-            spending=Spending.of(generator.ledger_.to_dict()),
-            snr=generator.snr_,
-            notes=generator.notes_,
-            shares=tuple((str(k), float(v)) for k, v in generator.shares_.items()),
+            **told_of(generator, title, dataset),
             columns=column_views(drawn, test, generator.codec_.schema),
             evaluation=evaluation,
-            facts=tuple((str(k), str(v)) for k, v in (dataset or {}).items()),
-            settings=tuple((k, repr(v)) for k, v in generator.settings().items()),
-            version=__version__,
         )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before using the rows."""
-        return (*self.guarantee.warnings, *self.notes)
 
 
 SECTIONS: Final[tuple[tuple[str, str, Callable[[SyntheticReport], str]], ...]] = (
@@ -151,49 +110,3 @@ def write_synthetic_report(
 def render(report: SyntheticReport) -> str:
     """Return the page as text."""
     return assemble(report, SECTIONS, synthetic_sections.glance(report))
-
-
-def assemble(
-    report: Generated, parts: Iterable[tuple[str, str, Callable[[Any], str]]], glance: str
-) -> str:
-    """Return the page of these sections; one that says nothing is left out."""
-    told = [(name, title, section(report)) for name, title, section in parts]
-    told = [part for part in told if part[2]]
-    body = "".join(
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{at}. {text(title)}</h2>'
-        f"{inside}</section>\n"
-        for at, (name, title, inside) in enumerate(told, start=1)
-    )
-    links = sections.contents((name, title) for name, title, _ in told)
-    return document(
-        title=report.title,
-        style=asset("evenhand.report", "page.css"),
-        body=(
-            '<a class="skip" href="#claim">Skip to the claim</a>\n'
-            f"<header>{_head(report, glance)}{links}</header>\n<main>\n{body}</main>\n"
-            f"<footer>Written by evenhand {text(report.version)}. This page is complete in "
-            "itself: it loads nothing and sends nothing.</footer>\n"
-        ),
-        scripts=(get_plotlyjs(), asset("evenhand.report", "page.js")),
-    )
-
-
-def _head(report: Generated, glance: str) -> str:
-    books = report.spending
-    when = "" if books is None else f" · trained {text(books.last[:10])} (UTC)"
-    parts = [
-        f'<p class="kind">Report on synthetic data · evenhand {text(report.version)}{when}</p>',
-        f"<h1>{text(report.title)}</h1>",
-    ]
-    if not report.guarantee.holds:
-        parts.append(
-            '<div class="banner" role="alert"><strong>Not private</strong>'
-            f"<p>{text(claim.not_private(report.guarantee))}</p></div>"
-        )
-    if report.warnings:
-        lines = items(f"{words[:1].upper()}{words[1:]}." for words in report.warnings)
-        parts.append(
-            '<section class="warnings" aria-labelledby="warnings">'
-            f'<h2 id="warnings">Read this first</h2>{lines}</section>'
-        )
-    return "".join(parts) + glance

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenhand.fairness import Estimate
-from evenhand.generators import ModelUtility, SignalToNoise
+from evenhand.generators import ModelUtility
 from evenhand.generators.fidelity import worst_pairs
-from evenhand.privacy import Guarantee
 from evenhand.report import synthetic_figures as figures
 from evenhand.report.claim import covered
 from evenhand.report.frames import between, framed
 from evenhand.report.htmltext import pairs, table, text
-from evenhand.report.spending import Spending
 
 if TYPE_CHECKING:
+    from evenhand.report.generated import GeneratorReport
     from evenhand.report.synthetic import SyntheticReport
 
 NOT_COVERED = (
@@ -29,43 +28,7 @@ NOT_COVERED = (
 _NO_NOISE = 1e12  # a ratio above it is that of a reference without noise
 
 
-class Generated(Protocol):
-    """What the pages on synthetic rows and on synthetic pictures have in common."""
-
-    @property
-    def title(self) -> str:
-        """Title of the page."""
-
-    @property
-    def method(self) -> str:
-        """Name of the generator's class."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The claim."""
-
-    @property
-    def spending(self) -> Spending | None:
-        """The ledger; None where nothing was spent."""
-
-    @property
-    def snr(self) -> SignalToNoise:
-        """As predicted."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know first."""
-
-    @property
-    def settings(self) -> tuple[tuple[str, str], ...]:
-        """The generator's arguments."""
-
-    @property
-    def version(self) -> str:
-        """Of the library."""
-
-
-def privacy_tiles(report: Generated) -> list[tuple[str, str, str]]:
+def privacy_tiles(report: GeneratorReport) -> list[tuple[str, str, str]]:
     """Return the claim and the signal-to-noise, as they are read first."""
     guarantee = report.guarantee
     return [
@@ -282,7 +245,7 @@ def fidelity(report: SyntheticReport) -> str:
     )
 
 
-def settings(report: Generated) -> str:
+def settings(report: GeneratorReport) -> str:
     """Return the arguments of the generator."""
     return (
         f"<p>Arguments of <code>{text(report.method)}</code>. They are treated as public, so they "
@@ -305,7 +268,7 @@ def how_to_use(report: SyntheticReport) -> str:
     )
 
 
-def cover(report: Generated, *, measured: bool) -> str:
+def cover(report: GeneratorReport, *, measured: bool) -> str:
     """Return whether what follows is covered by the guarantee, as a sentence."""
     words = NOT_COVERED if measured else covered(report.guarantee)
     kind = "covered" if report.guarantee.holds and not measured else "uncovered"

@@ -253,10 +253,6 @@ class ImageSynthesizer(ConditionalGenerator):
         """Return what a user should know about this fit, beside its warnings."""
         return ()
 
-    def _noise_source(self) -> Noise | None:
-        """Return the noise of this method's ledger; None is the ledger's own default."""
-        return self.noise
-
     # What is the same for all
 
     def _foresee(self, data: EncodedImages) -> None:
