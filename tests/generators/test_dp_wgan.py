@@ -12,11 +12,8 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from evenhand.datasets import Schema  # noqa: E402  # after the skip
 from evenhand.generators import DPWGANSynthesizer, Synthesizer, noisy_sum  # noqa: E402
-from evenhand.generators.clipped_critic import (  # noqa: E402
-    CLIPS,
-    ClippedCritic,
-    CriticGradients,
-)
+from evenhand.generators.clipped_critic import ClippedCritic, CriticGradients  # noqa: E402
+from evenhand.generators.clipping import CLIPS, Clipping  # noqa: E402
 from evenhand.generators.dp_wgan import GRADIENTS  # noqa: E402
 from evenhand.privacy import (  # noqa: E402
     Budget,
@@ -64,9 +61,8 @@ SIZES = (3, 4, 2)
 
 
 def critic(clip: str, bound: float = 1.0, *, scale: float = 1.0) -> ClippedCritic:
-    made = ClippedCritic.start(
-        SIZES, width=5, clip=clip, bound=bound, n_groups=2, rng=np.random.default_rng(0)
-    )
+    clipping = Clipping.start(clip, bound, n_groups=2)
+    made = ClippedCritic.start(SIZES, width=5, clipping=clipping, rng=np.random.default_rng(0))
     made.weights = [scale * w for w in made.weights]
     return made
 
@@ -91,7 +87,9 @@ def test_no_record_adds_more_than_one_and_sums_are_exactly_of_records(
             lengths = np.linalg.norm(alone * unit, axis=1)
             assert lengths.max() <= 1.0
             if bound == 0.2 and scale == 30.0:
-                assert lengths.max() > 0.99 * made.bounds[group] / made.bounds.max()
+                assert (
+                    lengths.max() > 0.99 * made.clipping.bounds[group] / made.clipping.bounds.max()
+                )
             # Whole numbers: the sum of all is the sum of each, to the last digit, in any order.
             assert np.array_equal(made.clipped_sum(made.rows(rows), where), alone.sum(axis=0))
         noisy = np.full(made.n_values, 3.0 * moved)
@@ -116,16 +114,16 @@ def test_the_gradient_is_that_of_autograd_where_nothing_is_clipped() -> None:
 def test_groups_with_more_long_gradients_get_more_room() -> None:
     made = critic("group", bound=0.5)
     noisy = np.zeros(made.n_values)
-    noisy[-2:] = np.array([8.0, 2.0]) * made.share
+    noisy[-2:] = np.array([8.0, 2.0]) * made.clipping.share
     made.move_bounds(noisy, np.array([10.0, 10.0]))
     # DP-SGD-F: C (1 + (m_z / b_z) / (m / b)) with shares .8 and .2 of each, .5 of all.
-    assert made.bounds == pytest.approx([0.5 * 2.6, 0.5 * 1.4])
+    assert made.clipping.bounds == pytest.approx([0.5 * 2.6, 0.5 * 1.4])
     adapt = critic("global-adapt", bound=0.5)
     adapt.move_bounds(noisy[: adapt.n_values], np.array([10.0, 10.0]))
-    assert adapt.bounds == pytest.approx(np.full(2, 0.5 * np.exp(0.1 * (0.5 - 0.1))))
+    assert adapt.clipping.bounds == pytest.approx(np.full(2, 0.5 * np.exp(0.1 * (0.5 - 0.1))))
     flat = critic("flat", bound=0.5)
     flat.move_bounds(noisy, np.array([10.0, 10.0]))
-    assert flat.bounds == pytest.approx([0.5, 0.5])
+    assert flat.clipping.bounds == pytest.approx([0.5, 0.5])
 
 
 def test_an_attack_on_a_step_stays_below_the_claim_and_convicts_half_the_noise() -> None:

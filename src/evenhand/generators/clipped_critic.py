@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from scipy import sparse
 
 from evenhand import _checks
 from evenhand.generators.aggregators import UNIT
+from evenhand.generators.clipping import Clipping
 from evenhand.typing import FloatArray, IntArray
-
-CLIPS: Final = ("flat", "group", "global-adapt")
-
-_TOLERATED: Final = 0.1  # of the records may be longer than the bound (Global-Adapt)
-_PACE: Final = 0.1  # of the bound, per step and share
-_MOST: Final = 4.0  # a group's bound, in bounds of all (DP-SGD-F)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CriticGradients:
     """Sum over records of a critic's gradients, with the number of long ones by group.
 
-    What a record adds is a vector of norm at most 1: its gradient, scaled into the room that the
-    mark leaves, and the mark ``share`` in the cell of its group if the gradient was longer than the
-    bound.
+    What a record adds is a vector of norm at most 1: its gradient and its mark, see ``Clipping``.
 
     Parameters
     ----------
@@ -71,56 +63,38 @@ class ClippedCritic:
         Where the states of each column begin.
     weights : list of ndarray
         Hidden weights (n_states, width) and bias, then the score's (width,) and bias (1,).
-    clip : {"flat", "group", "global-adapt"}
-        How long gradients are cut: all alike; by group, longer where many of a group are long
-        (DP-SGD-F, Xu et al. 2021); or all scaled by the same factor up to a bound that follows the
-        noisy share of those beyond it (DPSGD-Global-Adapt, Esipova et al. 2023).
-    bound : float
-        The largest norm, at first.
-    share : float
-        Of the norm, for the mark; 0 with "flat".
-    bounds : ndarray of float64, shape (n_groups,)
-        By group, as they stand.
+    clipping : Clipping
+        How long gradients are cut.
     """
 
     starts: IntArray
     weights: list[FloatArray]
-    clip: str
-    bound: float
-    share: float
-    bounds: FloatArray
+    clipping: Clipping
 
     @classmethod
     def start(
-        cls,
-        sizes: Sequence[int],
-        *,
-        width: int,
-        clip: str,
-        bound: float,
-        n_groups: int,
-        rng: np.random.Generator,
+        cls, sizes: Sequence[int], *, width: int, clipping: Clipping, rng: np.random.Generator
     ) -> ClippedCritic:
         """Draw the first weights."""
         _checks.at_least("width", width, 1)
-        _checks.one_of("clip", clip, CLIPS)
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         first = rng.normal(0.0, len(sizes) ** -0.5, (int(starts[-1]), width))
         last = rng.normal(0.0, width**-0.5, width)
         return cls(
             starts=starts,
             weights=[first, np.zeros(width), last, np.zeros(1)],
-            clip=clip,
-            bound=_checks.positive("clip_norm", bound),
-            share=0.0 if clip == "flat" else 0.3,
-            bounds=np.full(n_groups, bound),
+            clipping=clipping,
         )
+
+    @property
+    def n_weights(self) -> int:
+        """Numbers of a gradient."""
+        return sum(w.size for w in self.weights)
 
     @property
     def n_values(self) -> int:
         """Numbers that a step releases."""
-        marks = 0 if self.clip == "flat" else len(self.bounds)
-        return sum(w.size for w in self.weights) + marks
+        return self.n_weights + self.clipping.n_marks
 
     def rows(self, codes: IntArray) -> sparse.csr_array:
         """Rows of states as a sparse matrix of zeros and ones."""
@@ -136,12 +110,7 @@ class ClippedCritic:
         n_columns = len(self.starts) - 1
         square = (seen**2).sum(axis=1) + 1.0 + (back**2).sum(axis=1) * (n_columns + 1.0)
         norms = np.sqrt(square)
-        own = self.bounds[groups]
-        longest = float(self.bounds.max())
-        scale = np.minimum(1.0, own / norms)
-        # A breath below: the products round, and the norm is a promise.
-        room = math.sqrt(1.0 - self.share**2) * (1.0 - 1e-9)
-        scale = (scale * room / (longest * UNIT))[:, None]
+        scale = (self.clipping.factors(norms, groups) / UNIT)[:, None]
         back, seen = np.trunc(back * scale), np.trunc(seen * scale)
         # Whole doubles below 2**53 add up exactly, in any order.
         parts = [
@@ -150,35 +119,25 @@ class ClippedCritic:
             seen.sum(axis=0),
             np.trunc(scale).sum(axis=0),
         ]
-        if self.share:
-            beyond = self.bound if self.clip == "group" else longest
-            marks = np.bincount(groups, norms > beyond, minlength=len(self.bounds))
-            parts.append(marks * math.trunc(self.share / UNIT))
+        if self.clipping.n_marks:
+            long = self.clipping.long(norms)
+            marks = np.bincount(groups, long, minlength=self.clipping.n_marks)
+            parts.append(marks * math.trunc(self.clipping.share / UNIT))
         total: IntArray = np.concatenate(parts).astype(np.int64)
         return total
 
     def gradient(self, noisy: FloatArray, n: float) -> list[FloatArray]:
         """Return the mean gradient from a noisy sum, in its own scale."""
-        flat = noisy[: sum(w.size for w in self.weights)]
-        scale = float(self.bounds.max()) / (math.sqrt(1.0 - self.share**2) * n)
+        flat = self.clipping.mean(noisy[: self.n_weights], n)
         parts, first = [], 0
         for w in self.weights:
-            parts.append(scale * flat[first : first + w.size].reshape(w.shape))
+            parts.append(flat[first : first + w.size].reshape(w.shape))
             first += w.size
         return parts
 
     def move_bounds(self, noisy: FloatArray, sizes: FloatArray) -> None:
-        """Set the bounds from noisy marks and public group sizes; reads nothing private."""
-        if not self.share:
-            return
-        marks = noisy[-len(self.bounds) :] / self.share
-        of_group = np.clip(marks / np.maximum(sizes, 1.0), 0.0, 1.0)
-        of_all = float(np.clip(marks.sum() / max(float(sizes.sum()), 1.0), 0.0, 1.0))
-        if self.clip == "group":
-            more = np.clip(of_group / max(of_all, 1e-3), 0.0, _MOST - 1.0)
-            self.bounds = self.bound * (1.0 + more)
-        else:
-            self.bounds = self.bounds * math.exp(_PACE * (of_all - _TOLERATED))
+        """Set the bounds from a noisy sum and public group sizes; reads nothing private."""
+        self.clipping.move(noisy[self.n_weights :], sizes)
 
     def score(self, codes: IntArray) -> FloatArray:
         """Score of each row."""

@@ -12,6 +12,7 @@ from evenhand._torch import require_torch
 from evenhand.generators.adversary import Forger, one_hot_critic
 from evenhand.generators.base import Encoded, Synthesizer
 from evenhand.generators.clipped_critic import ClippedCritic, CriticGradients
+from evenhand.generators.clipping import Clipping
 from evenhand.generators.conditional import Progress
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.starting_counts import StartingCounts, starting_shares
@@ -35,7 +36,7 @@ class DPWGANSynthesizer(Synthesizer):
     Parameters
     ----------
     clip : {"flat", "group", "global-adapt"}
-        See ``ClippedCritic``; the latter two treat groups with longer gradients more alike.
+        See ``Clipping``; the latter two treat groups with longer gradients more alike.
     clip_norm : float
         Largest norm of a record's gradient, at first.
     start : float
@@ -117,9 +118,7 @@ class DPWGANSynthesizer(Synthesizer):
         critic = ClippedCritic.start(
             (*data.sizes, known.n),
             width=self.width,
-            clip=self.clip,
-            bound=self.clip_norm,
-            n_groups=known.n_groups,
+            clipping=Clipping.start(self.clip, self.clip_norm, n_groups=known.n_groups),
             rng=rng,
         )
         start = StateNetwork.start(
