@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 CLIPS: Final = ("flat", "group", "global-adapt")
 
@@ -104,21 +104,22 @@ class Clipping:
         return self.cut(norms, groups) * room / float(self.bounds.max())
 
     def vectors(
-        self, gradients: FloatArray, groups: IntArray, weights: FloatArray | float = 1.0
+        self, gradients: Array, groups: IntArray, weights: FloatArray | float = 1.0
     ) -> FloatArray:
         """Return what each record adds, (n, n_values + n_marks).
 
         Parameters
         ----------
-        gradients : ndarray, shape (n, n_values)
+        gradients : ndarray of floats, shape (n, n_values)
         groups : ndarray of int64, shape (n,)
         weights : ndarray of shape (n,), or float
             Each gradient is multiplied by its weight before it is cut.
         """
         n, n_values = gradients.shape
-        norms = weights * np.sqrt(np.einsum("ij,ij->i", gradients, gradients))
+        norms = weights * lengths(gradients)
+        factors = weights * self.factors(norms, groups)
         out = np.zeros((n, n_values + self.n_marks))
-        out[:, :n_values] = gradients * (weights * self.factors(norms, groups))[:, None]
+        np.multiply(gradients, factors[:, None], out=out[:, :n_values])
         if self.n_marks:
             out[np.arange(n), n_values + groups] = self.share * self.long(norms)
         return out
@@ -144,3 +145,9 @@ class Clipping:
             self.bounds = self.first * (1.0 + more)
         else:
             self.bounds = self.bounds * math.exp(_PACE * (of_all - _TOLERATED))
+
+
+def lengths(rows: Array) -> FloatArray:
+    """Norm of each row (n, n_values), in doubles whatever the rows are."""
+    found: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    return found

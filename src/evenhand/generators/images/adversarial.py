@@ -37,8 +37,31 @@ Release = Callable[[IntArray], FloatArray]
 class AdversarialImages(ImageSynthesizer):
     """A generator network that learns against one critic or many.
 
-    Steps and noise are fixed by the budget before the first step, and nothing stops on data.
-    The parameters are those of ``TeacherGAN``; a method has its own ones beside them.
+    Steps and noise are fixed by the budget before the first step, and nothing stops on data. A
+    method has parameters of its own beside these.
+
+    Parameters
+    ----------
+    n_steps : int
+        Updates of the generator.
+    n_rows : int
+        Drawn pictures from which it learns in a step.
+    critic_steps, critic_rows : int
+        Updates of a critic between two of the generator, and pictures in one.
+    hidden : sequence of int
+        Widths of a critic's hidden layers.
+    critic_rate : float
+        Learning rate of a critic's Adam.
+    n_noise, width : int
+        See ``GrowingNetwork``.
+    rates : (float, float)
+        Learning rate of the generator at the first and at the last step.
+    sampler : GroupBalancedSampler or None
+        What evens out labels and groups while critics learn; None takes pictures as they are. A
+        mapping of its settings will do.
+    condition, noise, random_state
+        See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for what leaves is made of
+        real numbers; exact noise on every number of every step takes as long as the training.
     """
 
     network_: GrowingNetwork
@@ -52,14 +75,14 @@ class AdversarialImages(ImageSynthesizer):
         critic_steps: int,
         critic_rows: int,
         hidden: Sequence[int],
-        critic_rate: float,
-        n_noise: int,
-        width: int,
         rates: Sequence[float],
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None,
-        condition: str,
-        noise: Noise | None,
-        random_state: RandomState,
+        critic_rate: float = 1e-3,
+        n_noise: int = 16,
+        width: int = 48,
+        sampler: GroupBalancedSampler | Mapping[str, Any] | None = None,
+        condition: str = "label+group",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
     ) -> None:
         super().__init__(
             condition=condition, neighbors="replace one", noise=noise, random_state=random_state

@@ -10,52 +10,67 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import torch
-from evenhand.generators.aggregators import ClippedSums
+from evenhand.generators.aggregators import ClippedSums, TableCounts
+from evenhand.generators.clipping import CLIPS, Clipping, lengths
 from evenhand.generators.conditional import Progress
-from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
+from evenhand.generators.images.adversarial import (
+    SMALL_SHARE,
+    STEPS,
+    AdversarialImages,
+    Release,
+    cells,
+)
+from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.images.critics import CriticNetwork
-from evenhand.generators.images.networks import Learner, seeded
+from evenhand.generators.images.networks import Learner
 from evenhand.generators.images.passes import Passes
+from evenhand.generators.images.single_critic import SingleCritic
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.privacy import Noise
 from evenhand.teachers import Partition
-from evenhand.typing import FloatArray, IntArray, RandomState
+from evenhand.typing import FloatArray
 
-BOUND: Final = 0.1
-"""Weights of the critic are cut to it after every update (Arjovsky et al. 2017)."""
+CELLS: Final = "number of pictures by label and group, for the bounds of groups"
+
+MEMORY: Final = 0.9
+"""Of the running mean of the marks: one batch holds few pictures of a group."""
 
 
 class DPWGANImages(AdversarialImages):
     """Train one Wasserstein critic by DP-SGD, and a generator against it (Xie et al. 2018).
 
     The pictures are dealt once into ``n_batches`` parts. Each update of the critic asks the next
-    part: the gradients of its single pictures are clipped to ``clip_norm`` and added up, and the
-    sum leaves under noise. The gradient of the drawn pictures, and everything the generator learns,
-    follows from what has left.
+    part: the gradients of its single pictures are clipped and added up, and the sum leaves under
+    noise. The gradients of drawn pictures are clipped alike, and add no cost: like everything that
+    the generator learns, they follow from what has left.
 
     Parameters
     ----------
     n_batches : int
         Parts of the pictures.
+    clip : {"flat", "group", "global-adapt"}
+        How: see ``Clipping``. "group" (DP-SGD-F) needs groups, and with ``condition="label"`` buys
+        their number.
     clip_norm : float
-        Largest norm of what one picture adds. Greater than 0.
+        Largest norm of a picture's gradient, at first. Greater than 0.
     critic_rows : int
         Drawn pictures in an update of the critic.
     sampler : GroupBalancedSampler or None
         With ``scope="public"`` or ``"noisy"`` pictures of a label and group weigh in proportion to
-        one over its share, the rarest ones 1 (reweighting, Choi et al. 2020). A balance "in the
-        partition" is refused: there one picture would move the weights of others.
+        one over its share, the rarest ones 1 (reweighting, Choi et al. 2020), before they are
+        clipped. A balance "in the partition" is refused: there one picture would move the weights
+        of others.
     **others
-        See ``TeacherGAN``.
+        See ``AdversarialImages``.
 
     Privacy
     -------
     Neighbors : as in ``TeacherGAN``.
-    Sensitivity : one picture is in one part; added it moves that part's sum by ``clip_norm``,
-        replaced by twice that; with r pictures per unit r times as much.
-    Cost : a pass over all parts is one Gaussian release. Nothing is subsampled.
+    Sensitivity : what one picture adds has norm at most 1, in clip norms: its gradient, and the
+        mark that says whether it was long. It is in one part; added it moves that part's sum by at
+        most 1, replaced by 2; with r pictures per unit r times as much.
+    Cost : a pass over all parts is one Gaussian release. Nothing is subsampled. Bounds move with
+        the noisy marks and with noisy counts alone.
     """
 
     method: ClassVar[str] = "dp-wgan"
@@ -64,20 +79,15 @@ class DPWGANImages(AdversarialImages):
         self,
         *,
         n_batches: int = 100,
+        clip: str = "flat",
+        clip_norm: float = 1.0,
         n_steps: int = 400,
         n_rows: int = 64,
-        clip_norm: float = 1.0,
         critic_steps: int = 3,
         critic_rows: int = 64,
         hidden: Sequence[int] = (64,),
-        critic_rate: float = 1e-3,
-        n_noise: int = 16,
-        width: int = 48,
         rates: Sequence[float] = (3e-3, 3e-4),
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = None,
-        condition: str = "label+group",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
         super().__init__(
             n_steps=n_steps,
@@ -85,16 +95,11 @@ class DPWGANImages(AdversarialImages):
             critic_steps=critic_steps,
             critic_rows=critic_rows,
             hidden=hidden,
-            critic_rate=critic_rate,
-            n_noise=n_noise,
-            width=width,
             rates=rates,
-            sampler=sampler,
-            condition=condition,
-            noise=noise,
-            random_state=random_state,
+            **others,
         )
         self.n_batches = n_batches
+        self.clip = clip
         self.clip_norm = clip_norm
 
     @property
@@ -109,20 +114,61 @@ class DPWGANImages(AdversarialImages):
     def _n_weights(self) -> int:
         return sum(map(math.prod, self._critic().shapes(self.codec_.size, self.conditions_.n)))
 
+    @property
     def _sums(self) -> ClippedSums:
-        return ClippedSums(clip_norm=self.clip_norm, per_unit=self._per_unit)
+        return ClippedSums(clip_norm=1.0, per_unit=self._per_unit)
+
+    @property
+    def _buys_cells(self) -> bool:
+        """Whether the sizes of groups are known from nothing else."""
+        return self.clip == "group" and self.condition == "label" and self.sampler is None
+
+    def _shares(self) -> Mapping[str, float]:
+        planned = dict(super()._shares())
+        if self._buys_cells:
+            planned |= {CELLS: SMALL_SHARE, STEPS: planned[STEPS] - SMALL_SHARE}
+        return planned
 
     def _learn(
         self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
     ) -> None:
         self._per_unit = data.per_unit
         self._moved = 2.0 if purse.ledger.neighbors == "replace one" else 1.0
+        n_bounds = data.n_groups if self.clip == "group" else 1
+        self._clipping = Clipping.start(self.clip, self.clip_norm, n_groups=n_bounds, memory=MEMORY)
         super()._learn(data, purse, rng, tell)
 
+    def _buy_counts(self, data: EncodedImages, purse: Purse) -> None:
+        super()._buy_counts(data, purse)
+        if self._buys_cells:
+            counter = TableCounts(shapes=((data.n_labels, data.n_groups),), per_unit=data.per_unit)
+            counted = counter.total([(data.label, data.group)])
+            self._cells = purse.release(counter, counted, CELLS).values
+
+    def _cell_weights(
+        self, data: EncodedImages, sampler: GroupBalancedSampler | None
+    ) -> CellWeights:
+        """Return what each cell counts, by shares that are public or were bought."""
+        n_groups = data.n_groups
+        if sampler is not None and sampler.shares is not None:
+            known = np.array(sampler.shares)
+        elif self._buys_cells:
+            known = np.maximum(self._cells, 1.0)
+        else:
+            known = self._known_counts()
+            n_groups = len(known) // data.n_labels
+        cell = np.arange(len(known))
+        return CellWeights(
+            shares=known / known.sum(),
+            conditions=cell if self.conditions_.n == len(known) else cell // n_groups,
+            bounds=cell % n_groups if self.clip == "group" else 0 * cell,
+            even=sampler is not None,
+        )
+
     def _release(self, purse: Purse, width: int) -> Release:
-        sums = self._sums()
+        sums, n_values = self._sums, self._n_weights + self._clipping.n_marks
         mechanism = purse.mechanism(sums, STEPS, n_steps=self._passes)
-        return Passes(purse.ledger, mechanism, STEPS, self.n_batches, self._n_weights, sums.unit)
+        return Passes(purse.ledger, mechanism, STEPS, self.n_batches, n_values, sums.unit)
 
     def _teach(
         self,
@@ -134,59 +180,78 @@ class DPWGANImages(AdversarialImages):
         rng: np.random.Generator,
         tell: Progress,
     ) -> None:
-        critic = _Critic(
-            self._critic(), self.codec_.size, self.conditions_.n, self.critic_rate, rng
-        )
-        weights, mass, law = np.ones(len(data)), 1.0, self._known_counts()
-        if sampler is not None and sampler.shares is not None:
-            shares = np.array(sampler.shares)
-            each = shares.min() / shares
-            # Drawn pictures weigh what the real ones do together, and are as even as these.
-            weights, mass = each[cells(data)], float((shares * each).sum())
-            law = np.ones(self.conditions_.n)
-        law = law / law.sum()
+        shape, n_heads = self.codec_.size, self.conditions_.n
+        critic = SingleCritic(self._critic(), shape, n_heads, self.critic_rate, rng)
+        counted, clipping, sums = self._cell_weights(data, sampler), self._clipping, self._sums
+        cell = cells(data) if len(counted.shares) > data.n_labels else data.label
+        weights, bounds = counted.weights[cell], counted.bounds[cell]
         size = max(1.0, float(self.counts_.sum())) / self.n_batches
+        sizes, n, turn = counted.sizes(size), critic.n_weights, 0
         pixels = torch.as_tensor(data.pixels.reshape(len(data), -1))
-        heads = torch.as_tensor(data.condition)
-        sums, turn = self._sums(), 0
         for step in range(self.n_steps):
             for _ in range(self.critic_steps):
                 rows = partition.all_rows[turn]
-                said = critic.gradients(pixels[rows], heads[rows]) * weights[rows, None]
-                drawn_heads = rng.choice(len(law), size=self.critic_rows, p=law)
-                with torch.no_grad():
-                    drawn = learner.draw(drawn_heads)
-                critic.follow(release(sums.total(said)) / size, drawn, drawn_heads, mass)
+                real = critic.gradients(pixels[rows], data.condition[rows])
+                noisy = release(sums.total(clipping.vectors(real, bounds[rows], weights[rows])))
+                down = self._of_drawn(critic, learner, counted, rng)
+                critic.climb(clipping.mean(noisy[:n], size) - down)
+                clipping.move(noisy[n:], sizes)
                 turn = (turn + 1) % self.n_batches
             asked = self._even(self.n_rows, rng)
             drawn = learner.draw(asked)
             learner.follow(drawn, critic.slopes(drawn, asked))
             tell("steps", step + 1, self.n_steps)
 
+    def _of_drawn(
+        self,
+        critic: SingleCritic,
+        learner: Learner,
+        counted: CellWeights,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Mean gradient of drawn pictures, clipped as those of real ones are."""
+        law = counted.law
+        heads = rng.choice(len(law), size=self.critic_rows, p=law)
+        with torch.no_grad():
+            drawn = learner.draw(heads).flatten(1)
+        each = critic.gradients(drawn, heads)
+        mean: FloatArray = counted.of_drawn(lengths(each), heads, self._clipping) @ each / len(each)
+        return mean
+
     def _snr(self, mu: float, width: int) -> SignalToNoise:
         n_releases = self.n_steps * self.critic_steps
         size = max(0.0, float(self.counts_.sum())) / self.n_batches
         moved = self._moved * self._per_unit
+        room = 1.0 - self._clipping.share**2
         return SignalToNoise(
-            value=n_releases * (size * mu / moved) ** 2 / (self._passes * self._n_weights),
+            value=room * n_releases * (size * mu / moved) ** 2 / (self._passes * self._n_weights),
             formula="updates of the critic times the squared pictures of one times mu squared, "
-            "over the passes and the critic's numbers",
+            "over the passes and the critic's numbers, in the room that marks leave",
         )
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         each = self._n_weights
         batch = max(1.0, len(data) / self.n_batches)
-        # Gradients of the pictures of a batch, in single and in double; noise of a pass.
-        needed = 40.0 * each * batch + 16.0 * each * self.n_batches
+        # Gradients of real and of drawn pictures, in single and in double; noise of a pass.
+        needed = each * (28.0 * batch + 12.0 * self.critic_rows + 16.0 * self.n_batches)
         return (
             f"gradients of {each:,} numbers for {batch:,.0f} pictures and {self.n_batches} batches",
             needed + 2.0 * data.pixels.nbytes,
             "hidden, or change n_batches",
         )
 
+    def _foresee(self, data: EncodedImages) -> None:
+        if self.clip == "group" and data.n_groups == 1:
+            raise ValueError(
+                "clip='group' sets bounds by group, and there is one group. Pass "
+                "sensitive_features= with several, or use clip='global-adapt' or 'flat'."
+            )
+        super()._foresee(data)
+
     def _check(self) -> None:
         super()._check()
         _checks.at_least("n_batches", self.n_batches, 1)
+        _checks.one_of("clip", self.clip, CLIPS)
         _checks.positive("clip_norm", self.clip_norm)
         sampler = self._own_sampler()
         if sampler is not None and sampler.scope == "partition":
@@ -198,65 +263,5 @@ class DPWGANImages(AdversarialImages):
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_batches", "clip_norm")
+        names = ("n_batches", "clip", "clip_norm")
         return super().settings() | {name: getattr(self, name) for name in names}
-
-
-class _Critic:
-    """One critic that is moved by gradients that others computed, and cut after every move."""
-
-    def __init__(
-        self,
-        network: CriticNetwork,
-        shape: tuple[int, int, int],
-        n_heads: int,
-        rate: float,
-        rng: np.random.Generator,
-    ) -> None:
-        stream = seeded(rng)
-        self._network = network
-        self._weights = [
-            torch.empty(side).uniform_(-BOUND, BOUND, generator=stream)
-            for side in network.shapes(shape, n_heads)
-        ]
-        for weight in self._weights:
-            weight.grad = torch.zeros_like(weight)
-        self._adam = torch.optim.Adam(self._weights, lr=rate, betas=(0.5, 0.9))
-
-    def gradients(self, pixels: Any, heads: Any) -> FloatArray:
-        """Gradient of each picture's ``-score``, (n, n_weights)."""
-        if not len(pixels):
-            return np.zeros((0, sum(w.numel() for w in self._weights)))
-        of_one = torch.func.grad(lambda weights, x, head: -self._score(weights, x, head)[0])
-        each = torch.func.vmap(of_one, in_dims=(None, 0, 0))(
-            tuple(self._weights), pixels.unsqueeze(1), heads.unsqueeze(1)
-        )
-        flat: FloatArray = torch.cat([g.flatten(1) for g in each], dim=1).numpy()
-        return flat.astype(np.float64)
-
-    def follow(self, real: FloatArray, drawn: Any, heads: IntArray, mass: float) -> None:
-        """Move by what left about real pictures, and by the mean of drawn ones times ``mass``."""
-        pixels, asked = drawn.detach().flatten(1), torch.as_tensor(heads)
-        of_drawn = torch.func.grad(lambda weights: self._score(weights, pixels, asked).mean())
-        parts = np.split(real, np.cumsum([w.numel() for w in self._weights])[:-1])
-        for weight, part, own in zip(
-            self._weights, parts, of_drawn(tuple(self._weights)), strict=True
-        ):
-            weight.grad.copy_(torch.as_tensor(part).view_as(weight)).add_(own, alpha=mass)
-        self._adam.step()
-        for weight in self._weights:
-            weight.clamp_(-BOUND, BOUND)
-
-    def slopes(self, drawn: Any, heads: IntArray) -> FloatArray:
-        """Gradient of ``-score`` in drawn pictures (n, n_pixels), of norm 1 together."""
-        shown = drawn.detach().flatten(1).requires_grad_()
-        score = self._score(tuple(self._weights), shown, torch.as_tensor(heads))
-        (slope,) = torch.autograd.grad(-score.sum(), shown)
-        away: FloatArray = (slope / slope.norm().clamp(min=1e-30)).numpy().astype(np.float64)
-        return away
-
-    def _score(self, weights: Any, pixels: Any, heads: Any) -> Any:
-        """Score of pictures (n, n_pixels), each under its own condition."""
-        stacked = [w.unsqueeze(0) for w in weights]
-        of_all = self._network.scores(stacked, pixels.unsqueeze(0))[0]
-        return of_all.gather(1, heads.unsqueeze(1))[:, 0]
