@@ -29,6 +29,7 @@ PAPERS = {
     "jagielski_adult": "Jagielski et al. 2019; Hardt et al. 2016",
     "labels_or_shares": "goals of this project; Lowy et al. 2023 for margins",
     "notions_on_adult": "FairPATE, Section 4.2 (calibration rows)",
+    "pfguard_bias": "PFGuard, Sections 5.3, D.1 and E.7, Figure 4, Tables 9 and 10",
     "pfguard_sampling": "PFGuard, Appendix E.3, E.5 and E.6, Tables 6, 7 and 8; Table 1",
     "pfguard_mnist": "PFGuard, Section 5.1 and 5.2, Tables 1 to 3",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
