@@ -197,6 +197,11 @@ def test_binary_and_multi_class_settings_have_their_ratio() -> None:
     assert (two.y == 3).sum() == counts[3]
     assert (two.y == 1).sum() == round(counts[3] / 2)
     assert np.array_equal(two.y, two.sensitive_features)
+    scarce = data.take((data.y == 3) | (np.cumsum(data.y == 1) <= 20) & (data.y == 1))
+    asked = rf"{counts[3]} pictures of 3 with ratio 2 need {round(counts[3] / 2)} of 1, and.* 20\."
+    with pytest.raises(ValueError, match=asked):
+        binary_classes(scarce, 3, 1, ratio=2)
+    assert (binary_classes(scarce, 3, 1, ratio=counts[3] / 20).y == 1).sum() == 20
     rare = rare_class(data, 8, ratio=5, random_state=0)
     assert (rare.y == 8).sum() == round(counts[8] / 5)
     assert len(rare) == 2000 - counts[8] + round(counts[8] / 5)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.datasets.images import ImageData, binary_classes
 from evenhand.generators import GeneratorDamaged, MarginalSynthesizer
 from evenhand.generators.images import (
     ImageSynthesizer,
@@ -61,6 +62,25 @@ def test_without_groups_or_conditioned_on_the_label_alone_samples_have_no_groups
     assert made.sample(4).sensitive_features is None
     with pytest.raises(ValueError, match="condition must be one of 'label"):
         new(condition="labels").fit(images, y, budget=BUDGET)
+
+
+def test_a_rare_class_is_evened_out_by_the_label_alone() -> None:
+    images, y, _ = pictures(400)
+    data = binary_classes(
+        ImageData(images=images, y=y, sensitive_features=None, name="bars"),
+        "lies",
+        "stands",
+        ratio=4,
+        random_state=0,
+    )
+    generator = new().fit(data.images, data.y, budget=BUDGET)
+    as_it_is = generator.sample(500, balance=())
+    assert abs((as_it_is.y == "stands").mean() - 0.2) < 0.05
+    assert (generator.sample(500, balance=("label",)).y == "stands").sum() == 250
+    told = new(condition="label").fit(
+        data.images, data.y, sensitive_features=data.sensitive_features, budget=BUDGET
+    )
+    assert told.conditions_.n == 2
 
 
 def test_only_the_first_pictures_of_a_person_are_read() -> None:
@@ -125,6 +145,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "declared groups without groups": (
         {"sensitive_features": None, "groups": ["left"]},
         "sensitive_features, which is missing",
+    ),
+    "groups that are the labels": (
+        {"sensitive_features": pictures(40)[1]},
+        r"groups 'sensitive' repeat the labels.*balance=\('label',\).*condition='label'",
+    ),
+    "one column of groups that is the labels": (
+        {"sensitive_features": pd.DataFrame({"side": pictures(40)[2], "what": pictures(40)[1]})},
+        "groups 'what' repeat the labels",
     ),
     "an id that is missing": (
         {"unit_ids": [None, *range(39)]},

@@ -28,11 +28,22 @@ def binary_classes(
 ) -> ImageData:
     """Keep two classes, the minority ``ratio`` times smaller; its class is each picture's group.
 
-    PFGuard: digits 3 and 1, or sneakers and trousers, with ratio 2.
+    PFGuard: digits 3 and 1, or sneakers and trousers, with ratio 2. The groups are to measure by:
+    a generator that is to be told the class alone is fitted without them.
+
+    Raises
+    ------
+    ValueError
+        If the minority has too few pictures for that ratio.
     """
     large, small = (np.flatnonzero(_is(data, value)) for value in (majority, minority))
     n = round(len(large) / _ratio(ratio))
-    kept = _some(small, min(n, len(small)), random_state)
+    if n > len(small):
+        raise ValueError(
+            f"{len(large)} pictures of {majority!r} with ratio {ratio:g} need {n} of {minority!r}, "
+            f"and there are {len(small)}. Raise ratio, or exchange the two."
+        )
+    kept = _some(small, n, random_state)
     out = data.take(np.sort(np.concatenate([large, kept])))
     return replace(out, sensitive_features=out.y)
 
@@ -42,7 +53,8 @@ def rare_class(
 ) -> ImageData:
     """Keep one in ``ratio`` pictures of a class and all others; the class is each picture's group.
 
-    PFGuard: the digit 8, with ratios 1 to 10.
+    PFGuard: the digit 8, with ratios 1 to 10. As in ``binary_classes``, the groups are to measure
+    by.
     """
     mine = _is(data, rare)
     rows = np.flatnonzero(mine)

@@ -251,6 +251,8 @@ def read_images(
         framed=framed,
         conditioned=conditioned and bool(columns),
     )
+    if codec.conditioned:
+        _refuse_repeated_labels(label, label_codes, columns, group_codes)
     sizes = tuple(len(column.values) for column in columns)
     joined = (
         np.ravel_multi_index(tuple(group_codes), sizes).astype(np.int64)
@@ -350,6 +352,23 @@ def _sensitive(
         columns.append(values)
         codes.append(at)
     return tuple(columns), codes, framed
+
+
+def _refuse_repeated_labels(
+    label: PublicValues,
+    label_codes: IntArray,
+    columns: Sequence[PublicValues],
+    group_codes: Sequence[IntArray],
+) -> None:
+    """Stop where a sensitive column is the label: all other combinations would be empty."""
+    said = np.array(label.texts)[label_codes]
+    for column, codes in zip(columns, group_codes, strict=True):
+        if np.array_equal(np.array(column.texts)[codes], said):
+            raise ValueError(
+                f"The groups {column.name!r} repeat the labels, so no label has pictures of "
+                f"another group. Leave them out: balance=('label',) evens the classes out. To "
+                f"balance the minibatches of teachers by them, choose condition='label'."
+            )
 
 
 def _name(values: Any, otherwise: str) -> str:
