@@ -362,7 +362,8 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         }[data]:
             words = {"mlp_accuracy_gap": "MLP accuracy gap of the classes"} | READ
             one, other = (values((data, name, way, epsilon), key) for way in ways)
-            say(data, f"{words[key]} is lower with {ways[1]}: {name}", epsilon, one, other)
+            how = "balance" if ways[1] == EVEN else "fair sampling in the partition"
+            say(data, f"{words[key]} is lower with {how}: {name}", epsilon, one, other)
     for epsilon in dict.fromkeys(r["epsilon"] for r in rows if r["data"] == "rare"):
         found = {
             (ratio, way): values(("rare", f"8 in {ratio}", way, epsilon), "recall")
@@ -405,7 +406,7 @@ def page(rows: list[dict[str, Any]], commits: dict[str, str]) -> list[str]:
         out += ["", f"| {' | '.join(head)} |", rule(len(head))]
         for c in (c for c in said if c["data"] == data):
             n = len(c["differences"])
-            shown = told([{"by": value} for value in c["differences"]], "by")
+            shown = told([{"by": value} for value in c["differences"]], "by", 4)
             out.append(
                 f"| {c['claim']} | {c['epsilon']:g} | {n} | {c['without']:.4f} | {c['with']:.4f} "
                 f"| {shown} | {c['agrees']} |"
