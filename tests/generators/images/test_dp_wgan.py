@@ -10,6 +10,7 @@ from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.clipping import CLIPS, SHARE, Clipping
 from evenhand.generators.images import COUNTS, DPWGANImages, load_image_synthesizer
 from evenhand.generators.images.adversarial import STEPS
+from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.critics import DenseCritic
 from evenhand.generators.images.dp_wgan import CELLS
 from evenhand.generators.images.single_critic import BOUND, SingleCritic
@@ -211,6 +212,44 @@ def test_rare_groups_weigh_more_by_shares_that_are_paid_for() -> None:
     assert "the group shares of the sampler" in fitted(sampler=PUBLIC).guarantee_.public
     with pytest.raises(ValueError, match=r"scope='partition' would let one picture move"):
         fitted(sampler=GroupBalancedSampler())
+
+
+def test_a_real_picture_weighs_by_the_share_of_its_label_and_group() -> None:
+    images, y, side = pictures(N)
+    seen: list[Any] = []
+    vectors = Clipping.vectors
+
+    def spied(clipping: Clipping, gradients: Any, groups: Any, weights: Any) -> Any:
+        seen.append(weights)
+        return vectors(clipping, gradients, groups, weights)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Clipping, "vectors", spied)
+        Door(patch).fit(images, y, side, sampler=PUBLIC, condition="label")
+    first = by_position(N, 6, np.random.default_rng(3)).teacher == 0
+    assert seen[0] == pytest.approx(np.where(side[first] == "right", 1.0, 0.25))
+
+
+@pytest.mark.parametrize("condition", ["label", "label+group"])
+def test_drawn_pictures_pull_no_harder_than_clipped_ones_can(condition: str) -> None:
+    import torch
+
+    class White:
+        def draw(self, heads: np.ndarray) -> Any:
+            return torch.ones(len(heads), 1, 8, 8)
+
+    made = fitted(clip="global-adapt", clip_norm=0.01, condition=condition)
+    n_heads = made.conditions_.n
+    critic = SingleCritic(
+        DenseCritic(hidden=(4,)), (1, 8, 8), n_heads, 1e-3, np.random.default_rng(0)
+    )
+    each = critic.gradients(torch.ones(n_heads, 64), np.arange(n_heads))
+    assert np.linalg.norm(each, axis=1).min() > 1.0
+    law = made._known_counts() / made._known_counts().sum()
+    cell = np.arange(n_heads)
+    counted = CellWeights(shares=law, conditions=cell, bounds=0 * cell, even=False)
+    down = made._of_drawn(critic, White(), counted, np.random.default_rng(0))
+    assert 0 < np.linalg.norm(down) <= made._clipping.bounds.max()
 
 
 def test_a_file_keeps_how_gradients_were_clipped(tmp_path: Any) -> None:
