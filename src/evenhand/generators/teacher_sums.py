@@ -2,7 +2,7 @@
 
 One record sits with one teacher, and what a teacher adds is bounded here, whatever it is. So the
 sums of neighbors differ by what one teacher can change, for both relations: a teacher without
-records adds something too.
+records adds something too. Where a neighbor moves more than one, ``SeveralTeachers`` says so.
 """
 
 from __future__ import annotations
@@ -13,9 +13,42 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.aggregators import UNIT, within_norm
+from evenhand.generators.aggregators import UNIT, Aggregator, within_norm
 from evenhand.privacy import NEIGHBORS
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralTeachers:
+    """A sum over teachers of whom a neighbor moves more than one.
+
+    Parameters
+    ----------
+    of_one : Aggregator
+        Declares how far one teacher can move the sum.
+    n_moved : int
+        Teachers that a neighbor can move.
+
+    Privacy
+    -------
+    Every one of them moves the sum by at most what ``of_one`` declares: ``n_moved`` times that, by
+    the triangle inequality. It is reached where all of them turn the same way.
+    """
+
+    of_one: Aggregator
+    n_moved: int
+
+    def __post_init__(self) -> None:
+        _checks.at_least("n_moved", self.n_moved, 1)
+
+    @property
+    def unit(self) -> float:
+        """What one whole number of the sum is worth."""
+        return self.of_one.unit
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``n_moved`` times that of one teacher, in units."""
+        return self.n_moved * self.of_one.l2_sensitivity(neighbors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,8 +232,12 @@ class ProjectedHistogram:
         _checks.one_of("neighbors", neighbors, NEIGHBORS)
         return math.sqrt(2.0 * self.n_rows * self.n_directions)
 
-    def total(self, projected: FloatArray) -> IntArray:
-        """Count; ``projected`` has shape (n_teachers, n_rows, n_directions)."""
+    def total(self, projected: FloatArray, voting: BoolArray | None = None) -> IntArray:
+        """Count; ``projected`` has shape (n_teachers, n_rows, n_directions).
+
+        With ``voting`` (n_teachers, n_rows) a teacher counts in the rows where it is True only;
+        entering or leaving a histogram moves one count instead of two.
+        """
         values = np.asarray(projected, dtype=np.float64)
         if values.ndim != 3 or values.shape[1:] != (self.n_rows, self.n_directions):
             raise ValueError(
@@ -213,6 +250,8 @@ class ProjectedHistogram:
         place = np.minimum((scaled + 1.0) / 2.0 * self.n_bins, self.n_bins - 1).astype(np.int64)
         cells = self.n_rows * self.n_directions
         at = np.arange(cells) * self.n_bins + place.reshape(len(values), cells)
+        if voting is not None:
+            at = at[np.repeat(voting, self.n_directions, axis=1)]
         return np.bincount(at.ravel(), minlength=cells * self.n_bins).astype(np.int64)
 
     def decide(self, noisy: FloatArray, least: float) -> FloatArray:

@@ -24,10 +24,12 @@ class TeacherGANImages(TeacherGAN):
     Privacy
     -------
     Sensitivity : a teacher's block has norm at most 1 and may turn into any other: 2 per release.
+        With ``strata`` two teachers may: 4.
 
     Notes
     -----
-    Signal to noise over all steps is ``n_teachers**2 mu**2 / (4 n_rows n_pixels)``.
+    Signal to noise over all steps is ``n_teachers**2 mu**2 / (4 n_rows n_pixels)``; with ``strata``
+    a quarter of it.
     """
 
     method: ClassVar[str] = "teacher-gan"
@@ -41,7 +43,7 @@ class TeacherGANImages(TeacherGAN):
         return GradientSum(clip_norm=1.0).total(blocks)
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
-        return values / self.n_teachers
+        return values / self._n_answering
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
-        return snr_of_gradients(self.n_teachers, mu, self.n_rows * width)
+        return snr_of_gradients(self.n_teachers, self._mu_of_one(mu), self.n_rows * width)

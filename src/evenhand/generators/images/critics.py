@@ -10,16 +10,18 @@ from typing import Any, Final, Protocol
 
 from evenhand import _checks
 from evenhand._torch import torch
+from evenhand.generators.images.codec import FloatPixels
 
 LOSSES: Final = ("logistic", "wasserstein")
 SLOPE: Final = 0.2  # of the rectifiers below 0
+FIRST_POWERS: Final = 15  # power iterations on the first weights, which are public; then one a step
 
 
 class CriticNetwork(Protocol):
     """The shape of one critic; a stack holds the weights of many."""
 
     def shapes(self, shape: tuple[int, int, int], n_heads: int) -> list[tuple[int, ...]]:
-        """Shape of every weight of one critic, for pictures of this shape."""
+        """Shape of every weight of one critic: of each layer its matrix, then its bias."""
 
     def scores(self, weights: Sequence[Any], x: Any) -> Any:
         """Scores (n_critics, n, n_heads) of pictures (n_critics, n, n_pixels)."""
@@ -65,7 +67,7 @@ class ConvCritic:
     shape : (int, int, int)
         Channels, height and width of a picture.
     widths : tuple of int
-        Maps of every layer; (64, 128, 256) are those of GS-WGAN (without its spectral norm).
+        Maps of every layer; (64, 128, 256) are those of GS-WGAN.
     kernel : int
         Side of the filters, odd.
     """
@@ -124,6 +126,9 @@ class CriticTraining:
     gold : bool
         Weigh drawn pictures by ``exp(score)``, normalised over the batch (GOLD, Mo et al. 2019):
         those that the critic takes for real count more.
+    spectral : bool
+        Divide every matrix of a critic by its largest singular value (Miyato et al. 2018), so that
+        no layer stretches a picture's change; filters are read as (maps, inputs).
     """
 
     loss: str = "logistic"
@@ -132,6 +137,7 @@ class CriticTraining:
     penalty: float = 10.0
     drift: float = 1e-3
     gold: bool = False
+    spectral: bool = False
 
     def __post_init__(self) -> None:
         _checks.one_of("loss", self.loss, LOSSES)
@@ -144,7 +150,8 @@ class CriticStack:
     """Critics with weights and optimizers of their own, moved together.
 
     Nothing in it reads across critics: every product is one matrix per critic, and the optimizer
-    works on each number alone. So another critic's rows cannot move one bit of this one.
+    works on each number alone; under spectral norm each has power vectors of its own. So another
+    critic's rows cannot move one bit of this one.
 
     Parameters
     ----------
@@ -170,9 +177,9 @@ class CriticStack:
         self.network, self.training = network, training
         self.n_critics = n_critics
         self.weights = []
-        for side in network.shapes(shape, n_heads):
+        for i, side in enumerate(network.shapes(shape, n_heads)):
             drawn = torch.zeros(n_critics, *side)
-            if side[0] != 1:  # a bias starts at 0
+            if i % 2 == 0:  # a bias starts at 0
                 fan_in = side[0] if len(side) == 2 else math.prod(side[1:])
                 drawn.normal_(0.0, math.sqrt(2.0 / fan_in), generator=stream)
             self.weights.append(drawn.requires_grad_())
@@ -180,6 +187,17 @@ class CriticStack:
         self._adam = torch.optim.Adam(
             self.weights, lr=training.learning_rate, betas=(0.5, 0.9), fused=True
         )
+        self._powers: list[Any] = []
+        if training.spectral:
+            for weight in self.weights[::2]:
+                drawn = torch.randn(n_critics, weight.shape[1], 1, generator=stream)
+                self._powers.append(_unit(drawn))
+            for _ in range(FIRST_POWERS):
+                self._turn_powers()
+
+    def state(self, i: int) -> list[FloatPixels]:
+        """Return what critic ``i`` has learnt: its weights, and its power vectors if it has any."""
+        return [w[i].detach().numpy().copy() for w in (*self.weights, *self._powers)]
 
     def learn(
         self, real: Any, real_heads: Any, real_counts: Any, fake: Any, fake_heads: Any, counts: Any
@@ -196,6 +214,7 @@ class CriticStack:
         counts : tensor, shape (n_critics, n)
             0 for drawn pictures of a condition that a critic has no row of.
         """
+        self._turn_powers()
         self._adam.zero_grad()
         of_real = self._of(real, real_heads)
         of_fake = self._of(fake, fake_heads)
@@ -223,15 +242,39 @@ class CriticStack:
         Shape (n_critics, n, n_pixels).
         """
         shown = x.expand(self.n_critics, *x.shape).clone().requires_grad_()
-        score = self._of(shown, heads.view(1, -1, 1).expand(self.n_critics, -1, 1))
-        if self.training.loss == "logistic":
-            score = -torch.nn.functional.softplus(-score)
-        (slope,) = torch.autograd.grad(-score.sum(), shown)
+        loss = self.loss_of_drawn(shown, heads.view(1, -1, 1).expand(self.n_critics, -1, 1))
+        (slope,) = torch.autograd.grad(loss.sum(), shown)
         return slope
+
+    def loss_of_drawn(self, x: Any, heads: Any) -> Any:
+        """Return what a generator lowers, for pictures (n_critics, n, n_pixels): (n_critics, n)."""
+        score = self._of(x, heads)
+        if self.training.loss == "logistic":
+            return torch.nn.functional.softplus(-score)
+        return -score
 
     def _of(self, x: Any, heads: Any) -> Any:
         """Score of each picture under its own condition, (n_critics, n)."""
-        return self.network.scores(self.weights, x).gather(2, heads)[..., 0]
+        return self.network.scores(self._used(), x).gather(2, heads)[..., 0]
+
+    def _used(self) -> list[Any]:
+        """Weights as the network reads them: under spectral norm no matrix stretches by over 1."""
+        used = list(self.weights)
+        for i, left in enumerate(self._powers):
+            weight = self.weights[2 * i]
+            flat = weight.flatten(2)
+            with torch.no_grad():
+                right = _unit(left.mT @ flat, dim=2)
+            stretch = (left.mT @ flat @ right.mT).view(-1, *(1,) * (weight.ndim - 1))
+            used[2 * i] = weight / stretch
+        return used
+
+    def _turn_powers(self) -> None:
+        """Turn every critic's power vectors towards its largest singular ones, by one iteration."""
+        with torch.no_grad():
+            for i, left in enumerate(self._powers):
+                flat = self.weights[2 * i].flatten(2)
+                self._powers[i] = _unit(flat @ (flat.mT @ left))
 
     def _penalty(self, real: Any, heads: Any, fake: Any) -> Any:
         """Price of slopes that are not 1 between real and drawn pictures, (n_critics,)."""
@@ -242,3 +285,8 @@ class CriticStack:
         (slope,) = torch.autograd.grad(score.sum(), between, create_graph=True)
         off = torch.linalg.vector_norm(slope, dim=2) - 1.0
         return self.training.penalty * (off**2).mean(dim=1)
+
+
+def _unit(vectors: Any, dim: int = 1) -> Any:
+    """Vectors of length 1."""
+    return vectors / torch.linalg.vector_norm(vectors, dim=dim, keepdim=True).clamp(min=1e-30)

@@ -30,13 +30,14 @@ class DataLensImages(TeacherGAN):
     k : int, optional
         Pixels per picture that a teacher names; a tenth of them if not given.
     threshold : float
-        Least sum that moves a pixel, as a share of the teachers. At least 0.
+        Least sum that moves a pixel, as a share of the teachers that are asked. At least 0.
     **others
         See ``TeacherGAN``.
 
     Privacy
     -------
-    Sensitivity : ``2 sqrt(k n_rows)`` per release: all signs of one teacher may turn round.
+    Sensitivity : ``2 sqrt(k n_rows)`` per release: all signs of one teacher may turn round. With
+        ``strata`` twice that.
     Cost : Gaussian, on the whole vector of sums. The paper prices it as an argmax of votes, which
         it is not.
     """
@@ -77,12 +78,13 @@ class DataLensImages(TeacherGAN):
         return aggregator.total(said.numpy())
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
-        enough = np.abs(values) > self.threshold * self.n_teachers
+        enough = np.abs(values) > self.threshold * self._n_answering
         signs: FloatArray = np.sign(values) * enough
         return signs / max(1.0, float(np.linalg.norm(signs)))
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
-        return snr_of_gradients(self.n_teachers, mu, self.n_rows * self._n_signs(width))
+        numbers = self.n_rows * self._n_signs(width)
+        return snr_of_gradients(self.n_teachers, self._mu_of_one(mu), numbers)
 
     def _check(self) -> None:
         super()._check()

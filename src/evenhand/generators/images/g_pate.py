@@ -28,14 +28,14 @@ class GPATEImages(TeacherGAN):
     reach : float
         Slopes count up to plus or minus this.
     threshold : float
-        Votes that the fullest bin needs, as a share of the teachers. At least 0.
+        Votes that the fullest bin needs, as a share of the teachers that are asked. At least 0.
     **others
         See ``TeacherGAN``.
 
     Privacy
     -------
     Sensitivity : ``sqrt(2 n_rows n_directions)`` per release: in each histogram one teacher leaves
-        a bin and enters another.
+        a bin and enters another. With ``strata`` twice that.
     Cost : Gaussian, on all noisy histograms. The check of the fullest bin reads them, so it is
         free; the paper pays a release of its own for it. The paper stops when a cost that depends
         on the votes has used up the budget, and where it stops tells about the votes; here the
@@ -82,20 +82,20 @@ class GPATEImages(TeacherGAN):
         return torch.randn(width, self.n_directions, generator=stream) / self.n_directions**0.5
 
     def _said(self, slopes: Any, question: Any, stream: Any) -> IntArray:
-        # Of a condition that it does not hold a teacher's slopes are 0, and it votes for no change.
-        holds = slopes.abs().amax(dim=(1, 2)) > 0  # teachers without a row have nothing to say
-        projected = (slopes[holds] @ question).numpy()
-        return self._aggregator(slopes.shape[2]).total(projected)
+        # Of a condition that it does not hold a teacher's slopes are 0, and it has nothing to say.
+        holds = (slopes.abs().amax(dim=2) > 0).numpy()
+        return self._aggregator(slopes.shape[2]).total((slopes @ question).numpy(), holds)
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
-        decided = self._aggregator(len(question)).decide(values, self.threshold * self.n_teachers)
+        least = self.threshold * self._n_answering
+        decided = self._aggregator(len(question)).decide(values, least)
         moves: FloatArray = decided @ question.numpy().T.astype(np.float64)
         return moves / max(float(np.linalg.norm(moves)), 1e-30)
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
         # Two counts of each histogram move by 1: half of what a block of norm 1 and -1 would.
         cells = self.n_rows * self.n_directions
-        found = snr_of_gradients(self.n_teachers, mu, cells)
+        found = snr_of_gradients(self.n_teachers, self._mu_of_one(mu), cells)
         return SignalToNoise(
             value=2.0 * found.value,
             formula="teachers squared times mu squared over twice the histograms of a step, if "

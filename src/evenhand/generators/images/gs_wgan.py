@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -12,7 +14,7 @@ from evenhand.generators.conditional import Progress
 from evenhand.generators.images.adversarial import STEPS, Release
 from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.images.critics import ConvCritic, CriticNetwork
+from evenhand.generators.images.critics import ConvCritic, CriticNetwork, CriticTraining
 from evenhand.generators.images.networks import Learner, seeded
 from evenhand.generators.images.passes import Passes
 from evenhand.generators.images.teachers import CHUNK, Teachers
@@ -34,6 +36,12 @@ class GSWGANImages(TeacherGANImages):
         noise is lower by a factor of ``n_teachers``.
     filters : sequence of int, optional
         Maps of convolutional critics; fully connected ones with ``hidden`` if not given.
+    spectral : bool
+        Whether every matrix of a critic is divided by its largest singular value.
+    warm_steps : int
+        Steps, each after ``critic_steps`` of the critics, in which every critic first learns
+        against a generator of its own that never leaves; 0 for none. They are not released and
+        cost nothing.
     critic_steps, critic_rate, input_noise
         As in ``TeacherGAN``, at the paper's values.
     **others
@@ -41,8 +49,9 @@ class GSWGANImages(TeacherGANImages):
 
     Privacy
     -------
-    Sensitivity : 2 per release, as in ``TeacherGANImages``. In turn, one pass over all critics is
-        one release: of its blocks one record moves one.
+    Sensitivity : 2 per release, as in ``TeacherGANImages``, and 4 with ``strata``. In turn, one
+        pass over all critics is one release: of its blocks one record moves one. (With ``strata``
+        it moves two, each by 2: 4 is an upper bound there.)
     Cost : Gaussian; "in turn" pays for ``ceil(n_steps / n_teachers)`` passes, each in full when it
         begins. The paper counts the 32 pictures of a step as independent subsampled queries, but
         one critic answers them all, and it keeps its state: its epsilon of 10 is 379 at the
@@ -51,7 +60,8 @@ class GSWGANImages(TeacherGANImages):
     Notes
     -----
     The penalty holds slopes near norm 1 where the paper clips them; here each block is brought to
-    norm 1 as a whole. Spectral norm and the warm start of critics are left out.
+    norm 1 as a whole. A private generator of the warm start is a small dense network, where the
+    paper's has the shape of the one that is released.
     """
 
     method: ClassVar[str] = "gs-wgan"
@@ -61,6 +71,8 @@ class GSWGANImages(TeacherGANImages):
         *,
         schedule: str = "all",
         filters: Sequence[int] | None = None,
+        spectral: bool = False,
+        warm_steps: int = 0,
         critic_steps: int = 5,
         critic_rate: float = 1e-3,
         input_noise: float = 0.0,
@@ -71,6 +83,8 @@ class GSWGANImages(TeacherGANImages):
         )
         self.schedule = schedule
         self.filters = filters
+        self.spectral = spectral
+        self.warm_steps = warm_steps
 
     @classmethod
     def paper(cls, **others: Any) -> GSWGANImages:
@@ -82,6 +96,8 @@ class GSWGANImages(TeacherGANImages):
         published = {
             "schedule": "in turn",
             "filters": (64, 128, 256),
+            "spectral": True,
+            "warm_steps": 2000,
             "n_teachers": 1000,
             "n_steps": 20_000,
             "n_rows": 32,
@@ -93,13 +109,13 @@ class GSWGANImages(TeacherGANImages):
         }
         return cls(**{**published, **others})
 
-    def _loss(self) -> str:
-        return "wasserstein"
-
     def _critic(self) -> CriticNetwork:
         if self.filters is None:
             return super()._critic()
         return ConvCritic(shape=self.codec_.size, widths=tuple(self.filters))
+
+    def _training(self) -> CriticTraining:
+        return replace(super()._training(), loss="wasserstein", spectral=self.spectral)
 
     @property
     def _passes(self) -> int:
@@ -124,6 +140,10 @@ class GSWGANImages(TeacherGANImages):
         rng: np.random.Generator,
         tell: Progress,
     ) -> None:
+        if self.warm_steps:
+            known = partial(self._even, rng=rng)
+            for done in teachers.warm_up(self.warm_steps, self.critic_steps, known, self.n_noise):
+                tell("warm start", done, self.n_teachers)
         if self.schedule == "all":
             super()._train(teachers, learner, release, rng, tell)
             return
@@ -141,7 +161,7 @@ class GSWGANImages(TeacherGANImages):
     def _release(self, purse: Purse, width: int) -> Release:
         if self.schedule == "all":
             return super()._release(purse, width)
-        aggregator = self._aggregator(width)
+        aggregator = self._charged(width)
         mechanism = purse.mechanism(aggregator, STEPS, n_steps=self._passes)
         return Passes(
             purse.ledger, mechanism, STEPS, self.n_teachers, self.n_rows * width, aggregator.unit
@@ -151,15 +171,19 @@ class GSWGANImages(TeacherGANImages):
         if self.schedule == "all":
             return super()._snr(mu, width)
         return SignalToNoise(
-            value=self.n_steps * mu**2 / (4 * self._passes * self.n_rows * width),
+            value=self.n_steps
+            * self._mu_of_one(mu) ** 2
+            / (4 * self._passes * self.n_rows * width),
             formula="steps times mu squared over four times the passes and the numbers of a block",
         )
 
     def _check(self) -> None:
         super()._check()
         _checks.one_of("schedule", self.schedule, SCHEDULES)
+        _checks.at_least("warm_steps", self.warm_steps, 0)
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain values, less noise and seed."""
         filters = None if self.filters is None else list(self.filters)
-        return super().settings() | {"schedule": self.schedule, "filters": filters}
+        own = {name: getattr(self, name) for name in ("schedule", "spectral", "warm_steps")}
+        return super().settings() | own | {"filters": filters}

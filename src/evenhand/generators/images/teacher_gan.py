@@ -21,9 +21,11 @@ from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Rel
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import CriticTraining
 from evenhand.generators.images.networks import Learner, seeded
+from evenhand.generators.images.strata import by_group, most_moved
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
 from evenhand.generators.plan import Purse
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.teacher_sums import SeveralTeachers
 from evenhand.privacy import Noise
 from evenhand.teachers import Partition
 from evenhand.typing import FloatArray, IntArray, RandomState
@@ -68,6 +70,9 @@ class TeacherGAN(AdversarialImages):
     sampler : GroupBalancedSampler or None
         How a teacher draws minibatches of its own rows: labels and groups evenly (default), or
         as they are (None). ``scope="global"`` is the published rule, under which no claim holds.
+    strata : bool
+        Whether every teacher holds one group (stratified sampling, the rival of fair sampling in
+        PFGuard's Table 7); each group has as many teachers.
     condition, noise, random_state
         See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for slopes are real
         numbers; exact noise on every number of every step takes as long as the training.
@@ -77,10 +82,15 @@ class TeacherGAN(AdversarialImages):
     Neighbors : replace one picture; with ``unit_ids`` add or remove one unit with all its pictures
         (those that ``per_unit`` keeps).
     Sensitivity : what one teacher can change, for one record sits with one teacher; see the method.
-        All rows of a step are one release, for the same teacher answers about all of them.
+        All rows of a step are one release, for the same teacher answers about all of them. With
+        ``strata`` a picture that is replaced by one of another group leaves one teacher and comes
+        to another: twice as much (a unit of several groups, as many times; see ``most_moved``).
     Cost : ``n_steps`` Gaussian releases, and one of the counts by label and group. No
         amplification is claimed: teachers keep their state between steps.
     """
+
+    _n_strata: int = 1  # groups that have teachers of their own
+    _n_moved: int = 1  # teachers that a neighbor can move
 
     def __init__(
         self,
@@ -93,6 +103,7 @@ class TeacherGAN(AdversarialImages):
         hidden: Sequence[int] = (24,),
         critic_rate: float = 1e-3,
         input_noise: float = 0.2,
+        strata: bool = False,
         gold: bool = False,
         n_noise: int = 16,
         width: int = 48,
@@ -119,6 +130,7 @@ class TeacherGAN(AdversarialImages):
         )
         self.n_teachers = n_teachers
         self.input_noise = input_noise
+        self.strata = strata
         self.gold = gold
 
     # What a method adds
@@ -142,15 +154,37 @@ class TeacherGAN(AdversarialImages):
         """Return what a step asks all teachers beside the pictures; public."""
         return None
 
-    def _loss(self) -> str:
-        """Return what the critics minimise."""
-        return "logistic"
+    def _training(self) -> CriticTraining:
+        """How a critic learns."""
+        return CriticTraining(
+            learning_rate=self.critic_rate, input_noise=self.input_noise, gold=self.gold
+        )
 
     # What is the same for all
 
     @property
     def _n_parts(self) -> int:
         return self.n_teachers
+
+    @property
+    def _n_answering(self) -> float:
+        """Teachers that are asked about one drawn picture: those of its group, if it is known."""
+        return self.n_teachers / (self._n_strata if self.condition == "label+group" else 1)
+
+    def _mu_of_one(self, mu: float) -> float:
+        """Part of the budget as if a neighbor moved one teacher: signal and noise are its own."""
+        return mu / self._n_moved
+
+    def _foresee(self, data: EncodedImages) -> None:
+        neighbors = "replace one" if data.units is None else "add or remove one"
+        self._n_strata = data.n_groups if self.strata else 1
+        self._n_moved = most_moved(neighbors, data.n_groups, data.per_unit) if self.strata else 1
+        super()._foresee(data)
+
+    def _partition(self, data: EncodedImages, rng: np.random.Generator) -> Partition:
+        if not self.strata:
+            return super()._partition(data, rng)
+        return by_group(data.group, data.n_groups, self.n_teachers, units=data.units, rng=rng)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         width, n_heads = data.pixels[0].size, self.conditions_.n
@@ -215,7 +249,7 @@ class TeacherGAN(AdversarialImages):
 
     def _release(self, purse: Purse, width: int) -> Release:
         """Return the door: it charges, draws noise, and gives what left."""
-        aggregator = self._aggregator(width)
+        aggregator = self._charged(width)
         mechanism = purse.mechanism(aggregator, STEPS, n_steps=self.n_steps)
 
         def release(total: IntArray) -> FloatArray:
@@ -224,6 +258,10 @@ class TeacherGAN(AdversarialImages):
             return values
 
         return release
+
+    def _charged(self, width: int) -> SeveralTeachers:
+        """Return what a step releases, with the sensitivity of all teachers that one moves."""
+        return SeveralTeachers(of_one=self._aggregator(width), n_moved=self._n_moved)
 
     def _teachers(
         self,
@@ -240,12 +278,7 @@ class TeacherGAN(AdversarialImages):
             n_heads=self.conditions_.n,
             partition=partition,
             network=self._critic(),
-            training=CriticTraining(
-                loss=self._loss(),
-                learning_rate=self.critic_rate,
-                input_noise=self.input_noise,
-                gold=self.gold,
-            ),
+            training=self._training(),
             sampler=sampler,
             batch_size=self.critic_rows,
             rng=rng,
@@ -257,12 +290,12 @@ class TeacherGAN(AdversarialImages):
         if not seen:
             return ()
         rarest = min(seen, key=lambda c: float(self.counts_[c]))
-        each = float(self.counts_[rarest]) / self.n_teachers
+        each = float(self.counts_[rarest]) / self._n_answering
         if each >= FEW:
             return ()
         return (
             f"of about {self.counts_[rarest]:.0f} pictures with {self.conditions_.words(rarest)} "
-            f"each of {self.n_teachers} teachers holds {each:.1f} on average, and one without any "
+            f"each of {self._n_answering:g} teachers holds {each:.1f} on average, and one without any "
             f"is silent on them; {FEW:g} or more are better",
         )
 
@@ -273,5 +306,5 @@ class TeacherGAN(AdversarialImages):
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_teachers", "input_noise", "gold")
+        names = ("n_teachers", "input_noise", "strata", "gold")
         return super().settings() | {name: getattr(self, name) for name in names}

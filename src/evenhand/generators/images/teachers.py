@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from evenhand._torch import torch
 from evenhand.generators.images.codec import FloatPixels
 from evenhand.generators.images.critics import CriticNetwork, CriticStack, CriticTraining
 from evenhand.generators.images.networks import seeded
+from evenhand.generators.images.warm_start import PrivateGenerators
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.teachers.partition import Partition
 from evenhand.typing import IntArray
@@ -46,7 +47,8 @@ class Teachers:
     -------
     Teacher t reads its own rows, the drawn pictures and what it is given, all of them public or
     released, and two streams: one of its own (rows) and one that all share, whose draws do not
-    depend on any row (first weights, noise on inputs). So one record moves one teacher
+    depend on any row (first weights, noise on inputs). So one record moves one teacher, and two if
+    a picture of one stratum is replaced by one of another
     (``tests/generators/images/test_teachers.py`` sees it bit for bit).
     """
 
@@ -96,19 +98,43 @@ class Teachers:
     def learn(self, fake: Any, fake_heads: IntArray, stacks: range | None = None) -> None:
         """Take one step of every critic against the same drawn pictures (n, channels, h, w)."""
         drawn = fake.detach().reshape(len(fake), -1)
-        heads = torch.as_tensor(fake_heads)
         for some, stack in self._parts(stacks):
-            at = torch.as_tensor(self._next_rows(some))
-            n = len(at)
-            held = self._held[some]
-            stack.learn(
-                self._blurred(self._pixels[at]),
-                self._heads[at].unsqueeze(2),
-                held.amax(dim=1, keepdim=True),
-                self._blurred(drawn.expand(n, *drawn.shape)),
-                heads.view(1, -1, 1).expand(n, -1, 1),
-                held[:, heads],
+            self._learn(some, stack, drawn.expand(stack.n_critics, *drawn.shape), fake_heads)
+
+    def warm_up(
+        self, n_steps: int, critic_steps: int, heads: Callable[[int], IntArray], n_noise: int
+    ) -> Iterator[int]:
+        """Train every critic against a generator of its own; see ``PrivateGenerators``.
+
+        Parameters
+        ----------
+        n_steps, critic_steps : int
+            Steps of the generators, and of the critics before each.
+        heads : callable
+            Gives so many conditions of a public law.
+        n_noise : int
+            Normal inputs of a generator.
+
+        Yields
+        ------
+        int
+            Teachers that are done, stack by stack.
+        """
+        for some, stack in self._parts(None):
+            own = PrivateGenerators(
+                stack,
+                n_pixels=self._pixels.shape[1],
+                n_heads=self._held.shape[1],
+                n_noise=n_noise,
+                stream=self._shared,
             )
+            for _ in range(n_steps):
+                for _ in range(critic_steps):
+                    asked = heads(self.batch_size)
+                    self._learn(some, stack, own.draw(asked).detach(), asked)
+                asked = heads(self.batch_size)
+                own.learn(asked, self._held[some][:, asked])
+            yield some.start + stack.n_critics
 
     def slopes(self, drawn: Any, heads: IntArray, stacks: range | None = None) -> Iterator[Any]:
         """Every teacher's slopes in the same drawn pictures, a few teachers at a time.
@@ -127,9 +153,8 @@ class Teachers:
         return len(self._stacks)
 
     def state(self, t: int) -> tuple[FloatPixels, ...]:
-        """Weights of teacher ``t``."""
-        stack = self._stacks[t // self._chunk]
-        return tuple(w[t % self._chunk].detach().numpy().copy() for w in stack.weights)
+        """Return what teacher ``t`` has learnt: weights, and power vectors under spectral norm."""
+        return tuple(self._stacks[t // self._chunk].state(t % self._chunk))
 
     def rows_of(self, t: int) -> IntArray:
         """Rows of teacher ``t``."""
@@ -145,6 +170,20 @@ class Teachers:
         for i in range(self.n_stacks) if stacks is None else stacks:
             stack = self._stacks[i]
             yield slice(i * self._chunk, i * self._chunk + stack.n_critics), stack
+
+    def _learn(self, some: slice, stack: CriticStack, drawn: Any, fake_heads: IntArray) -> None:
+        """Take one step of a stack's critics against pictures (n_critics, n, n_pixels)."""
+        heads = torch.as_tensor(fake_heads)
+        at = torch.as_tensor(self._next_rows(some))
+        held = self._held[some]
+        stack.learn(
+            self._blurred(self._pixels[at]),
+            self._heads[at].unsqueeze(2),
+            held.amax(dim=1, keepdim=True),
+            self._blurred(drawn),
+            heads.view(1, -1, 1).expand(len(at), -1, 1),
+            held[:, heads],
+        )
 
     def _blurred(self, x: Any) -> Any:
         """Pictures with noise from the pool, from a place that nothing private decides."""
