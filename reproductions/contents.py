@@ -38,6 +38,7 @@ PAPERS = {
     "sf_pate_choices": OWN,
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",
     "sf_pate_table1": "SF-PATE, Section 6.3, Table 1",
+    "teacher_gan_choices": OWN,
     "sf_pate_utkface": "SF-PATE, Section 6.3, Figure 2(c)",
     "theory": "FairPATE, SF-PATE, PATE: theorems and claims of privacy",
 }
