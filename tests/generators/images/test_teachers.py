@@ -15,6 +15,7 @@ from evenhand.generators.images import (
 )
 from evenhand.generators.images.critics import ConvCritic, CriticTraining, DenseCritic
 from evenhand.generators.images.teachers import CHUNK, Teachers
+from evenhand.generators.images.warm_start import PrivateGenerators
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.teachers import Partition, by_position
 from evenhand.testing.images import pictures
@@ -72,14 +73,16 @@ def watched(
 
 
 def states(teachers: Teachers) -> list[bytes]:
-    """Weights of every teacher, and the rows that it was given last."""
+    """What every teacher has learnt, and the rows that it was given last."""
     return [
         b"".join(w.tobytes() for w in teachers.state(t)) + teachers.rows_ahead(t).tobytes()
         for t in range(teachers.n_teachers)
     ]
 
 
-def moved(make: Callable[..., TeacherGANImages], record: int, **settings: Any) -> list[int]:
+def moved(
+    make: Callable[..., TeacherGANImages], record: int, *, same_group: bool = False, **settings: Any
+) -> list[int]:
     """Teachers that one record changes, when all that left is the same."""
     images, y, side = pictures(N)
     before, left = watched(make, images, y, side, **settings)
@@ -87,7 +90,8 @@ def moved(make: Callable[..., TeacherGANImages], record: int, **settings: Any) -
     images, y, side = images.copy(), y.copy(), side.copy()
     images[record] = 255 - images[record]
     y[record] = "lies" if y[record] == "stands" else "stands"
-    side[record] = "left" if side[record] == "right" else "right"
+    if not same_group:
+        side[record] = "left" if side[record] == "right" else "right"
     after, _ = watched(make, images, y, side, replay=left, **settings)
     return [t for t, (a, b) in enumerate(zip(states(before), states(after), strict=True)) if a != b]
 
@@ -118,6 +122,12 @@ def test_one_record_moves_one_teacher_bit_for_bit(sampler: str) -> None:
         (GPATEImages, {"n_directions": 3}),
         (GSWGANImages, {"critic_steps": 2}),
         (GSWGANImages, {"critic_steps": 2, "filters": (4,)}),
+        (GSWGANImages, {"critic_steps": 1, "spectral": True}),
+        (GSWGANImages, {"critic_steps": 1, "warm_steps": 3}),
+        (
+            GSWGANImages,
+            {"critic_steps": 1, "filters": (3, 4), "spectral": True, "warm_steps": 2},
+        ),
     ],
 )
 def test_so_it_is_for_every_method(make: Any, settings: dict[str, Any]) -> None:
@@ -132,6 +142,34 @@ def test_in_turn_too_one_record_moves_one_teacher() -> None:
     }
     assert found == {r: [home(r)] if home(r) < 6 else [] for r in found}
     assert any(found.values())
+
+
+def test_a_warm_start_in_turn_moves_one_teacher_whoever_is_asked_later() -> None:
+    # Every critic has its warm start, also those that 6 steps do not come to.
+    later = next(r for r in range(N) if home(r) >= 6)
+    settings = {"schedule": "in turn", "critic_steps": 1, "warm_steps": 2, "spectral": True}
+    assert moved(GSWGANImages, later, **settings) == [home(later)]
+
+
+STRATA: list[tuple[Any, dict[str, Any]]] = [
+    (TeacherGANImages, {"condition": "label"}),
+    (TeacherGANImages, {}),
+    (DataLensImages, {"k": 5}),
+    (GPATEImages, {"n_directions": 3, "condition": "label"}),
+    (GSWGANImages, {"critic_steps": 1, "spectral": True, "warm_steps": 2}),
+]
+
+
+@pytest.mark.parametrize(("make", "settings"), STRATA)
+def test_with_strata_another_group_moves_two_teachers_and_the_same_group_one(
+    make: Any, settings: dict[str, Any]
+) -> None:
+    side = pictures(N)[2]
+    # The first thing drawn from the seed deals the positions; the group says which of the two.
+    place = 2 * int(by_position(N, TEACHERS // 2, np.random.default_rng(3)).teacher[7])
+    assert moved(make, 7, strata=True, **settings) == [place, place + 1]
+    own = place + int(side[7] == "right")  # "left" is the first group
+    assert moved(make, 7, strata=True, same_group=True, **settings) == [own]
 
 
 def test_the_published_sampling_moves_many_teachers() -> None:
@@ -248,6 +286,119 @@ def test_a_stack_learns_what_its_critics_learn_alone(loss: str, network: Any) ->
     adam.step()
     for ours, alone in zip(teachers.state(3), weights, strict=True):
         np.testing.assert_allclose(ours, alone.detach().numpy(), atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "network", [DenseCritic(hidden=(6, 5)), ConvCritic(shape=(1, 8, 8), widths=(3, 4))]
+)
+def test_under_spectral_norm_no_matrix_stretches_by_more_than_one(network: Any) -> None:
+    # A second derivation: singular values by LAPACK, of what the network reads.
+    import torch
+
+    teachers = make_teachers(
+        n_teachers=5, network=network, training=CriticTraining(loss="wasserstein", spectral=True)
+    )
+    stack = teachers._stacks[0]
+    for _ in range(5):
+        teachers.learn(torch.rand(4, 1, 8, 8), np.array([0, 1, 2, 3]))
+    for at_most, turns in ((1.25, 0), (1.002, 300)):  # near after 15 iterations, there after more
+        for _ in range(turns):
+            stack._turn_powers()
+        for used, raw in zip(stack._used()[::2], stack.weights[::2], strict=True):
+            largest = np.linalg.svd(used.detach().flatten(2).numpy(), compute_uv=False)[:, 0]
+            assert (largest > 0.999).all()
+            assert (largest < at_most).all()
+            before = np.linalg.svd(raw.detach().flatten(2).numpy(), compute_uv=False)[:, 0]
+            assert (np.abs(before - 1.0) > 0.25).any()  # there was something to do
+    for bias, raw in zip(stack._used()[1::2], stack.weights[1::2], strict=True):
+        assert bias is raw
+    x, heads = torch.rand(6, 1, 8, 8), np.zeros(6, dtype=np.int64)
+    (slopes,) = teachers.slopes(x, heads)
+    if isinstance(network, DenseCritic):  # a stack of matrices of norm 1 is 1-Lipschitz
+        assert float(torch.linalg.vector_norm(slopes, dim=2).max()) <= 1.01
+
+
+def test_spectral_norm_is_that_of_torch_critic_by_critic() -> None:
+    # A second derivation: torch's own layer, one critic alone, from the same weights and vectors.
+    import torch
+    from torch.nn.utils import spectral_norm
+
+    training = CriticTraining(loss="wasserstein", input_noise=0.0, penalty=0.0, spectral=True)
+    network = DenseCritic(hidden=(6,))
+    teachers = make_teachers(n_teachers=5, network=network, training=training)
+    before = [torch.tensor(w) for w in teachers.state(3)]
+    fake, heads = torch.rand(4, 1, 8, 8), np.array([0, 1, 2, 3])
+    teachers.learn(fake, heads)
+    after = teachers.state(3)
+    layers = []
+    for i, (n_in, n_out) in enumerate(((64, 6), (6, 4))):
+        # torch iterates on (out, in), and so must be given the other one of the two vectors.
+        layer = torch.nn.Linear(n_in, n_out)
+        layer.weight.data, layer.bias.data = before[2 * i].T.clone(), before[2 * i + 1][0].clone()
+        layer = spectral_norm(layer)
+        right = before[4 + i][:, 0]
+        right = right @ before[2 * i] @ before[2 * i].T  # the iteration of the step
+        layer.weight_v = right / right.norm()
+        left = layer.weight_v @ before[2 * i]
+        layer.weight_u = left / left.norm()
+        np.testing.assert_allclose(after[4 + i][:, 0], layer.weight_v.numpy(), atol=1e-5)
+        layers.append(layer.eval())  # in training mode it would iterate at every call
+
+    def score(x: Any) -> Any:
+        return layers[1](torch.nn.functional.leaky_relu(layers[0](x.flatten(1)), 0.2))
+
+    images, y, side = pictures(N)
+    cells = 2 * (y == "stands").astype(np.int64) + (side == "right").astype(np.int64)
+    rows = teachers.rows_ahead(3)[0]
+    real = torch.tensor(images[rows][:, None] / 255, dtype=torch.float32)
+    of_real = score(real)[torch.arange(4), torch.tensor(cells[rows])]
+    of_fake = score(fake)[torch.arange(4), torch.tensor(heads)]
+    (of_fake.mean() - of_real.mean() + 1e-3 * (of_real**2).mean()).backward()
+    own = [p for layer in layers for p in (layer.weight_orig, layer.bias)]
+    torch.optim.Adam(own, lr=1e-3, betas=(0.5, 0.9)).step()
+    for ours, alone in zip(after[:4], own, strict=True):
+        alone = alone.detach().numpy()
+        np.testing.assert_allclose(ours, alone.T if alone.ndim == 2 else alone[None], atol=2e-6)
+
+
+def test_a_warm_start_teaches_each_generator_the_pictures_of_its_own_teacher_alone() -> None:
+    import torch
+
+    images, _, side = pictures(N)
+    heads = np.zeros(N, dtype=np.int64)
+    teachers = Teachers(
+        images[:, None].astype(np.float32) / 255,
+        heads,
+        heads,
+        n_heads=1,
+        partition=Partition(  # one teacher sees what is left, the other what is right
+            teacher=(side == "right").astype(np.int64),
+            n_teachers=2,
+            unit="record",
+            neighbors="add or remove one",
+        ),
+        network=DenseCritic(hidden=(16,)),
+        training=CriticTraining(learning_rate=1e-2, input_noise=0.0),
+        sampler=None,
+        batch_size=16,
+        rng=np.random.default_rng(0),
+    )
+    made: list[Any] = []
+    keep = PrivateGenerators.__init__
+
+    def watch(self: Any, *args: Any, **kwargs: Any) -> None:
+        keep(self, *args, **kwargs)
+        made.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PrivateGenerators, "__init__", watch)
+        done = list(teachers.warm_up(120, 1, lambda n: np.zeros(n, dtype=np.int64), 8))
+    assert done == [2]
+    with torch.no_grad():
+        drawn = made[0].draw(np.zeros(200, dtype=np.int64)).view(2, 200, 8, 8).numpy()
+    halves = drawn.mean(axis=(1, 2)).reshape(2, 2, 4).mean(axis=2)  # teacher by half
+    assert halves[0, 0] > halves[0, 1] + 0.05
+    assert halves[1, 1] > halves[1, 0] + 0.05
 
 
 def test_slopes_are_those_of_the_loss_of_a_drawn_picture() -> None:
