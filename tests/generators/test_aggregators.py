@@ -11,6 +11,7 @@ from evenhand.generators import (
     FeatureSums,
     GradientSum,
     ProjectedHistogram,
+    SeveralTeachers,
     TableCounts,
     TableDistances,
     TopKSigns,
@@ -180,6 +181,41 @@ def test_bins_of_one_teacher_move_as_far_as_declared_and_no_further() -> None:
         )
 
 
+def test_two_teachers_of_several_move_as_far_as_declared_and_no_further() -> None:
+    # Brute force: everything that two teachers can say together, before and after.
+    signs = TopKSigns(n_rows=1, width=2, k=1)
+    bins = ProjectedHistogram(n_rows=1, n_directions=1, n_bins=3, reach=1.5)
+    blocks = GradientSum(clip_norm=1.0)
+    one = [np.array(w) for w in ((0.0, 0.0), (1.0, 0.0), (0.0, -1.0), (-0.6, 0.8), (0.6, -0.8))]
+    sums = {
+        signs: [
+            signs.total(np.array(pair)[:, None, :])
+            for pair in itertools.product([(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0)], repeat=2)
+        ],
+        bins: [
+            bins.total(np.array(at)[:, None, None], np.array(votes)[:, None])
+            for at in itertools.product((-9.0, 0.0, 1.5), repeat=2)
+            for votes in itertools.product((False, True), repeat=2)
+        ],
+        blocks: [blocks.total(np.stack(pair)) for pair in itertools.product(one, repeat=2)],
+    }
+    for of_one, found in sums.items():
+        both = SeveralTeachers(of_one=of_one, n_moved=2)
+        assert both.unit == of_one.unit
+        declared = both.l2_sensitivity("replace one")
+        assert declared == 2 * of_one.l2_sensitivity("replace one")
+        assert farthest(found) <= declared
+        assert farthest(found) == pytest.approx(declared, rel=1e-5)
+
+
+def test_a_teacher_that_does_not_vote_in_a_row_is_in_no_bin_of_it() -> None:
+    bins = ProjectedHistogram(n_rows=2, n_directions=2, n_bins=2)
+    values = np.array([[[-1.0, 1.0], [1.0, 1.0]], [[-1.0, -1.0], [-1.0, -1.0]]])
+    voting = np.array([[True, False], [True, True]])
+    assert bins.total(values, voting).tolist() == [2, 0, 1, 1, 1, 0, 1, 0]
+    assert bins.total(values).tolist() == [2, 0, 1, 1, 1, 1, 1, 1]
+
+
 def test_a_direction_is_decided_by_its_fullest_bin_if_that_is_full_enough() -> None:
     bins = ProjectedHistogram(n_rows=1, n_directions=3, n_bins=4, reach=2.0)
     assert bins.midpoints.tolist() == [-1.5, -0.5, 0.5, 1.5]
@@ -231,6 +267,10 @@ WORST = {
         ProjectedHistogram(n_rows=2, n_directions=1, n_bins=2),
         [np.array([1, 0, 1, 0]), np.array([0, 1, 0, 1])],
     ),
+    "several": (
+        SeveralTeachers(of_one=GradientSum(clip_norm=1.0), n_moved=2),
+        [np.array([2**21]), np.array([-(2**21)])],
+    ),
     "votes": (BinaryVotes(n_rows=4), [np.ones(4, np.int64), np.zeros(4, np.int64)]),
     "distances": (TableDistances(n_tables=9), [np.full(9, 1), np.zeros(9, np.int64)]),
 }
@@ -268,6 +308,10 @@ def test_an_attack_stays_below_the_claim_and_convicts_half_the_noise(name: str) 
     ("make", "message"),
     [
         (lambda: GradientSum(clip_norm=0.0), "clip_norm must be finite and > 0"),
+        (
+            lambda: SeveralTeachers(of_one=GradientSum(clip_norm=1.0), n_moved=0),
+            "n_moved must be at least 1",
+        ),
         (lambda: TableCounts(shapes=()), "number of tables must be at least 1"),
         (lambda: BinaryVotes(n_rows=2).total(np.array([[0, 2]])), "votes must be 0 or 1"),
         (lambda: GradientSum(clip_norm=1.0).total(np.array([[np.nan]])), "not finite"),

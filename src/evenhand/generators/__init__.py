@@ -38,6 +38,7 @@ from evenhand.generators.teacher_sums import (
     BinaryVotes,
     GradientSum,
     ProjectedHistogram,
+    SeveralTeachers,
     TopKSigns,
 )
 from evenhand.generators.utility import MODELS, ModelUtility, utility
@@ -73,6 +74,7 @@ __all__ = [
     "RONGaussSynthesizer",
     "Released",
     "ReweightedSynthesizer",
+    "SeveralTeachers",
     "SignalToNoise",
     "Synthesizer",
     "TableCodec",

@@ -1,5 +1,6 @@
 """Image generators by teachers: the contract, the books, and what is refused before they open."""
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -55,6 +56,14 @@ class TestGSWGANInTurn(ImageSynthesizerContract):
         return GSWGANImages(**small, schedule="in turn", noise=SeededNoise(0), random_state=0)
 
 
+class TestGSWGANWithStrataAndAWarmStart(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        return GSWGANImages(
+            **SMALL, critic_steps=1, strata=True, spectral=True, warm_steps=2,
+            noise=SeededNoise(0), random_state=0,
+        )  # fmt: skip
+
+
 class TestDataLens(ImageSynthesizerContract):
     def new(self) -> ImageSynthesizer:
         return DataLensImages(**SMALL, k=6, noise=SeededNoise(0), random_state=0)
@@ -99,6 +108,45 @@ def test_in_turn_a_pass_over_all_critics_is_one_release_charged_when_it_begins()
     # With as many steps and passes of all teachers the ratio is that of one teacher to all.
     in_turn = fitted(GSWGANImages, schedule="in turn", n_steps=6).snr_.value
     assert fitted(GSWGANImages, n_steps=6).snr_.value == pytest.approx(6 * in_turn)
+
+
+@pytest.mark.parametrize("method", [TeacherGANImages, GSWGANImages, GPATEImages, DataLensImages])
+def test_strata_pay_for_both_teachers_that_a_replaced_picture_moves(method: Any) -> None:
+    plain, made = fitted(method), fitted(method, strata=True)
+    assert made._charged(64).l2_sensitivity("replace one") == 2 * plain._charged(64).l2_sensitivity(
+        "replace one"
+    )
+    assert made.snr_.value == pytest.approx(plain.snr_.value / 4)
+
+    def noise(made: Any) -> set[float]:
+        steps = [e for e in made.ledger_.entries if e.purpose == STEPS]
+        return {float(re.findall(r"sigma=([\d.e+]+)", e.mechanism)[0]) for e in steps}
+
+    assert noise(made).pop() == pytest.approx(2 * noise(plain).pop())
+
+
+@pytest.mark.parametrize(("per_unit", "as_noisy"), [(1, 1), (3, 2)])
+def test_strata_with_units_pay_for_the_teachers_of_all_their_groups(
+    per_unit: int, as_noisy: int
+) -> None:
+    images, y, side = pictures(300)
+    who = np.arange(300) // per_unit
+    found = []
+    for strata in (False, True):
+        made = TeacherGANImages(**TINY, strata=strata, noise=SeededNoise(0), random_state=0)
+        made.fit(
+            images, y, sensitive_features=side, budget=Budget(epsilon=4.0, delta=1e-5),
+            unit_ids=who, per_unit=per_unit,
+        )  # fmt: skip
+        found.append(made._charged(64).l2_sensitivity("add or remove one"))
+    assert found[1] == as_noisy * found[0]
+
+
+def test_without_groups_strata_are_one_and_cost_nothing() -> None:
+    images, y, _ = pictures(300)
+    made = TeacherGANImages(**TINY, strata=True, noise=SeededNoise(0), random_state=0)
+    made.fit(images, y, budget=Budget(epsilon=4.0, delta=1e-5))
+    assert made.snr_.value == fitted(TeacherGANImages).snr_.value
 
 
 def test_few_pictures_of_the_rarest_group_per_teacher_are_remarked() -> None:
@@ -154,7 +202,7 @@ def test_the_papers_sizes_are_settings_that_a_few_teachers_can_run(made: Any) ->
     settings = {**made.settings(), "n_teachers": 3, "n_steps": 2, "critic_steps": 1}
     settings |= {"critic_rows": 4, "n_rows": 4, "width": 16, "sampler": None}
     settings |= {"k": 30} if "k" in settings else {}
-    settings |= {"filters": (8, 8)} if settings.get("filters") else {}
+    settings |= {"filters": (8, 8), "warm_steps": 2} if settings.get("filters") else {}
     images, y, _ = pictures(60)
     small = type(made)(**settings, noise=SeededNoise(0), random_state=0)
     small.fit(images, y, budget=Budget(epsilon=10.0, delta=1e-5))
@@ -198,6 +246,11 @@ BAD = {
     ),
     "more teachers than pictures": ({"n_teachers": 301}, ValueError, "n_teachers must be at most"),
     "no steps": ({"n_steps": 0}, ValueError, "n_steps must be at least 1"),
+    "strata of unequal size": (
+        {"n_teachers": 7, "strata": True},
+        ValueError,
+        "strata=True gives each of 2 groups as many teachers",
+    ),
     "one rate": ({"rates": (1e-3,)}, ValueError, "rates are the first and the last one"),
     "shares of other groups": (
         {"sampler": GroupBalancedSampler(scope="public", shares=(0.5, 0.5))},
@@ -233,6 +286,7 @@ def test_what_cannot_run_is_refused_before_anything_is_spent(case: str) -> None:
         (lambda: fitted(DataLensImages, threshold=-1.0), "threshold must be finite and >= 0"),
         (lambda: fitted(GPATEImages, reach=0.0), "reach must be finite and > 0"),
         (lambda: fitted(GSWGANImages, filters=(0,)), "widths must be at least 1"),
+        (lambda: fitted(GSWGANImages, warm_steps=-1), "warm_steps must be at least 0"),
     ],
 )
 def test_settings_out_of_range_are_named(make: Any, message: str) -> None:

@@ -176,7 +176,7 @@ class TeacherGAN(AdversarialImages):
         return mu / self._n_moved
 
     def _foresee(self, data: EncodedImages) -> None:
-        neighbors = "replace one" if data.units is None else "add or remove one"
+        neighbors = self._open(None if data.units is None else "unit_ids")
         self._n_strata = data.n_groups if self.strata else 1
         self._n_moved = most_moved(neighbors, data.n_groups, data.per_unit) if self.strata else 1
         super()._foresee(data)
@@ -295,8 +295,8 @@ class TeacherGAN(AdversarialImages):
             return ()
         return (
             f"of about {self.counts_[rarest]:.0f} pictures with {self.conditions_.words(rarest)} "
-            f"each of {self._n_answering:g} teachers holds {each:.1f} on average, and one without any "
-            f"is silent on them; {FEW:g} or more are better",
+            f"each of {self._n_answering:g} teachers holds {each:.1f} on average, and one without "
+            f"any is silent on them; {FEW:g} or more are better",
         )
 
     def _check(self) -> None:
