@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,6 +182,35 @@ def test_a_method_that_is_better_everywhere_outperforms_and_one_that_is_worse_do
     assert [row["agrees"] for row in said] == ["yes"] * 4 + ["no"]  # they are not similar
     swapped = module.figures_10_11(rows, module.PATE, module.GATE)
     assert [row["agrees"] for row in swapped] == ["no"] * 5
+
+
+def test_the_verdicts_on_other_biases_follow_from_their_saved_runs() -> None:
+    module, result = script("pfguard_bias"), saved("pfguard_bias")
+    assert module.claims(result["rows"]) == result["claims"]
+    seeds = {(c.data, c.name): c.seeds for c in module.cases()}
+    for row in result["rows"]:
+        assert len(row["runs"]) == seeds[row["data"], row["name"]][row["epsilon"]]
+        assert [run["seed"] for run in row["runs"]] == list(range(len(row["runs"])))
+        same = ("data", "name", "way", "epsilon", "beside")
+        assert all(run[key] == row[key] for run in row["runs"] for key in same)
+        if row["beside"] is not None:
+            assert row["agrees"] == module.agrees(row["runs"], module.PUBLISHED[row["beside"]])
+
+
+def test_a_claim_has_a_verdict_only_where_its_interval_leaves_0_out() -> None:
+    verdict = script("pfguard_bias").verdict
+    # By hand: of three values the half width is 4.303 standard deviations over the root of 3.
+    wide, narrow = [-0.3, -0.2, -0.1], [-0.3, -0.25, -0.2]  # -.2 +- .248 and -.25 +- .124
+    assert [verdict(wide), verdict(narrow), verdict([-v for v in narrow])] == ["-", "yes", "no"]
+    assert [verdict([-0.01]), verdict([0.01]), verdict([0.0])] == ["yes", "no", "no"]
+
+
+def test_reference_rows_are_as_many_of_each_sex_and_apart() -> None:
+    module = script("pfguard_table5_methods")
+    private = pd.DataFrame({"sex": np.repeat(["Female", "Male"], [330, 770]), "row": range(1100)})
+    rest, public = module.with_reference(private, 0)
+    assert public["sex"].value_counts().tolist() == [50, 50]  # 100 for the other 1,000
+    assert sorted([*rest["row"], *public["row"]]) == list(range(1100))
 
 
 def test_every_picture_is_small_is_shown_and_has_words_for_who_cannot_see_it() -> None:
