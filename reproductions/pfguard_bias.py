@@ -203,7 +203,9 @@ def cases() -> list[Case]:
         out.append(Case("two", words, two_classes(load, large, small), three, BOTH, of_class=True))
     for ratio in RATIOS:
         pictures, seeds = rare_digits(float(ratio)), {10.0: 3, 1.0: 1}
-        out.append(Case("rare", f"8 in {ratio}", pictures, seeds, BOTH, models=(), of_class=True))
+        out.append(
+            Case("rare", f"one 8 in {ratio}", pictures, seeds, BOTH, models=(), of_class=True)
+        )
     out.append(Case("faces", "32 x 32", faces, {10.0: 3, 1.0: 1}, BOTH))
     return out
 
@@ -367,7 +369,7 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             say(data, f"{words[key]} is lower with {how}: {name}", epsilon, one, other)
     for epsilon in dict.fromkeys(r["epsilon"] for r in rows if r["data"] == "rare"):
         found = {
-            (ratio, way): values(("rare", f"8 in {ratio}", way, epsilon), "recall")
+            (ratio, way): values(("rare", f"one 8 in {ratio}", way, epsilon), "recall")
             for ratio in RATIOS
             for way in (AS_IS, EVEN)
         }
@@ -375,7 +377,7 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         words = f"accuracy on the 8 falls as it gets rarer, 1 in {last} against all, as it is"
         say("rare", words, epsilon, found[first, AS_IS], found[last, AS_IS])
         for ratio in RATIOS[1:]:
-            words = f"the error on the 8 is lower with balance: 8 in {ratio}"
+            words = f"the error on the 8 is lower with balance: one 8 in {ratio}"
             one, other = ([1.0 - v for v in found[ratio, way]] for way in (AS_IS, EVEN))
             say("rare", words, epsilon, one, other)
         falls = [
