@@ -297,17 +297,22 @@ def row(name: str, epsilon: float, runs: list[dict[str, Any]]) -> dict[str, Any]
 
 def order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return which of two methods Table 3 gives the lower KL, measured."""
-    ours = {
-        r["setting"]: float(np.mean([run["kl"] for run in r["runs"]]))
+    by_seed = {
+        r["setting"]: {run["seed"]: run["kl"] for run in r["runs"]}
         for r in rows
         if r["epsilon"] == 10.0
     }
+    ours = {name: float(np.mean(list(found.values()))) for name, found in by_seed.items()}
     return [
         {
             "lower": one,
             "higher": other,
             "published": [THIRD[THIRD_OF[name]][1] for name in (one, other)],
             "ours": [ours[one], ours[other]],
+            "seeds": [
+                by_seed[one][seed] < by_seed[other][seed]
+                for seed in sorted(by_seed[one].keys() & by_seed[other].keys())
+            ],
             "agrees": "yes" if ours[one] < ours[other] else "no",
         }
         for one, other in ORDER
@@ -424,12 +429,13 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
         for ours in mine or ["not measured | - | - | -"]:
             out.append(f"| {name} | {said} | {kl:.3f} | {disparity:.3f} | {ours} |")
     out += ["", "The order by KL that these rows have in the paper, and here:", ""]
-    head = ("lower", "than", "KL: paper", "KL: ours", "agrees?")
+    head = ("lower", "than", "KL: paper", "KL: ours", "seeds in this order", "agrees?")
     out += [f"| {' | '.join(head)} |", rule(len(head))]
     for o in order(rows):
         paper, here = (" < ".join(f"{kl:.3f}" for kl in o[key]) for key in ("published", "ours"))
         here = here if o["agrees"] == "yes" else here.replace("<", "≥")
-        out.append(f"| {o['lower']} | {o['higher']} | {paper} | {here} | {o['agrees']} |")
+        seeds = f"{sum(o['seeds'])} of {len(o['seeds'])}"
+        out.append(f"| {o['lower']} | {o['higher']} | {paper} | {here} | {seeds} | {o['agrees']} |")
     guessed = [run["inferred"] for r in rows for run in r["runs"] if run["inferred"] is not None]
     if guessed:
         out += ["", f"Groups told by the reference set were right for {np.mean(guessed):.1%}."]
