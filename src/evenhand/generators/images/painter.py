@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ RATE: Final = 1e-2
 DECAY: Final = 0.9
 DECAYS: Final = 20  # times that the rate decays over the fit
 _ROWS: Final = 2048  # pictures that are painted at once
+_FAR: Final = 1e-4  # weight of a pixel in a blur, below which it has none
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,6 +82,7 @@ def fit_painter(
     n_samples: int,
     rng: np.random.Generator,
     tell: Callable[[int], None],
+    smooth: float = 0.0,
 ) -> Painter:
     """Fit a painter whose pictures of every condition have the mean features ``aims``.
 
@@ -103,6 +105,9 @@ def fit_painter(
         Seeds the network and its draws.
     tell : callable
         Is told how many steps are done.
+    smooth : float
+        Standard deviation, in pixels, of a blur of what enters the sigmoid; 0 for none. The blur is
+        fixed and linear, so the painter holds it in its last layer.
     """
     require_torch("MeanEmbeddingImages")
     draws = torch.Generator().manual_seed(int(rng.integers(2**63)))
@@ -120,11 +125,16 @@ def fit_painter(
     named = torch.eye(n_conditions)[torch.as_tensor(seen)].repeat_interleave(each, dim=0)
     adam = torch.optim.Adam([t for layer in layers for t in layer], lr=RATE)
     slower = torch.optim.lr_scheduler.ExponentialLR(adam, DECAY)
+    blur = [torch.as_tensor(_blur(n, smooth), dtype=torch.float32) for n in size[1:]]
+
+    def blurred(flat: Any) -> Any:
+        return (blur[0] @ flat.view(-1, *size) @ blur[1].T).flatten(1) if smooth else flat
+
     for step in range(n_steps):
         rows = torch.cat([torch.randn(len(named), WHIM, generator=draws), named], dim=1)
         for weight, bias in layers[:-1]:
             rows = torch.relu(rows @ weight + bias)
-        painted = torch.sigmoid(rows @ layers[-1][0] + layers[-1][1])
+        painted = torch.sigmoid(blurred(rows @ layers[-1][0] + layers[-1][1]))
         turned = painted @ frequencies
         found = torch.cat([turned.cos(), turned.sin()], dim=1) * scale
         apart = found.view(len(seen), each, -1).mean(dim=1) - wanted
@@ -134,8 +144,20 @@ def fit_painter(
         if (step + 1) % max(1, n_steps // DECAYS) == 0:
             slower.step()
         tell(step + 1)
+    weight, bias = layers[-1]
+    layers[-1] = [blurred(weight), blurred(bias[None])[0]]
     kept = tuple(
         (weight.detach().numpy().astype(np.float64), bias.detach().numpy().astype(np.float64))
         for weight, bias in layers
     )
     return Painter(layers=kept, n_conditions=n_conditions, size=size)
+
+
+def _blur(n: int, smooth: float) -> FloatArray:
+    """Gaussian weights of n pixels in a row for each of them, shape (n, n); rows sum to 1."""
+    at = np.arange(n)
+    if not smooth:
+        return np.eye(n)
+    near: FloatArray = np.exp(-0.5 * ((at[:, None] - at) / smooth) ** 2)
+    near[near < _FAR] = 0.0
+    return near / near.sum(axis=1, keepdims=True)
