@@ -160,4 +160,5 @@ def _blur(n: int, smooth: float) -> FloatArray:
         return np.eye(n)
     near: FloatArray = np.exp(-0.5 * ((at[:, None] - at) / smooth) ** 2)
     near[near < _FAR] = 0.0
-    return near / near.sum(axis=1, keepdims=True)
+    weights: FloatArray = near / near.sum(axis=1, keepdims=True)
+    return weights
