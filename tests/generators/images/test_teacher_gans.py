@@ -149,6 +149,16 @@ def test_without_groups_strata_are_one_and_cost_nothing() -> None:
     assert made.snr_.value == fitted(TeacherGANImages).snr_.value
 
 
+def test_a_teacher_of_g_pate_votes_on_the_pictures_of_conditions_that_it_holds_alone() -> None:
+    import torch
+
+    made = GPATEImages(n_rows=2, n_directions=1, n_bins=2, reach=1.0)
+    slopes = torch.tensor([[[1.0], [1.0]], [[-1.0], [1.0]], [[0.0], [1.0]], [[0.0], [0.0]]])
+    said = made._said(slopes, torch.ones(1, 1), None)
+    # Of four teachers the third holds no picture of the first row's condition, the last of neither.
+    assert said.reshape(2, 2).tolist() == [[1, 1], [0, 3]]
+
+
 def test_few_pictures_of_the_rarest_group_per_teacher_are_remarked() -> None:
     notes = fitted(TeacherGANImages, n_teachers=60).notes_
     assert any("each of 60 teachers holds" in note for note in notes)
