@@ -20,6 +20,7 @@ from evenhand.generators.images import (
     load_image_synthesizer,
 )
 from evenhand.generators.images.adversarial import STEPS
+from evenhand.generators.images.codec import read_images
 from evenhand.privacy import Budget, MemoryStore, SeededNoise, epsilon_from_mu
 from evenhand.testing.images import ImageSynthesizerContract, pictures
 
@@ -157,6 +158,15 @@ def test_a_teacher_of_g_pate_votes_on_the_pictures_of_conditions_that_it_holds_a
     said = made._said(slopes, torch.ones(1, 1), None)
     # Of four teachers the third holds no picture of the first row's condition, the last of neither.
     assert said.reshape(2, 2).tolist() == [[1, 1], [0, 3]]
+
+
+def test_memory_of_a_warm_start_is_foreseen_for_one_stack_at_a_time() -> None:
+    data = read_images(
+        *pictures(60), classes=None, groups=None, unit_ids=None, per_unit=1, conditioned=True
+    )[1]
+    needed = [fitted(GSWGANImages, warm_steps=n)._memory(data)[1] for n in (0, 1)]
+    # 6 generators of 64 x (16 inputs + 4 conditions + 64 pixels) numbers, four of each.
+    assert needed[1] - needed[0] == 16 * 6 * 64 * (16 + 4 + 64)
 
 
 def test_few_pictures_of_the_rarest_group_per_teacher_are_remarked() -> None:

@@ -18,6 +18,7 @@ from evenhand.generators.images.critics import ConvCritic, CriticNetwork, Critic
 from evenhand.generators.images.networks import Learner, seeded
 from evenhand.generators.images.passes import Passes
 from evenhand.generators.images.teachers import CHUNK, Teachers
+from evenhand.generators.images.warm_start import HIDDEN
 from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.teachers import Partition
@@ -116,6 +117,14 @@ class GSWGANImages(TeacherGANImages):
 
     def _training(self) -> CriticTraining:
         return replace(super()._training(), loss="wasserstein", spectral=self.spectral)
+
+    def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
+        what, needed, lower = super()._memory(data)
+        if self.warm_steps:
+            n_numbers = HIDDEN * (self.n_noise + self.conditions_.n + data.pixels[0].size)
+            stack = 1 if self.schedule == "in turn" else min(CHUNK, self.n_teachers)
+            needed += 16.0 * n_numbers * stack  # weights, gradients and two moments
+        return what, needed, lower
 
     @property
     def _passes(self) -> int:
