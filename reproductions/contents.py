@@ -51,6 +51,7 @@ MINUTES = {
     "intervention_points": "24",
     "jagielski_adult": "1",
     "labels_or_shares": "3",
+    "pfguard_bias": "13",
     "pfguard_mnist": "15",
     "pfguard_table5": "6",
     "theory": "1",
