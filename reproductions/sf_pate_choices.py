@@ -34,7 +34,7 @@ from evenhand.datasets import Dataset, Table, load_acs_income, load_german
 from evenhand.fairness import encode_groups
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet
-from evenhand.teachers import LogisticTeachers
+from evenhand.teachers import GroupMissingInPartition, LogisticTeachers
 
 TABLES = {
     "German": (load_german, None),
@@ -56,6 +56,19 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"n_queries": 20_000},
         {"pull": 0.01},
         {"teachers": LogisticTeachers(C=1.0)},
+    ),
+    "sf-teachers": (
+        {},
+        {"calibration": None},
+        {"calibration": 0.5},
+        {"calibration": 0.8},
+        {"n_queries": 500},
+        {"n_queries": 20_000},
+        {"pull": 0.03},
+        {"pull": 0.1},
+        {"pull": 1.0},
+        {"pull": 3.0},
+        {"teachers": LogisticTeachers(C=10.0)},
     ),
     "pf-ld": (
         {},
@@ -81,6 +94,7 @@ def fitted(method: str, rows: Table, notion: str, seed: int, setting: Any) -> An
     else:
         model = SFPATEClassifier(
             budget,
+            "teachers" if method == "sf-teachers" else "student",
             notion=notion,
             alpha=ALPHA,
             n_teachers=TEACHERS,
@@ -168,6 +182,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", MarginNotMet)
+    warnings.simplefilter("ignore", GroupMissingInPartition)
     for method in asked.method:
         fresh = measure(method, asked.seeds)
         if asked.save:

@@ -27,7 +27,7 @@ def test_the_claim_is_about_the_attribute_in_words_json_and_report(town, train, 
     assert told["margin"] == 0.05
     assert told["needs_group_at_prediction"] is False
     assert {bound["says"] for bound in told["bounds"]} == {False}
-    assert (told["noisy_violation"] is None) is (method == "sf-teachers")
+    assert told["noisy_violation"] <= 0.05  # by noisy sums, where teachers tell no groups
     model = evenhand.load(town / "model")
     assert model.variant == method.removeprefix("sf-")
     page = (town / "model" / "report.html").read_text()

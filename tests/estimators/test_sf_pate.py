@@ -150,7 +150,7 @@ def test_what_the_ledger_charged_is_the_claim_and_not_a_bit_more(variant, n_grou
     # A second derivation: one count of 500 rows for two groups (or classes), sqrt(2) for more.
     moved = 1.0 if n_groups == 2 or variant == "teachers" else 2.0
     sigma = model.mechanism_.histograms[0].sigma
-    votes = budget * (1.0 if variant == "teachers" else 1.0 - model.calibration)
+    votes = budget * (1.0 - model.calibration)
     assert 500 * moved / sigma**2 == pytest.approx(votes, rel=1e-3)
     assert model.guarantee_.mu_squared == pytest.approx(budget)
 
@@ -222,7 +222,79 @@ def test_the_student_reads_released_shares_and_public_values_only(monkeypatch) -
     assert (sums[0].sums != sums[1].sums).any()  # the groups did differ there
 
 
+@pytest.mark.parametrize("network", [False, True])
+@pytest.mark.parametrize("pull", [None, 0.0], ids=["labels public", "labels protected"])
+def test_the_student_of_fair_teachers_reads_what_was_released_and_no_more(
+    pull, network, monkeypatch
+) -> None:
+    # Groups are exchanged behind the shares and the sums, and labels where they are protected.
+    from evenhand.estimators import sf_groups, sf_pate
+
+    X, y, z = people(n=900)
+    settings = {"pull": pull, "n_teachers": 12, "alpha": 0.05}
+    if network:
+        settings["student"] = NetworkStudent(hidden=(4,), epochs=2, fair_epochs=3)
+    sums, release = [], sf_groups.release_group_moments
+    monkeypatch.setattr(
+        sf_groups,
+        "release_group_moments",
+        lambda *told, **how: sums.append(release(*told, **how)) or sums[0],
+    )
+    wanted = made("teachers", **settings).fit(X, y, sensitive_features=z)
+    released = wanted.answers_
+    monkeypatch.setattr(sf_pate, "release_shares", lambda *_: released)
+    mixed = np.random.default_rng(9).permutation(len(y))
+    labels = y if pull is None else y[mixed]
+    wrong = made("teachers", **settings).fit(X, labels, sensitive_features=z[mixed])
+    np.testing.assert_array_equal(wanted.predict_proba(X), wrong.predict_proba(X))
+    assert wanted.noisy_violation_ == wrong.noisy_violation_
+    np.testing.assert_array_equal(sums[0].features, sums[1].features)
+    assert (sums[0].sums != sums[1].sums).any()  # the groups did differ there
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_with_lambda_0_no_change_of_a_group_and_label_moves_the_sums_beyond_what_is_declared(
+    n_groups, monkeypatch
+) -> None:
+    # Behind the same released shares; each of some people in another group, with another label.
+    from evenhand.estimators import sf_pate
+    from evenhand.privacy import NoisySum
+
+    X, y, z = people(n=300, n_groups=n_groups)
+    settings = {"pull": 0.0, "n_teachers": 5, "n_queries": 100, "alpha": 1.0}
+    seen, charge = [], Ledger.release
+
+    def watched(ledger, mechanism, counts, *, purpose):
+        assert isinstance(mechanism, NoisySum)
+        seen.append((mechanism, np.array(counts, dtype=np.float64)))
+        return charge(ledger, mechanism, counts, purpose=purpose)
+
+    shares = made("teachers", **settings).fit(X, y, sensitive_features=z).answers_
+    monkeypatch.setattr(sf_pate, "release_shares", lambda *_: shares)
+    monkeypatch.setattr(Ledger, "release", watched)
+    made("teachers", **settings).fit(X, y, sensitive_features=z)
+    most = 0.0
+    for who in range(0, 300, 60):
+        other_y, other_z = y.copy(), z.copy()
+        other_y[who] = "no" if y[who] == "yes" else "yes"
+        other_z[who] = "b" if z[who] == "a" else "a"
+        made("teachers", **settings).fit(X, other_y, sensitive_features=other_z)
+        (mechanism, before), (same, after) = seen[0], seen[-1]
+        assert same == mechanism  # a declared sensitivity that moved with the data would tell
+        moved = float(np.sqrt(((before - after) ** 2).sum()))
+        assert moved <= mechanism.l2_sensitivity * (1 + 1e-12)
+        most = max(most, moved / mechanism.l2_sensitivity)
+    assert most > 0.5
+
+
 def test_sums_that_the_groups_agree_with_are_paid_from_the_same_budget() -> None:
+    for variant in ("student", "teachers"):
+        votes, sums = fitted(variant, calibration=0.3, n_queries=500).ledger_.entries
+        assert sums.purpose == "sums of features by group"
+        assert sums.mu_squared == pytest.approx(0.3 * BUDGET.mu_squared, rel=1e-3)
+        assert votes.mu_squared == pytest.approx(0.7 * BUDGET.mu_squared, rel=1e-3)
+    (alone,) = fitted("teachers", calibration=None, n_queries=500).ledger_.entries
+    assert alone.mu_squared == pytest.approx(BUDGET.mu_squared, rel=1e-3)
     model = fitted(calibration=0.3, n_queries=500)
     votes, sums = model.ledger_.entries
     assert sums.purpose == "sums of features by group"
@@ -313,7 +385,35 @@ def test_fair_teachers_hand_their_fairness_on() -> None:
     assert worst_violation(DemographicParityFunction(), chances, labels, groups) < before / 2
     assert repr(model.expected_rates_) == "<private>"
     assert 0 <= model.expected_rates_.reveal_disparity_to_curator() <= 1
+    assert model.noisy_violation_ <= 0.01
+    assert math.isnan(fitted("teachers", calibration=None).noisy_violation_)
+
+
+@pytest.mark.parametrize(
+    ("pull", "unfair"), [(None, 0.1), (0.0, 0.02)], ids=["labels public", "labels protected"]
+)
+def test_a_vote_of_fair_teachers_is_not_fair_and_its_student_is(pull, unfair) -> None:
+    # 200 teachers of 20 rows each: whatever they hold equal there is chance.
+    X, y, z = people(n=4000)
+    test, labels, groups = people(1, n=6000)[0], *proba_of_groups()
+    after = {}
+    for calibration in (None, 0.5):
+        model = made("teachers", n_teachers=200, alpha=0.01, pull=pull, calibration=calibration)
+        model.fit(X, y, sensitive_features=z)
+        chances = model.predict_proba(test)
+        after[calibration] = worst_violation(DemographicParityFunction(), chances, labels, groups)
+    assert after[0.5] < 0.02 <= unfair < after[None]
+
+
+def test_a_notion_about_labels_is_not_held_where_labels_are_protected() -> None:
+    model = fitted("teachers", pull=0.0, notion="equalized_odds", n_queries=500)
+    (alone,) = model.ledger_.entries
+    assert alone.mu_squared == pytest.approx(BUDGET.mu_squared, rel=1e-3)
     assert math.isnan(model.noisy_violation_)
+    assert "not held to alpha: the notion is about class labels" in model.choices_[-1]
+    held = fitted("teachers", pull=0.1, notion="equalized_odds", alpha=0.05)
+    assert held.noisy_violation_ <= 0.05
+    assert len(held.choices_) == 1
 
 
 def test_parity_of_the_whole_score_brings_the_laws_together() -> None:
@@ -361,6 +461,8 @@ def test_networks_teach_and_learn_in_both_variants() -> None:
     assert after < before / 2
     assert fair.score(test, people(1, n=6000)[1]) > 0.6
     assert taught.score(test, people(1, n=6000)[1]) > 0.6
+    after = worst_violation(DemographicParityFunction(), taught.predict_proba(test), labels, groups)
+    assert after < before / 2
 
 
 def proba_of_groups():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
 
 from evenhand.students import tilted
 from evenhand.voting import GroupMoments
@@ -41,6 +42,16 @@ def test_undecided_chances_come_near_the_true_ones() -> None:
     phi, true, z, flat = town(n=20_000)
     q = tilted(flat, moments(phi, z, 2))
     assert np.abs(q - true).mean() < 0.02 < 0.1 < np.abs(flat - true).mean()
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_from_nothing_it_is_the_logistic_regression_of_the_group(n_groups) -> None:
+    # Another library, which has seen every row's group; here are sums alone.
+    phi, _, z, _ = town(n_groups=n_groups)
+    told = moments(phi, z, n_groups, variance=1e-6)
+    q = tilted(np.full((len(z), n_groups), 1.0 / n_groups), told)
+    known = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(phi[:, 1:], z)
+    np.testing.assert_allclose(q, known.predict_proba(phi[:, 1:]), atol=2e-3)
 
 
 @pytest.mark.parametrize("variance", [0.5, 50.0])

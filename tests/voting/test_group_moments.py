@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.privacy import (
+    GROUP_AND_CLASS_LABEL,
     GROUP_LABEL,
     Budget,
     BudgetExceeded,
@@ -22,7 +23,10 @@ BUDGET = Budget(epsilon=1.0, delta=1e-6)
 
 
 def account(noise=None, neighbors: str = GROUP_LABEL) -> Ledger:
-    unit = attribute_of("person") if neighbors == GROUP_LABEL else "record"
+    unit = {
+        GROUP_LABEL: attribute_of("person"),
+        GROUP_AND_CLASS_LABEL: attribute_of("person", and_class_label=True),
+    }.get(neighbors, "record")
     return Ledger(BUDGET, noise=noise or SeededNoise(0), unit=unit, neighbors=neighbors)
 
 
@@ -96,6 +100,9 @@ def test_ledgers_of_records_are_refused_and_nothing_is_spent_beyond_a_budget() -
             mu_squared=0.01,
             ledger=account(neighbors="replace one"),
         )
+    both = account(neighbors=GROUP_AND_CLASS_LABEL)
+    release_group_moments([0, 1], np.ones((2, 1)), n_groups=2, mu_squared=0.01, ledger=both)
+    assert 0.0 < both.spent <= 0.01
     ledger = account()
     with pytest.raises(BudgetExceeded):
         release_group_moments([0, 1], np.ones((2, 1)), n_groups=2, mu_squared=9.0, ledger=ledger)

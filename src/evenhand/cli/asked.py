@@ -46,7 +46,7 @@ class Asked:
     fairness_weight: float
     at: str
     group_thresholds: bool
-    pull: float = 0.001
+    pull: float | None = None
 
     @property
     def chosen(self) -> Method:
@@ -121,7 +121,8 @@ class Asked:
         self.chosen.refuse_protection(self.method, self.protect)
         self.chosen.refuse_useless(self.method, given)
         one_of("--notion", self.notion, (*settings.NOTIONS, settings.SCORE_NOTION))
-        non_negative("--pull", self.pull)
+        if self.pull is not None:
+            non_negative("--pull", self.pull)
         self.chosen.refuse_unknown(self.method, self.notion)
         one_of("--at", self.at, settings.POINTS)
         non_negative("--fairness-weight", self.fairness_weight)

@@ -186,14 +186,15 @@ def train(
         ),
     ] = None,
     pull: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="WEIGHT",
             help="Of sf-student and sf-teachers: how near the model stays to the one that public "
             "features and labels give. With sf-teachers, 0 protects the labels too.",
+            show_default="0.001 for sf-student, 0.3 for sf-teachers",
             rich_help_panel=_FAIRNESS,
         ),
-    ] = 0.001,
+    ] = None,
     fairness_weight: Annotated[
         float,
         typer.Option(

@@ -27,6 +27,9 @@ ANSWERS: Final = ("smoothed", "shares", "labels")
 LENGTH: Final = 4.0
 """Of a row among the features that are summed; the others have a length of about 2."""
 
+LENGTH_ALONE: Final = 8.0
+"""The same where no teacher tells a group, and rows say all that is known of it."""
+
 DAMPING: Final = 0.01
 """Of the frame of rows; standardised columns have a variance of 1."""
 
@@ -56,10 +59,15 @@ class ToldGroups:
     rows: IntArray | None
 
     def constraint(
-        self, function: FairnessFunction, alpha: float, people: PeopleInputs
+        self,
+        function: FairnessFunction,
+        alpha: float,
+        people: PeopleInputs,
+        *,
+        reads_labels: bool = True,
     ) -> Constraint:
         """Return the constraint of problem (2) with these groups."""
-        truth = one_hot_classes(people)
+        truth = one_hot_classes(people) if reads_labels else no_classes(people)
         return Constraint(
             function=function,
             alpha=alpha,
@@ -129,15 +137,64 @@ def told_groups(
     return ToldGroups(weights=tilted(smooth, moments), rows=None)
 
 
+def groups_by_sums(
+    people: PeopleInputs,
+    *,
+    chances: FloatArray,
+    reads_labels: bool,
+    ledger: Ledger,
+    mu_squared: float,
+    unit_ids: ArrayLike | None,
+) -> ToldGroups:
+    """Return weights of the groups of all rows, of which noisy sums alone tell (SF_T).
+
+    Parameters
+    ----------
+    people : PeopleInputs
+    chances : ndarray of float64, shape (n, n_classes)
+        Of the student without a constraint: public.
+    reads_labels : bool
+        Whether class labels are public, and sums taken by true class.
+    ledger : Ledger
+        Pays for the sums.
+    mu_squared : float
+        What may be spent, greater than 0.
+    unit_ids : array-like, shape (n,), optional
+
+    Notes
+    -----
+    Sums of features over a group are all that a logistic regression of the group on them needs:
+    this is one, from noisy sums.
+    """
+    n, n_groups = people.data.n_private, people.groups.n_groups
+    X = people.X_encoded
+    truth = one_hot_classes(people) if reads_labels else np.ones((n, 1))
+    moments = release_group_moments(
+        people.groups.codes,
+        moment_features(truth, chances, None, X, length=LENGTH_ALONE),
+        n_groups=n_groups,
+        mu_squared=mu_squared,
+        ledger=ledger,
+        units=unit_ids,
+    )
+    return ToldGroups(weights=tilted(np.full((n, n_groups), 1.0 / n_groups), moments), rows=None)
+
+
 def moment_features(
-    truth: FloatArray, chances: FloatArray, told: FloatArray, X: FloatArray
+    truth: FloatArray,
+    chances: FloatArray,
+    told: FloatArray | None,
+    X: FloatArray,
+    *,
+    length: float = LENGTH,
 ) -> FloatArray:
     """Return what is summed over groups: functions that a constraint's averages are made of.
 
-    By true class: 1, theta*'s chances, and its decision, for a student stays near theta* and a
-    notion may look at rows of one class; what the votes say; and the row itself, in a frame where
-    its columns are uncorrelated, which tells in what direction the groups differ. A row has entries
-    for its own class only, and rows are shortened, so that norms, and noise, stay small.
+    By true class: 1, a model's chances, and its decision, for a student stays near that model and a
+    notion may look at rows of one class; what the votes say of the group, if they do; and the row
+    itself, in a frame where its columns are uncorrelated, which tells in what direction the groups
+    differ. A row has entries for its own class only, and rows are shortened, so that norms, and
+    noise, stay small.
     """
     n, n_classes = truth.shape
     last = slice(1, None)  # the chances add up to 1
@@ -146,17 +203,17 @@ def moment_features(
     decided = 2.0 * (np.arange(1, n_classes) == winner[:, None]) - 1.0
     of_model = np.concatenate([np.ones((n, 1)), said, decided], axis=1)
     by_class = (truth[:, :, None] * of_model[:, None, :]).reshape(n, -1)
-    of_votes = 2.0 * told[:, last] - 1.0
-    out: FloatArray = np.concatenate([by_class, of_votes, _shortened(X)], axis=1)
+    of_votes = np.empty((n, 0)) if told is None else 2.0 * told[:, last] - 1.0
+    out: FloatArray = np.concatenate([by_class, of_votes, _shortened(X, length)], axis=1)
     return out
 
 
-def _shortened(X: FloatArray) -> FloatArray:
+def _shortened(X: FloatArray, length: float) -> FloatArray:
     """Return rows in a frame of uncorrelated columns, those that are longer than half cut down."""
     rows = EvenFrame.of(X, damping=DAMPING).rows(X)
     lengths = np.sqrt((rows**2).sum(axis=1))
     most = max(float(np.median(lengths)), 1e-9)
-    out: FloatArray = rows * (LENGTH / np.maximum(lengths, most))[:, None]
+    out: FloatArray = rows * (length / np.maximum(lengths, most))[:, None]
     return out
 
 
@@ -164,6 +221,11 @@ def one_hot_classes(people: PeopleInputs) -> FloatArray:
     """Return the true classes of all rows, (n, n_classes)."""
     truth: FloatArray = np.eye(people.data.n_classes)[people.data.y_private]
     return truth
+
+
+def no_classes(people: PeopleInputs) -> FloatArray:
+    """Return zeros in their place, where a notion reads none and nobody may."""
+    return np.zeros((people.data.n_private, people.data.n_classes))
 
 
 def _sigma_of_table(ledger: Ledger, mu_squared: float) -> float:

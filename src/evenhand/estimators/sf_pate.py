@@ -15,9 +15,9 @@ from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_bounds import Bound, bounds_of_student, bounds_of_teachers
-from evenhand.estimators.sf_groups import ANSWERS, Asked, told_groups
-from evenhand.estimators.sf_students import learn_votes, start_of
-from evenhand.fairness import FairnessFunction, FairnessKind, function_named
+from evenhand.estimators.sf_groups import ANSWERS, Asked, groups_by_sums, told_groups
+from evenhand.estimators.sf_students import following, start_of
+from evenhand.fairness import FairnessFunction, FairnessKind, function_named, reads_labels
 from evenhand.privacy import (
     GROUP_AND_CLASS_LABEL,
     GROUP_LABEL,
@@ -69,7 +69,8 @@ class SFPATEClassifier(AttributeClassifier):
         Who is trained under the constraint. ``"student"`` (SF_S): teachers learn to tell the group
         from the features, and the student learns the true labels under the constraint with the
         groups that they tell. ``"teachers"`` (SF_T): each teacher is a classifier that is fair on
-        its own rows, and the student learns their noisy vote.
+        its own rows, and the student learns their noisy vote, under the constraint with groups that
+        noisy sums tell (``calibration``).
     notion : str or FairnessFunction
         What shall be equal: ``"demographic_parity"``, ``"equalized_odds"``, ``"error_parity"``
         (accuracy parity), ``"generalized_demographic_parity"``, ``MomentsFunction(order=H)``, or
@@ -89,19 +90,23 @@ class SFPATEClassifier(AttributeClassifier):
         ``"smoothed"``: chances of the groups for every row, by a regression on the noisy shares
         that knows their noise. ``"shares"``: the shares themselves, as unbiased weights of the rows
         that were asked. ``"labels"``: the group with the largest noisy share, as in the paper.
-    pull : float
+    pull : float, optional
         lambda: weight of the squared distance to theta*, the model of the public features and
-        labels without a constraint, beside a mean loss. With ``variant="teachers"`` and
-        ``pull=0`` labels are never read outside the teachers, and are protected too.
+        labels without a constraint, beside a mean loss; of weights with ``variant="student"``
+        (default .001), of scores, in the mean over the rows, with ``"teachers"`` (default .3). With
+        ``variant="teachers"`` and ``pull=0`` labels are never read outside the teachers, and are
+        protected too.
     student : NetworkStudent, optional
         Default: logistic regression.
     step : float
         Of the multipliers of a linear student.
     calibration : float, optional
         Share of the budget (without that of the certificate), in (0, 1), to spend on noisy sums
-        over each group, of its rows and of how theta* scores them, which the smoothed groups are
-        made to agree with. Votes tell who is of which group, but not how sure that is; None takes
-        them at their word, as the paper does. Only with ``answers="smoothed"``.
+        over each group, of its rows and of how a model without a constraint scores them. With
+        ``variant="student"`` the smoothed groups are made to agree with them: votes tell who is of
+        which group, but not how sure that is (only with ``answers="smoothed"``). With
+        ``"teachers"`` they are all that the student knows of groups, and hold it to ``alpha``: a
+        vote of fair teachers is not fair. None: as in the paper, votes are taken at their word.
     certificate : float, optional
         Share of the budget, in (0, 1), to spend on a table of true and noisy groups, from which the
         true violation is bounded (``bounds_``). Only with ``variant="student"``.
@@ -120,10 +125,11 @@ class SFPATEClassifier(AttributeClassifier):
         Noisy shares of the votes on the rows that were asked: of groups (student), or of classes
         (teachers).
     noisy_violation_ : float
-        Violation of the decisions (or chances) on the rows, with groups as the answers tell them;
-        NaN for ``variant="teachers"``, whose student knows no groups.
+        Violation of the decisions (or chances) on the rows, with groups as the answers and sums
+        tell them; NaN for a student that knows no groups: ``variant="teachers"`` without
+        ``calibration``, or with a notion about labels where these are protected.
     within_alpha_ : bool
-        Whether that is at most alpha; True for ``variant="teachers"``.
+        Whether that is at most alpha; True where it is NaN.
     bounds_ : tuple of Bound
         What SF-PATE's bounds say about this model, computed from released and public values.
     expected_rates_ : ExpectedRates
@@ -139,8 +145,10 @@ class SFPATEClassifier(AttributeClassifier):
     Sensitivity : who learns from whom depends on positions (or unit ids) alone, so one teacher's
         groups change, and one vote for each row that is asked: 1 for two groups (or classes),
         sqrt(2) for more.
-    Cost : at most the budget: ``n_queries`` noisy histograms, and the table of the certificate.
-        All that the student does with them is post-processing.
+    Cost : at most the budget: ``n_queries`` noisy histograms, noisy sums over groups, and the table
+        of the certificate. All that the student does with them is post-processing. The sums are of
+        public features and of what was released before; with ``variant="teachers"`` and ``pull=0``
+        no class label enters them.
 
     References
     ----------
@@ -173,7 +181,7 @@ class SFPATEClassifier(AttributeClassifier):
         teachers: Any = None,
         n_queries: int | None = None,
         answers: str = "smoothed",
-        pull: float = 0.001,
+        pull: float | None = None,
         student: NetworkStudent | None = None,
         step: float = 1.0,
         calibration: float | None = 0.2,
@@ -250,7 +258,7 @@ class SFPATEClassifier(AttributeClassifier):
         if self.variant == "student":
             self._learn_under(people, asked, function, run, whole, rng, unit_ids)
         else:
-            self._learn_votes(people, asked, rng)
+            self._learn_votes(people, asked, function, run, whole, rng, unit_ids)
         return self._conclude(people, partition, asked, run)
 
     def _checked_settings(self) -> tuple[Budget, FairnessFunction]:
@@ -259,7 +267,8 @@ class SFPATEClassifier(AttributeClassifier):
         _checks.one_of("answers", self.answers, ANSWERS)
         _checks.at_least("n_teachers", self.n_teachers, 1)
         _checks.non_negative("alpha", self.alpha)
-        _checks.non_negative("pull", self.pull)
+        if self.pull is not None:
+            _checks.non_negative("pull", self.pull)
         if self.n_queries is not None:
             _checks.at_least("n_queries", self.n_queries, 1)
         if self.calibration is not None:
@@ -283,10 +292,18 @@ class SFPATEClassifier(AttributeClassifier):
         return self.variant == "teachers" and self.pull == 0
 
     @property
+    def _pull(self) -> float:
+        return PULLS[self.variant] if self.pull is None else self.pull
+
+    @property
     def _shares(self) -> tuple[float, float, float]:
         """Parts of the budget: for votes, for sums that the groups agree with, for the table."""
         table = self.certificate or 0.0
-        calibrated = self.variant == "student" and self.answers == "smoothed"
+        calibrated = self.answers == "smoothed"
+        if self.variant == "teachers":
+            # Where nobody may read a class label, nothing that is about labels can be held equal.
+            function = function_named(self.notion)
+            calibrated = not (self._labels_are_private and reads_labels(function))
         sums = (1.0 - table) * (self.calibration or 0.0) if calibrated else 0.0
         return 1.0 - table - sums, sums, table
 
@@ -411,7 +428,7 @@ class SFPATEClassifier(AttributeClassifier):
         )
         constraint = told.constraint(function, self.alpha, people)
         self.student_, self.noisy_violation_ = student.under(
-            constraint, rng.spawn(1)[0], pull=self.pull, step=self.step
+            constraint, rng.spawn(1)[0], pull=self._pull, step=self.step
         )
         self.within_alpha_ = bool(self.noisy_violation_ <= self.alpha)
         certificate = None
@@ -429,10 +446,33 @@ class SFPATEClassifier(AttributeClassifier):
         self,
         people: PeopleInputs,
         asked: Asked,
+        function: FairnessFunction,
+        run: Ledger,
+        whole: float,
         rng: np.random.Generator,
+        unit_ids: ArrayLike | None,
     ) -> None:
-        """Solve problem (5): the noisy vote, near theta*. Groups are not read."""
-        self.student_ = learn_votes(self.student, people, asked, rng, pull=self.pull)
+        """Solve problem (5): the noisy vote, near theta*, under the constraint by noisy sums."""
+        student = following(self.student, people, asked, rng, pull=self._pull)
+        public = not self._labels_are_private
+        sums = self._shares[1] * whole
+        if sums:
+            told = groups_by_sums(
+                people,
+                chances=student.chances,
+                reads_labels=public,
+                ledger=run,
+                mu_squared=sums,
+                unit_ids=unit_ids,
+            )
+            constraint = told.constraint(function, self.alpha, people, reads_labels=public)
+            self.student_, self.noisy_violation_ = student.under(
+                constraint, rng.spawn(1)[0], step=self.step
+            )
+            self.within_alpha_ = bool(self.noisy_violation_ <= self.alpha)
+        else:
+            self.student_ = student.free(rng.spawn(1)[0])
+            self.noisy_violation_, self.within_alpha_ = math.nan, True
         # A share of two classes carries one noise, a noisy maximum two.
         doubled = math.sqrt(2.0) if people.data.n_classes == 2 else 1.0
         self.expected_rates_ = expected_rates(
@@ -441,7 +481,6 @@ class SFPATEClassifier(AttributeClassifier):
             GNMax(sigma=doubled * asked.sigma),
             n_groups=people.groups.n_groups,
         )
-        self.noisy_violation_, self.within_alpha_ = math.nan, True
         self.bounds_ = bounds_of_teachers()
 
     def _conclude(
@@ -452,10 +491,16 @@ class SFPATEClassifier(AttributeClassifier):
         self.groups_ = people.groups.names
         self.n_teachers_ = partition.n_teachers
         what = "groups" if self.variant == "student" else "classes"
-        self.choices_ = (
+        choices = [
             f"{partition.n_teachers:,} teachers vote on the {what} of {len(asked.rows):,} rows, "
-            f"with noise of {asked.sigma:.3g} votes: what the budget pays for.",
-        )
+            f"with noise of {asked.sigma:.3g} votes: what the budget pays for."
+        ]
+        if self.variant == "teachers" and self.calibration and not self._shares[1]:
+            choices.append(
+                "The student is not held to alpha: the notion is about class labels, which are "
+                "protected here."
+            )
+        self.choices_ = tuple(choices)
         self.ledger_ = run
         self.fairness_kind_ = FairnessKind.WEIGHTS
         self.guarantee_ = self._told_guarantee(people, partition, run)
@@ -489,6 +534,10 @@ class SFPATEClassifier(AttributeClassifier):
 DEFAULT_QUERIES: Final = 2000
 """Rows that are asked by default; 500 and 20,000 do as well (``sf_pate_choices.py`` among the
 reproductions, on ACS-Income and German)."""
+
+
+PULLS: Final = {"student": 0.001, "teachers": 0.3}
+"""lambda by default: of the squared distance of weights, and of scores."""
 
 
 def _of(progress: Progress, stage: str) -> Any:

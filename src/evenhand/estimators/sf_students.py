@@ -5,22 +5,27 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 import numpy as np
+from scipy.special import softmax
 
 from evenhand.estimators.attribute import PeopleInputs
 from evenhand.estimators.sf_groups import Asked, one_hot_classes
 from evenhand.students import (
     Constraint,
+    FollowingLoss,
     LabelLoss,
+    LinearFit,
     NetworkStudent,
     ShareLoss,
     fit_lagrangian,
-    fit_student,
 )
 from evenhand.students.network import Layers
 from evenhand.typing import FloatArray
 
 C: Final = 1.0
 """Inverse ridge of theta* and of a linear student: labels are true, and many."""
+
+TINY: Final = 1e-30
+"""The least chance whose logarithm is taken."""
 
 
 class Started(Protocol):
@@ -45,26 +50,35 @@ def start_of(
     return _Network(student, people, rng.spawn(1)[0])
 
 
-def learn_votes(
+class Following(Protocol):
+    """A student that follows the noisy vote, near theta* if it may know it (problem 5)."""
+
+    @property
+    def chances(self) -> FloatArray:
+        """Chances of the classes that it gives to the rows without a constraint."""
+
+    def free(self, rng: np.random.Generator) -> Any:
+        """Return the classifier without a constraint."""
+
+    def under(
+        self, constraint: Constraint, rng: np.random.Generator, *, step: float
+    ) -> tuple[Any, float]:
+        """Return the classifier under the constraint, and its violation."""
+
+
+def following(
     student: NetworkStudent | None,
     people: PeopleInputs,
     asked: Asked,
     rng: np.random.Generator,
     *,
     pull: float,
-) -> Any:
-    """Return the classifier that follows the noisy vote, near theta* (problem 5)."""
-    n_classes, own = people.data.n_classes, people.X_encoded[asked.rows]
+) -> Following:
+    """Train what follows the noisy vote; without a pull, no class label is read."""
+    linear = _FollowingLinear(people, asked, pull)
     if student is None:
-        told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
-        anchor = _Linear(people).weights if pull else None
-        return fit_lagrangian(own, told, None, anchor=anchor, pull=pull).classifier(n_classes)
-    start = _Network(student, people, rng.spawn(1)[0]).layers if pull else None
-    # A network would learn the noise of single rows by heart: it follows what a regression that
-    # knows the noise makes of them.
-    smooth = fit_student(None, own, asked.shares).model.predict_proba(own)
-    layers = student.near(own, smooth, rng.spawn(1)[0], start=start, pull=pull)
-    return student.classifier(layers, n_classes)
+        return linear
+    return _FollowingNetwork(student, people, linear, rng.spawn(1)[0])
 
 
 class _Linear:
@@ -74,14 +88,19 @@ class _Linear:
         y, self._n_classes = people.data.y_private, people.data.n_classes
         self._X = people.X_encoded
         self._loss = LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=self._n_classes, C=C)
-        free = fit_lagrangian(self._X, self._loss, None)
-        self._free = free.classifier(self._n_classes)
-        self.weights: FloatArray = np.column_stack([free.coef, free.intercept])
+        self._fit = fit_lagrangian(self._X, self._loss, None)
+        self._free = self._fit.classifier(self._n_classes)
+        self.weights: FloatArray = np.column_stack([self._fit.coef, self._fit.intercept])
 
     @property
     def chances(self) -> FloatArray:
         chances: FloatArray = self._free.predict_proba(self._X)
         return chances
+
+    @property
+    def scores(self) -> FloatArray:
+        """Scores of the rows, (n, n_columns)."""
+        return scores_of(self._fit, self._X)
 
     def under(
         self, constraint: Constraint, rng: np.random.Generator, *, pull: float, step: float
@@ -90,6 +109,79 @@ class _Linear:
             self._X, self._loss, constraint, anchor=self.weights, pull=pull, step=step
         )
         return fit.classifier(self._n_classes), fit.gap
+
+
+class _FollowingLinear:
+    """Logistic regression on noisy shares, pulled to what theta* says of the rows."""
+
+    def __init__(self, people: PeopleInputs, asked: Asked, pull: float) -> None:
+        self._X, self._n_classes = people.X_encoded, people.data.n_classes
+        told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
+        self.first = _Linear(people) if pull else None
+        scores = None if self.first is None else self.first.scores
+        self._loss = FollowingLoss(answers=told, asked=asked.rows, first=scores, pull=pull)
+        start = None if self.first is None else self.first.weights
+        self._free = fit_lagrangian(self._X, self._loss, None, anchor=start)
+
+    @property
+    def chances(self) -> FloatArray:
+        chances: FloatArray = self.free(None).predict_proba(self._X)
+        return chances
+
+    @property
+    def corrected(self) -> FloatArray:
+        """How far the votes move the scores from those of theta*, by class."""
+        assert self.first is not None
+        return _by_class(scores_of(self._free, self._X) - self.first.scores)
+
+    def free(self, rng: np.random.Generator | None) -> Any:
+        return self._free.classifier(self._n_classes)
+
+    def under(
+        self, constraint: Constraint, rng: np.random.Generator, *, step: float
+    ) -> tuple[Any, float]:
+        start = np.column_stack([self._free.coef, self._free.intercept])
+        fit = fit_lagrangian(self._X, self._loss, constraint, anchor=start, step=step)
+        return fit.classifier(self._n_classes), fit.gap
+
+
+class _FollowingNetwork:
+    """A network that starts at its own theta* and is moved as the votes move the linear one.
+
+    It would learn the noise of single rows by heart, and a regression that knows the noise does
+    not.
+    """
+
+    def __init__(
+        self,
+        student: NetworkStudent,
+        people: PeopleInputs,
+        linear: _FollowingLinear,
+        rng: np.random.Generator,
+    ) -> None:
+        self._student, self._X, self._n_classes = student, people.X_encoded, people.data.n_classes
+        self._start: Layers | None = None
+        self.chances: FloatArray = linear.chances
+        if linear.first is not None:
+            first = _Network(student, people, rng)
+            self._start = first.layers
+            sure = np.log(np.maximum(first.chances, TINY))
+            self.chances = softmax(sure + linear.corrected, axis=1)
+
+    def free(self, rng: np.random.Generator) -> Any:
+        return self._student.classifier(self._followed(rng), self._n_classes)
+
+    def under(
+        self, constraint: Constraint, rng: np.random.Generator, *, step: float
+    ) -> tuple[Any, float]:
+        start = self._followed(rng.spawn(1)[0]) if self._start is None else self._start
+        layers, violation = self._student.under(
+            self._X, self.chances, constraint, rng, start=start, pull=0.0
+        )
+        return self._student.classifier(layers, self._n_classes), violation
+
+    def _followed(self, rng: np.random.Generator) -> Layers:
+        return self._student.near(self._X, self.chances, rng, start=self._start, pull=0.0)
 
 
 class _Network:
@@ -112,3 +204,16 @@ class _Network:
             self._X, self._truth, constraint, rng, start=self.layers, pull=pull
         )
         return self._student.classifier(layers, self._truth.shape[1]), violation
+
+
+def scores_of(fit: LinearFit, X: FloatArray) -> FloatArray:
+    """Return the scores (n, n_columns) that a linear student gives to rows."""
+    scores: FloatArray = X @ fit.coef.T + fit.intercept
+    return scores
+
+
+def _by_class(scores: FloatArray) -> FloatArray:
+    """Return one score per class; a single one is that of class 1 against class 0."""
+    if scores.shape[1] > 1:
+        return scores
+    return np.concatenate([np.zeros_like(scores), scores], axis=1)

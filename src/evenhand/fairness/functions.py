@@ -287,6 +287,11 @@ def function_named(notion: str | FairnessFunction) -> FairnessFunction:
     return notion
 
 
+def reads_labels(function: FairnessFunction) -> bool:
+    """Whether a fairness function reads true classes; one that does not say so might."""
+    return bool(getattr(function, "needs_labels", True))
+
+
 def decided(chances: FloatArray) -> FloatArray:
     """Return decisions as chances: 1 for the most likely class (the first of equals), else 0."""
     winner = chances.argmax(axis=-1, keepdims=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ class TrueGroups:
         What the fairness function is called.
     alpha : float
     by_teachers : bool
-        Whether the teachers were held to it, and the student to none.
+        Whether each teacher was held to it on its own rows.
     violation : float
         Of the student by the noisy groups; NaN where it knows none.
     met : bool
@@ -61,7 +62,7 @@ def true_groups(known: TrueGroups | None) -> str:
         ("Notion", known.notion),
         ("Alpha: largest difference to everybody", f"{known.alpha:g}"),
     ]
-    if known.by_teachers:
+    if known.by_teachers and math.isnan(known.violation):
         said = (
             "Each teacher was trained for alpha on its own rows. The student learned their noisy "
             "vote and knows no group: nothing is promised about its decisions, and their "
@@ -69,8 +70,9 @@ def true_groups(known: TrueGroups | None) -> str:
         )
     else:
         kept = "at most" if known.met else "above"
+        sources = "noisy sums" if known.by_teachers else "the noisy answers"
         said = (
-            f"By the groups as the noisy answers tell them, the student’s violation is {kept} "
+            f"By the groups as {sources} tell them, the student’s violation is {kept} "
             f"alpha. By the true groups it is another number, which may be larger; it can be "
             f"measured by somebody who may see them, and bounded by what stands below."
         )

@@ -3,6 +3,7 @@
 from evenhand.students.constrained import LinearFit, MarginNotMet, fit_linear
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.fair_tuning import FairTuning, fair_tune
+from evenhand.students.following import FollowingLoss
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.module import ModuleClassifier, ModuleStudent
 from evenhand.students.network import NetworkStudent, as_scikit_learn
@@ -25,6 +26,7 @@ __all__ = [
     "Constraint",
     "DerivedRule",
     "FairTuning",
+    "FollowingLoss",
     "GroupThresholds",
     "LabelLoss",
     "LinearFit",

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import GROUP_LABEL, Ledger, NoisySum
+from evenhand.privacy import GROUP_AND_CLASS_LABEL, GROUP_LABEL, Ledger, NoisySum
 from evenhand.typing import ArrayLike, FloatArray
 
 UNIT: Final = 1.0 / 64.0
@@ -52,13 +52,15 @@ def release_group_moments(
     groups : array-like of int, shape (n,)
         Private.
     features : array-like of float, shape (n, m)
-        Public: functions of public columns, or of what was released before.
+        Public: functions of public columns, or of what was released before. Where class labels
+        are protected too, of no label.
     n_groups : int
         At least 2.
     mu_squared : float
         What may be spent; the noise is as small as that allows.
     ledger : Ledger
-        Pays. Its neighbors are a change of one group label: features are not protected.
+        Pays. Its neighbors are a change of one group label, or of one group and class label:
+        features are not protected.
     units : array-like, shape (n,), optional
         Whose row each is. Default: each is a person of its own.
 
@@ -69,7 +71,8 @@ def release_group_moments(
 
     Privacy
     -------
-    Neighbors : change one group label (of all rows of one unit).
+    Neighbors : change one group label (of all rows of one unit), and the class label if the
+        features read none.
     Sensitivity : the features do not move, so one row's leave one sum and enter another. With two
         groups one sum says both, and moves by the norm of the row's features; with more, by
         sqrt(2) times that. Norms are public, and the largest that occurs is taken; over all rows of
@@ -81,7 +84,7 @@ def release_group_moments(
     phi = _checks.matrix("features", features)
     _checks.same_length(groups=z, features=phi)
     _checks.positive("mu_squared", mu_squared)
-    if ledger.neighbors != GROUP_LABEL:
+    if ledger.neighbors not in (GROUP_LABEL, GROUP_AND_CLASS_LABEL):
         raise ValueError(
             f"The features of these rows are taken as public, and this ledger's neighbors are "
             f"{ledger.neighbors!r}. Open a ledger with neighbors={GROUP_LABEL!r}."
