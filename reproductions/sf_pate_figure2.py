@@ -1,6 +1,6 @@
 """SF-PATE's Figure 2(a) and 2(b): accuracy and violation of SF-PATE, M, PF-LD and a fair model.
 
-    python reproductions/sf_pate_figure2.py [--data Adult Bank ...] [--seeds 10] [--save]
+    python reproductions/sf_pate_figure2.py [--data Adult ...] [--method SF_T ...] [--save]
 
 All methods in one loop on the same splits (25 % test), with logistic learners, defaults throughout
 and alpha = 0.01 against the whole population. Privacy of the group label of one record, delta 1e-5
@@ -24,20 +24,22 @@ first run. For each SF variant, at epsilon 1 and demographic parity unless said 
   at most that of M (PF-LD) plus .005, or up to the half widths of both intervals where they are
   more. These are the verdicts of the rows: "yes" needs both against both.
 
-A run saves the data sets it was asked for and leaves the others as they were; means over data sets
-are of those that are there.
+A run (``--seeds 10``) saves the data sets and methods it was asked for and leaves the others as
+they were, each with the commit it was measured at; means over data sets are of those that are
+there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _table import beside_saved, interval, rule, write
+from _table import RESULTS, beside_saved, commit, interval, rule, write
 
 from evenhand import (
     Budget,
@@ -176,13 +178,13 @@ def judge(model: Any, test: Table, names: tuple[str, ...], notion: str) -> tuple
     return float((y == told).mean()), float(rates.gap(counts))
 
 
-def measure(name: str, data: Dataset, seeds: int) -> list[dict[str, Any]]:
-    """One row per notion, epsilon and method."""
+def measure(name: str, data: Dataset, seeds: int, methods: Sequence[str]) -> list[dict[str, Any]]:
+    """One row per notion, epsilon and method, beside what is saved of other methods."""
     splits = [data.split(public=0.0, test=0.25, random_state=seed) for seed in range(seeds)]
     rows = []
     names = encode_groups(data.groups).names
     for notion, epsilons in EPSILONS.items():
-        for method in METHODS:
+        for method in methods:
             for epsilon in (np.inf,) if method == "fair" else epsilons:
                 if not known(method, notion, epsilon):
                     continue
@@ -197,10 +199,23 @@ def measure(name: str, data: Dataset, seeds: int) -> list[dict[str, Any]]:
                 row["seconds"] = (time.process_time() - start) / seeds
                 row["repeats"] = runs
                 rows.append(row)
+    if set(methods) != set(METHODS):
+        here = commit()
+        rows = [{**row, "commit": here} for row in rows]
+        rows += [row for row in saved(name)[1] if row["method"] not in methods]
+    rows.sort(key=lambda row: (list(EPSILONS).index(row["notion"]), METHODS.index(row["method"])))
     for row in rows:
         row["agrees"] = verdict(row, rows)
-        print(line(row), flush=True)
+        if row["method"] in methods:
+            print(line(row), flush=True)
     return rows
+
+
+def saved(name: str) -> tuple[str, list[dict[str, Any]]]:
+    """Return the commit that a data set was measured at, and its saved rows."""
+    path = RESULTS / "sf_pate_figure2.json"
+    told = json.loads(path.read_text()) if path.exists() else {"commits": {}, "rows": []}
+    return told["commits"].get(name, ""), [row for row in told["rows"] if row["data"] == name]
 
 
 def known(method: str, notion: str, epsilon: float) -> bool:
@@ -279,8 +294,11 @@ def line(row: dict[str, Any]) -> str:
 def save(fresh: list[dict[str, Any]], data: str) -> None:
     """Write every repeat as JSON, and the tables."""
     commits, rows = beside_saved("sf_pate_figure2", data, fresh, list(LOADERS))
+    alone = {f"{row['method']} on {row['data']}": row["commit"] for row in rows if "commit" in row}
+    if any("commit" in row for row in fresh):
+        commits[data] = saved(data)[0] or commits[data]  # of the rows that were not measured anew
     found = claims(rows)
-    at = "; ".join(f"{name} at commit {commit}" for name, commit in sorted(commits.items()))
+    at = "; ".join(f"{name} at commit {at}" for name, at in sorted((commits | alone).items()))
     write(
         "sf_pate_figure2",
         {"commits": commits, "rows": rows, "claims": found},
@@ -304,6 +322,7 @@ def main() -> None:
     """Run, print, and save if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=list(LOADERS), choices=list(LOADERS))
+    parser.add_argument("--method", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
@@ -312,7 +331,7 @@ def main() -> None:
     warnings.simplefilter("ignore", GroupMissingInPartition)
     rows = []
     for name in asked.data:
-        fresh = measure(name, LOADERS[name](), asked.seeds)
+        fresh = measure(name, LOADERS[name](), asked.seeds, asked.method)
         rows += fresh
         if asked.save:
             save(fresh, name)
