@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,11 +13,14 @@ import numpy as np
 
 from evenhand._checks import did_you_mean, one_of
 from evenhand.cli import settings
-from evenhand.cli.console import Bars, plain, table
+from evenhand.cli.console import Bars
+from evenhand.cli.drawn import GAPS, files_beside, measured_table, summary_of, write_claim
 from evenhand.cli.failures import as_bad_input, told_once
 from evenhand.cli.folder import whole_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.datasets.images import ImageData
     from evenhand.generators.images import ImageEvaluation, ImageSample, ImageSynthesizer
 
@@ -75,11 +77,7 @@ def files_of(out: Path) -> dict[str, Path]:
     """Return where pictures, claim and report are written."""
     if out.suffix != ENDING:
         raise ValueError(f"--out holds pictures and must end in {ENDING}, got {out}.")
-    return {
-        "pictures": out,
-        "claim": out.with_suffix(".claim.json"),
-        "report": out.with_suffix(".html"),
-    }
+    return files_beside(out, "pictures")
 
 
 def make_pictures(
@@ -120,7 +118,8 @@ def make_pictures(
     _write(generator, drawn, found, test, asked, files)
     if asked.save is not None:
         generator.save(asked.save)
-    summary = _summary(generator, drawn, found) | {
+    conditions = _conditions(drawn, generator.conditions_.names[0])
+    summary = summary_of(generator, conditions, found) | {
         "method": method,
         "out": str(asked.out),
         "report": str(files["report"]),
@@ -197,34 +196,12 @@ def _evaluate(
         return evaluate_images(drawn, test, train=private, progress=bars)
 
 
-def _summary(
-    generator: ImageSynthesizer, drawn: ImageSample, found: ImageEvaluation | None
-) -> dict[str, Any]:
+def _conditions(drawn: ImageSample, label: str) -> pd.DataFrame:
+    """Return labels and groups of what was drawn, by their names."""
     import pandas as pd
 
-    claim, names = generator.guarantee_, generator.conditions_.names
-    groups = drawn.sensitive_features
-    frame = pd.DataFrame({names[0]: drawn.y})
-    if isinstance(groups, pd.DataFrame):
-        frame = frame.join(groups)
-    joined = frame.astype(str).apply(
-        lambda row: ", ".join(f"{name}={value}" for name, value in row.items()), axis=1
-    )
-    counts = joined.value_counts().sort_index()
-    return {
-        "n_rows": len(drawn),
-        "epsilon": claim.epsilon,
-        "delta": claim.delta,
-        "unit": claim.unit,
-        "neighbors": claim.neighbors,
-        "guarantee": str(claim),
-        "holds": claim.holds,
-        "warnings": list(claim.warnings),
-        "notes": list(generator.notes_),
-        "signal_to_noise": generator.snr_.value,
-        "counts": {str(name): int(count) for name, count in counts.items()},
-        "measured": None if found is None else found.to_dict(),
-    }
+    frame, groups = pd.DataFrame({label: drawn.y}), drawn.sensitive_features
+    return frame.join(groups) if isinstance(groups, pd.DataFrame) else frame
 
 
 def _write(
@@ -236,14 +213,10 @@ def _write(
     files: dict[str, Path],
 ) -> None:
     """Write the pictures, the claim and the report: all of them, or none."""
-    import pandas as pd
-
     from evenhand.report import write_image_report
 
-    groups = drawn.sensitive_features
-    named = {asked.label: drawn.y}
-    if isinstance(groups, pd.DataFrame):
-        named |= {str(name): groups[name].to_numpy() for name in groups.columns}
+    told = _conditions(drawn, asked.label)
+    named = {str(name): told[name].to_numpy() for name in told.columns}
     # Text as fixed-width arrays: objects would make a pickle.
     named = {k: v.astype(str) if v.dtype == object else v for k, v in named.items()}
     with ExitStack() as stack:
@@ -253,13 +226,7 @@ def _write(
         }
         with made["pictures"].open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **{PICTURES: drawn.uint8}, **named)
-        claim = {
-            "sentence": str(generator.guarantee_),
-            "guarantee": generator.guarantee_.to_dict(),
-            "ledger": None if generator.ledger_ is None else generator.ledger_.to_dict(),
-        }
-        text = json_format.dumps(plain(claim), indent=2, ensure_ascii=False)
-        made["claim"].write_text(text + "\n", encoding="utf-8")
+        write_claim(generator, made["claim"])
         write_image_report(
             generator,
             made["report"],
@@ -273,18 +240,10 @@ def _write(
 def _measured(found: ImageEvaluation | None) -> list[Any]:
     if found is None:
         return []
-    from evenhand.cli.results import NOT_COVERED
-
-    shown = (
-        ("accuracy", "accuracy"),
-        ("demographic parity gap", "demographic_parity_pairwise"),
-        ("equalized odds gap", "equalized_odds_pairwise"),
-        ("accuracy gap", "error_parity_pairwise"),
-    )
-    rows = [(words, f"{found.mean(name):.3f}") for words, name in shown]
+    more = []
     if found.judged is not None:
-        rows.append(
-            ("KL of the groups shown, to even ones", f"{found.judged.balance.kl.value:.5f}")
-        )
-        rows.append(("  by a classifier whose accuracy is", f"{found.judged.accuracy:.3f}"))
-    return [table(("trained on synthetic, tested on real pictures: mean", ""), rows), NOT_COVERED]
+        more = [
+            ("KL of the groups shown, to even ones", f"{found.judged.balance.kl.value:.5f}"),
+            ("  by a classifier whose accuracy is", f"{found.judged.accuracy:.3f}"),
+        ]
+    return measured_table("pictures", found, GAPS, more)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +11,8 @@ import typer
 
 from evenhand._checks import at_least, one_of
 from evenhand.cli import options, pictures, settings
-from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, table
+from evenhand.cli.console import Bars, emit, note, progress_bars, show, table
+from evenhand.cli.drawn import GAPS, files_beside, measured_table, summary_of, write_claim
 from evenhand.cli.failures import as_bad_input, told_once
 from evenhand.cli.folder import require_free, whole_file
 from evenhand.cli.options import choices, metavar
@@ -248,7 +248,8 @@ def synthesize(
         synthetic = _draw(generator, rows, even, parity, seed)
         found = None if real is None else _evaluate(generator, synthetic, real, bars)
         bars.begin("writing")
-        summary = _summary(generator, synthetic, found) | {
+        conditions = synthetic[list(generator.conditions_.names)]
+        summary = summary_of(generator, conditions, found) | {
             "method": method,
             "out": str(out),
             "report": str(files["report"]),
@@ -298,11 +299,7 @@ def _files(out: Path) -> dict[str, Path]:
         raise ValueError(
             f"--out is the table, and {out} ends like a page. Name a .csv or .parquet."
         )
-    return {
-        "table": out,
-        "claim": out.with_suffix(".claim.json"),
-        "report": out.with_suffix(".html"),
-    }
+    return files_beside(out, "table")
 
 
 def _read(path: Path, drop: Any, columns: set[str] | None = None) -> pd.DataFrame:
@@ -346,31 +343,6 @@ def _evaluate(
         return evaluate(generator, synthetic, real[list(synthetic.columns)], progress=bars)
 
 
-def _summary(
-    generator: Synthesizer, synthetic: pd.DataFrame, found: Evaluation | None
-) -> dict[str, Any]:
-    claim = generator.guarantee_
-    names = list(generator.conditions_.names)
-    joined = f"{names[0]}=" + synthetic[names[0]].astype(str)
-    for name in names[1:]:
-        joined = joined + f", {name}=" + synthetic[name].astype(str)
-    counts = joined.value_counts().sort_index()
-    return {
-        "n_rows": len(synthetic),
-        "epsilon": claim.epsilon,
-        "delta": claim.delta,
-        "unit": claim.unit,
-        "neighbors": claim.neighbors,
-        "guarantee": str(claim),
-        "holds": claim.holds,
-        "warnings": list(claim.warnings),
-        "notes": list(generator.notes_),
-        "signal_to_noise": generator.snr_.value,
-        "counts": {str(name): int(count) for name, count in counts.items()},
-        "measured": None if found is None else found.to_dict(),
-    }
-
-
 def _write(
     generator: Synthesizer,
     synthetic: pd.DataFrame,
@@ -393,13 +365,7 @@ def _write(
             synthetic.to_parquet(made["table"], index=False)
         else:
             synthetic.to_csv(made["table"], index=False)
-        claim = {
-            "sentence": str(generator.guarantee_),
-            "guarantee": generator.guarantee_.to_dict(),
-            "ledger": generator.ledger_.to_dict(),
-        }
-        text = json_format.dumps(plain(claim), indent=2, ensure_ascii=False)
-        made["claim"].write_text(text + "\n", encoding="utf-8")
+        write_claim(generator, made["claim"])
         write_synthetic_report(
             generator,
             made["report"],
@@ -413,18 +379,8 @@ def _write(
 def _measured(found: Evaluation | None) -> list[Any]:
     if found is None:
         return []
-    from evenhand.cli.results import NOT_COVERED
-
-    shown = (
-        ("AUROC", "auroc"),
-        ("accuracy", "accuracy"),
-        ("demographic parity gap", "demographic_parity_pairwise"),
-        ("equalized odds gap", "equalized_odds_pairwise"),
-        ("accuracy gap", "error_parity_pairwise"),
-    )
-    rows = [(words, f"{found.mean(name):.3f}") for words, name in shown]
-    rows += [
+    more = [
         ("fidelity of columns", f"{found.fidelity.column_score:.3f}"),
         ("fidelity of pairs", f"{found.fidelity.pair_score:.3f}"),
     ]
-    return [table(("trained on synthetic, tested on real rows: mean", ""), rows), NOT_COVERED]
+    return measured_table("rows", found, (("AUROC", "auroc"), *GAPS), more)
