@@ -81,3 +81,29 @@ def test_chances_of_0_and_1_can_still_be_told_otherwise() -> None:
     hard = np.eye(2)[np.zeros(len(z), dtype=int)]  # everybody is said to be of the first group
     q = tilted(hard, moments(phi, z, 2))
     assert q[:, 1].sum() == pytest.approx((z == 1).sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_from_nothing_sums_of_many_rows_are_met_up_to_their_noise_and_no_nearer(n_groups) -> None:
+    # Features that tell the group of 20,000 rows, and noise that is small beside them: even chances
+    # are no witnesses, and must not hold the sums back by many times the noise.
+    phi, true, z, _ = town(n=20_000, n_groups=n_groups)
+    told = moments(phi, z, n_groups, variance=70.0**2)
+    even = np.full((len(z), n_groups), 1.0 / n_groups)
+
+    def apart(q: np.ndarray) -> float:
+        away = (q.T @ phi - told.sums)[-1 if n_groups == 2 else slice(None)]
+        return float(np.sqrt((away**2).mean()) / 70.0)
+
+    loose, met, tight = (tilted(even, told, within=within) for within in (None, 1.0, 0.1))
+    assert apart(loose) > 2.0
+    assert 0.25 <= apart(met) <= 1.01  # each ridge is a quarter of the last
+    assert apart(tight) <= 0.101
+    assert np.abs(met - true).mean() < np.abs(loose - true).mean()
+
+
+def test_sums_that_drown_in_noise_leave_the_chances_where_they_were() -> None:
+    phi, _, z, _ = town(n=200)
+    told = moments(phi, z, 2, variance=1e8)
+    q = tilted(np.full((200, 2), 0.5), told, within=1.0)
+    np.testing.assert_allclose(q, 0.5, atol=1e-3)

@@ -177,7 +177,8 @@ def groups_by_sums(
         ledger=ledger,
         units=unit_ids,
     )
-    return ToldGroups(weights=tilted(np.full((n, n_groups), 1.0 / n_groups), moments), rows=None)
+    even = np.full((n, n_groups), 1.0 / n_groups)
+    return ToldGroups(weights=tilted(even, moments, within=1.0), rows=None)
 
 
 def moment_features(
