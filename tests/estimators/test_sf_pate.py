@@ -233,7 +233,7 @@ def test_the_student_of_fair_teachers_reads_what_was_released_and_no_more(
     X, y, z = people(n=900)
     settings = {"pull": pull, "n_teachers": 12, "alpha": 0.05}
     if network:
-        settings["student"] = NetworkStudent(hidden=(4,), epochs=2, fair_epochs=3)
+        settings |= {"student": NetworkStudent(hidden=(4,), epochs=2, fair_epochs=3), "alpha": 0.2}
     sums, release = [], sf_groups.release_group_moments
     monkeypatch.setattr(
         sf_groups,
