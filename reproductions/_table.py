@@ -43,6 +43,20 @@ def write(name: str, about: Mapping[str, Any], *lines: str) -> None:
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
 
 
+def kept(file: Path | None) -> list[Any]:
+    """Return what ``keep`` wrote, one per line; nothing without a file."""
+    if file is None or not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def keep(file: Path | None, *runs: Any) -> None:
+    """Append finished runs to a file, so that a script goes on after a stop."""
+    if file is not None:
+        with file.open("a") as lines:
+            lines.writelines(json.dumps(run) + "\n" for run in runs)
+
+
 def beside_saved(
     name: str, data: str, fresh: list[dict[str, Any]], order: list[str]
 ) -> tuple[dict[str, str], list[dict[str, Any]]]:

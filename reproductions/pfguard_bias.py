@@ -26,7 +26,6 @@ seed the sign decides. These rules were fixed before the first run. "no" rows st
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -36,7 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _table import beside_saved, interval, rule, write
+from _table import beside_saved, interval, keep, kept, rule, write
 from pfguard_mnist import told
 from pfguard_sampling import NONE, SIZES, STRATEGIES, Pixels
 
@@ -536,9 +535,7 @@ def main() -> None:
     )
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
-    done: list[dict[str, Any]] = []
-    if asked.runs is not None and asked.runs.exists():
-        done = [json.loads(line) for line in asked.runs.read_text().splitlines()]
+    done = kept(asked.runs)
     runs: list[dict[str, Any]] = []
     for case in cases():
         if case.data != asked.data:
@@ -556,9 +553,7 @@ def main() -> None:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", UserWarning)
                         known = measure(case, epsilon, seed)
-                    if asked.runs is not None:
-                        with asked.runs.open("a") as file:
-                            file.writelines(json.dumps(run) + "\n" for run in known)
+                    keep(asked.runs, *known)
                 runs += known
     rows = rows_of(runs)
     print(*page(rows, {asked.data: "now"}), sep="\n")

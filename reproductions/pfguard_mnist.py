@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import RESULTS, commit, interval, rule, write
+from _table import RESULTS, commit, interval, keep, kept, rule, write
 
 from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_mnist, rotated, unknown_groups
@@ -471,9 +471,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="Do not measure saved runs again.")
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
-    done = saved_runs() if asked.keep else []
-    if asked.runs is not None and asked.runs.exists():
-        done += [json.loads(line) for line in asked.runs.read_text().splitlines()]
+    done = (saved_runs() if asked.keep else []) + kept(asked.runs)
     extractor, at = Remembered(), commit()
     jobs = [
         (name, epsilon, seed)
@@ -487,9 +485,8 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             runs[job] = known[0] if known else {**one_run(*job, extractor), "commit": at}
-        if asked.runs is not None and not known:
-            with asked.runs.open("a") as file:
-                file.write(json.dumps(runs[job]) + "\n")
+        if not known:
+            keep(asked.runs, runs[job])
     rows = [
         row(name, epsilon, [runs[name, epsilon, seed] for seed in range(seeds)])
         for name, (_, _, _, epsilons) in SETTINGS.items()

@@ -24,7 +24,6 @@ drawing rows with it, less that without, over that of a whole fit: a row agrees 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from pathlib import Path
@@ -32,7 +31,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-from _table import beside_saved, interval, rule, write
+from _table import beside_saved, interval, keep, kept, rule, write
 
 from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_mnist, rotated, unknown_groups
@@ -222,12 +221,11 @@ def over_seeds(setting: Setting, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return row | {"repeats": runs}
 
 
-def fit_all(data: str, seeds: int, kept: Path | None) -> list[dict[str, Any]]:
+def fit_all(data: str, seeds: int, file: Path | None) -> list[dict[str, Any]]:
     """Return the rows of a table; runs that a file of lines holds are not made again."""
     runs: dict[str, list[dict[str, Any]]] = {}
-    if kept is not None and kept.exists():
-        for name, run in map(json.loads, kept.read_text().splitlines()):
-            runs.setdefault(name, []).append(run)
+    for name, run in kept(file):
+        runs.setdefault(name, []).append(run)
     own = [setting for setting in settings() if setting.data == data]
     for seed in range(seeds):
         for setting in own:
@@ -236,9 +234,7 @@ def fit_all(data: str, seeds: int, kept: Path | None) -> list[dict[str, Any]]:
                 continue
             mine.append(measure(setting, seed))
             print(setting.name, mine[-1], flush=True)
-            if kept is not None:
-                with kept.open("a") as lines:
-                    lines.write(json.dumps([setting.name, mine[-1]]) + "\n")
+            keep(file, [setting.name, mine[-1]])
     return [
         over_seeds(setting, sorted(runs[setting.name], key=lambda run: run["seed"])[:seeds])
         for setting in own

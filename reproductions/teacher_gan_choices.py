@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import beside_saved, rule, write
+from _table import beside_saved, keep, kept, rule, write
 from pfguard_sampling import Pixels
 
 from evenhand import Budget
@@ -116,10 +116,9 @@ def fitted(method: str, setting: dict[str, Any], seed: int) -> list[float]:
     return [float(x) for x in (found.mean("accuracy"), gap, kl, far, took)]
 
 
-def measure(method: str, seeds: int, kept: Path | None) -> list[dict[str, Any]]:
-    """One row per setting, with every repeat; those in the file ``kept`` are not made again."""
-    lines = [] if kept is None or not kept.exists() else kept.read_text().splitlines()
-    known = {json.dumps(job): found for *job, found in map(json.loads, lines)}
+def measure(method: str, seeds: int, file: Path | None) -> list[dict[str, Any]]:
+    """One row per setting, with every repeat; those in the file are not made again."""
+    known = {json.dumps(job): found for *job, found in kept(file)}
     every: list[list[list[float]]] = [[] for _ in SETTINGS[method]]
     for seed in range(seeds):
         for runs, setting in zip(every, SETTINGS[method], strict=True):
@@ -127,9 +126,7 @@ def measure(method: str, seeds: int, kept: Path | None) -> list[dict[str, Any]]:
             if job not in known:
                 known[job] = fitted(method, setting, seed)
                 print(job, known[job], flush=True)
-                if kept is not None:
-                    with kept.open("a") as file:
-                        file.write(json.dumps([method, seed, setting, known[job]]) + "\n")
+                keep(file, [method, seed, setting, known[job]])
             runs.append(known[job])
     return [
         summary(method, setting, runs, every[0])
