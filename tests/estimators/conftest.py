@@ -27,6 +27,12 @@ class Parts(NamedTuple):
         return model.fit(**(given | changes))
 
 
+@pytest.fixture(autouse=True)
+def array_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let scikit-learn's checks of input through its array API run: without this they skip."""
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+
+
 @pytest.fixture
 def parts() -> Parts:
     rng = np.random.default_rng(0)
