@@ -1,21 +1,19 @@
-"""What the reports on generators have in common, whatever these generate: facts, and the page."""
+"""What may be told of any generator, whatever it generates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from plotly.offline import get_plotlyjs
+from typing import Any, Final
 
 from evenhand._version import __version__
 from evenhand.generators import SignalToNoise
 from evenhand.generators.conditional import ConditionalGenerator
 from evenhand.privacy import Guarantee
-from evenhand.report import claim, sections
-from evenhand.report.htmltext import items, text
-from evenhand.report.onefile import asset, document
 from evenhand.report.spending import Spending
+
+KIND: Final = "Report on synthetic data"
+"""The first line of the page."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,49 +73,3 @@ def told_of(
         "settings": tuple((k, repr(v)) for k, v in generator.settings().items()),
         "version": __version__,
     }
-
-
-def assemble(
-    report: GeneratorReport, parts: Iterable[tuple[str, str, Callable[[Any], str]]], glance: str
-) -> str:
-    """Return the page of these sections; one that says nothing is left out."""
-    told = [(name, title, section(report)) for name, title, section in parts]
-    told = [part for part in told if part[2]]
-    body = "".join(
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{at}. {text(title)}</h2>'
-        f"{inside}</section>\n"
-        for at, (name, title, inside) in enumerate(told, start=1)
-    )
-    links = sections.contents((name, title) for name, title, _ in told)
-    return document(
-        title=report.title,
-        style=asset("evenhand.report", "page.css"),
-        body=(
-            '<a class="skip" href="#claim">Skip to the claim</a>\n'
-            f"<header>{_head(report, glance)}{links}</header>\n<main>\n{body}</main>\n"
-            f"<footer>Written by evenhand {text(report.version)}. This page is complete in "
-            "itself: it loads nothing and sends nothing.</footer>\n"
-        ),
-        scripts=(get_plotlyjs(), asset("evenhand.report", "page.js")),
-    )
-
-
-def _head(report: GeneratorReport, glance: str) -> str:
-    books = report.spending
-    when = "" if books is None else f" · trained {text(books.last[:10])} (UTC)"
-    parts = [
-        f'<p class="kind">Report on synthetic data · evenhand {text(report.version)}{when}</p>',
-        f"<h1>{text(report.title)}</h1>",
-    ]
-    if not report.guarantee.holds:
-        parts.append(
-            '<div class="banner" role="alert"><strong>Not private</strong>'
-            f"<p>{text(claim.not_private(report.guarantee))}</p></div>"
-        )
-    if report.warnings:
-        lines = items(f"{words[:1].upper()}{words[1:]}." for words in report.warnings)
-        parts.append(
-            '<section class="warnings" aria-labelledby="warnings">'
-            f'<h2 id="warnings">Read this first</h2>{lines}</section>'
-        )
-    return "".join(parts) + glance

@@ -14,7 +14,8 @@ from evenhand.datasets.images import ImageData
 from evenhand.fairness import encode_groups
 from evenhand.generators.images import ImageEvaluation, ImageSynthesizer
 from evenhand.report import image_sections, sections, synthetic_sections
-from evenhand.report.generated import GeneratorReport, assemble, told_of
+from evenhand.report.generated import KIND, GeneratorReport, told_of
+from evenhand.report.layout import assemble
 from evenhand.report.onefile import write_whole
 from evenhand.typing import Array
 
@@ -127,7 +128,7 @@ def write_image_report(
 
 def render(report: ImageReport) -> str:
     """Return the page as text."""
-    return assemble(report, SECTIONS, image_sections.glance(report))
+    return assemble(report, SECTIONS, kind=KIND, glance=image_sections.glance(report))
 
 
 def _strips(generator: ImageSynthesizer, test: ImageData | None) -> tuple[Strip, ...]:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plotly.offline import get_plotlyjs
-
 from evenhand.datasets import Dataset
 from evenhand.report import sections
 from evenhand.report.content import ModelReport
-from evenhand.report.htmltext import text
+from evenhand.report.layout import assemble
 from evenhand.report.margin_section import margin
 from evenhand.report.measured_section import measured as measured_section
-from evenhand.report.onefile import asset, document, write_whole
+from evenhand.report.onefile import write_whole
 from evenhand.report.true_groups_section import true_groups
 
 SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
@@ -73,22 +71,4 @@ def write(report: ModelReport, path: Path) -> Path:
 
 def render(report: ModelReport) -> str:
     """Return the page as text."""
-    told = [(name, title, section(report)) for name, title, section in SECTIONS]
-    told = [part for part in told if part[2]]  # what does not apply to a method is left out
-    body = "".join(
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{at}. {text(title)}</h2>'
-        f"{inside}</section>\n"
-        for at, (name, title, inside) in enumerate(told, start=1)
-    )
-    links = sections.contents((name, title) for name, title, _ in told)
-    return document(
-        title=report.title,
-        style=asset("evenhand.report", "page.css"),
-        body=(
-            '<a class="skip" href="#claim">Skip to the claim</a>\n'
-            f"<header>{sections.head(report)}{links}</header>\n<main>\n{body}</main>\n"
-            f"<footer>Written by evenhand {text(report.version)}. This page is complete in "
-            "itself: it loads nothing and sends nothing.</footer>\n"
-        ),
-        scripts=(get_plotlyjs(), asset("evenhand.report", "page.js")),
-    )
+    return assemble(report, SECTIONS, kind="Model report", glance=sections.glance(report))

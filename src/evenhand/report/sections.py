@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Protocol
 
 from evenhand.privacy import Guarantee
@@ -30,31 +29,6 @@ class Told(Protocol):
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What the writer says about the data."""
-
-
-def head(report: ModelReport) -> str:
-    """Return the title, the banner where nothing is promised, warnings, and four numbers."""
-    trained = "" if report.spending is None else report.spending.last
-    parts = [
-        '<p class="kind">Model report · evenhand '
-        + text(report.version)
-        + (f" · trained {text(trained[:10])} (UTC)" if trained else "")
-        + "</p>",
-        f"<h1>{text(report.title)}</h1>",
-    ]
-    if not report.guarantee.holds:
-        parts.append(
-            '<div class="banner" role="alert"><strong>Not private</strong>'
-            f"<p>{text(claim.not_private(report.guarantee))}</p></div>"
-        )
-    if report.warnings:
-        lines = items(f"{words[:1].upper()}{words[1:]}." for words in report.warnings)
-        parts.append(
-            '<section class="warnings" aria-labelledby="warnings">'
-            f'<h2 id="warnings">Read this first</h2>{lines}</section>'
-        )
-    parts.append(_glance(report))
-    return "".join(parts)
 
 
 def the_claim(report: Told) -> str:
@@ -228,7 +202,8 @@ def how_to_use(report: ModelReport) -> str:
     )
 
 
-def _glance(report: ModelReport) -> str:
+def glance(report: ModelReport) -> str:
+    """Return the few numbers to see first."""
     guarantee, trace, found = report.guarantee, report.disparity, report.measured
     tiles = []
     if guarantee.holds:
@@ -314,9 +289,3 @@ def _left(books: Spending) -> float:
 
 def _capital(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}"
-
-
-def contents(sections: Iterable[tuple[str, str]]) -> str:
-    """Return links to the sections."""
-    links = "".join(f'<li><a href="#{name}">{text(title)}</a></li>' for name, title in sections)
-    return f'<nav aria-label="Contents"><ol>{links}</ol></nav>'

@@ -12,7 +12,8 @@ import pandas as pd
 from evenhand.generators import Evaluation, Synthesizer
 from evenhand.report import sections, synthetic_sections
 from evenhand.report.columns import ColumnView, column_views
-from evenhand.report.generated import GeneratorReport, assemble, told_of
+from evenhand.report.generated import KIND, GeneratorReport, told_of
+from evenhand.report.layout import assemble
 from evenhand.report.onefile import write_whole
 
 ROWS_SHOWN: Final = 5_000
@@ -109,4 +110,4 @@ def write_synthetic_report(
 
 def render(report: SyntheticReport) -> str:
     """Return the page as text."""
-    return assemble(report, SECTIONS, synthetic_sections.glance(report))
+    return assemble(report, SECTIONS, kind=KIND, glance=synthetic_sections.glance(report))
