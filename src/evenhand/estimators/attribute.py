@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import (
     GROUP_LABEL,
     Budget,
-    DiscreteNoise,
     Guarantee,
     Ledger,
     Noise,
@@ -110,9 +108,6 @@ class AttributeClassifier(PrivateClassifier):
         return PeopleInputs(
             data=data, encoder=encoder, X_encoded=encoder.transform(data.X_private), groups=groups
         )
-
-    def _own_noise(self, default: type[Noise] = DiscreteNoise) -> Noise:
-        return default() if self.noise is None else copy.deepcopy(self.noise)
 
     @staticmethod
     def _only_at_its_delta(budget: Budget, noise: Noise) -> Ledger:

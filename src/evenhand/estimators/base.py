@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, Self, TypeAlias
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
+from evenhand.estimators.accounts import open_run
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
@@ -23,7 +23,6 @@ from evenhand.estimators.plan import (
 from evenhand.fairness import DemographicParityGate, FairnessKind
 from evenhand.privacy import (
     Budget,
-    DiscreteNoise,
     Guarantee,
     Ledger,
     NoisyHistogram,
@@ -118,24 +117,16 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     ) -> tuple[Ledger, Purchase]:
         """Open this run's ledger, and choose the noise from public numbers."""
         assert self.budget is not None
-        unit, neighbors = partition.unit, partition.neighbors
-        if ledger is None:
-            # A copy: a parameter is not changed by fit, and a seeded test starts anew each time.
-            noise = DiscreteNoise() if self.noise is None else copy.deepcopy(self.noise)
-            run = Ledger(self.budget, noise=noise, unit=unit, neighbors=neighbors)
-        else:
-            ledger.require(
-                unit,
-                neighbors,
-                "Pass unit_ids= for an account of units, leave it out for an account of records, "
-                "or open another account.",
-            )
-            if self.noise is not None:
-                raise ValueError(
-                    "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
-                    "noise=None, or open the ledger with that noise."
-                )
-            run = ledger.run(self.budget, purpose=type(self).__name__)
+        run = open_run(
+            self.budget,
+            ledger,
+            self.noise,
+            unit=partition.unit,
+            neighbors=partition.neighbors,
+            way_out="Pass unit_ids= for an account of units, leave it out for an account of "
+            "records, or open another account.",
+            purpose=type(self).__name__,
+        )
         mechanism, why = choose_mechanism(
             self.mechanism,
             self._what_is_released(),

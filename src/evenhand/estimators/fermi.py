@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.base import Progress
 from evenhand.estimators.books import Books
 from evenhand.estimators.gradient import GradientClassifier, linear_classifier
@@ -20,7 +21,6 @@ from evenhand.estimators.group_shares import (
     from_public_rows,
     pure_claim,
     released,
-    table_noise,
 )
 from evenhand.estimators.inputs import FitInputs
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
@@ -249,7 +249,7 @@ class DPFERMIClassifier(GradientClassifier):
                 data.n_classes if by_label else 1,
                 budget,
                 self.shares_budget,
-                table_noise(self.noise),
+                own_noise(self.noise),
             )
         if by_label:
             raise ValueError(

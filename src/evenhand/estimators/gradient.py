@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand import _checks
+from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.one_model import read_for_one_model
@@ -92,7 +92,7 @@ class GradientClassifier(PrivateClassifier):
         )
 
     def _float_noise(self) -> Noise:
-        return FloatNoise() if self.noise is None else copy.deepcopy(self.noise)
+        return own_noise(self.noise, FloatNoise)
 
     @staticmethod
     def _own_ledger(budget: Budget, noise: Noise) -> Ledger:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +14,6 @@ from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import (
     LAPLACE_ACCOUNTING,
     Budget,
-    DiscreteNoise,
     Guarantee,
     LaplaceTable,
     Ledger,
@@ -118,11 +116,6 @@ def release_table(
     )
     noisy = run.release(LaplaceTable.within(budget), counts[None, :], purpose=purpose)
     return run, noisy[0]
-
-
-def table_noise(noise: Noise | None) -> Noise:
-    """Return the noise of a table of counts: exact where none was given."""
-    return DiscreteNoise() if noise is None else copy.deepcopy(noise)
 
 
 def pure_claim(run: Ledger) -> Guarantee:

@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.estimators.accounts import open_run
 from evenhand.estimators.attribute import UNIT, AttributeClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.gradient import layered_classifier
@@ -255,17 +256,16 @@ class PFLDClassifier(AttributeClassifier):
 
     def _run_of(self, budget: Budget, ledger: Ledger | None) -> Ledger:
         """Open this run's ledger: its own, or one inside the account."""
-        if ledger is None:
-            noise = self._own_noise(FloatNoise)
-            run = Ledger(budget, noise=noise, unit=UNIT, neighbors=GROUP_LABEL)
-        else:
-            ledger.require(UNIT, GROUP_LABEL, "Open another account for it.")
-            if self.noise is not None:
-                raise ValueError(
-                    "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
-                    "noise=None, or open the ledger with that noise."
-                )
-            run = ledger.run(budget, purpose=type(self).__name__)
+        run = open_run(
+            budget,
+            ledger,
+            self.noise,
+            unit=UNIT,
+            neighbors=GROUP_LABEL,
+            way_out="Open another account for it.",
+            purpose=type(self).__name__,
+            default=FloatNoise,
+        )
         if isinstance(run.noise, DiscreteNoise):
             raise ValueError(
                 f"Gradients are real numbers, and {run.noise!r} draws whole numbers. Use "

@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.base import Progress
 from evenhand.estimators.books import Books, parted
 from evenhand.estimators.gradient import GradientClassifier, linear_classifier
-from evenhand.estimators.group_shares import pure_claim, release_table, several, table_noise
+from evenhand.estimators.group_shares import pure_claim, release_table, several
 from evenhand.estimators.inputs import FitInputs
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.learners import DPSGD
@@ -183,7 +184,7 @@ class DPPostProcessingClassifier(GradientClassifier):
         books, noisy = release_table(
             np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64),
             pure,
-            table_noise(self.noise),
+            own_noise(self.noise),
             purpose="table of group, label and decision",
         )
         self.table_ = noisy.reshape(shape)

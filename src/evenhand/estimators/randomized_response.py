@@ -8,6 +8,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.fair_only import reduce_within
@@ -154,7 +155,7 @@ class RandomizedResponseClassifier(AttributeClassifier):
         response = RandomizedResponse.within(budget, n_groups=people.groups.n_groups)
         labels = people.data.y_private
         self._require_told(response, notion, people)
-        noise = self._own_noise()
+        noise = own_noise(self.noise)
         run = self._only_at_its_delta(budget, noise)
         (answers,) = run.release(
             response, people.groups.codes[None, :], purpose="everybody's group, randomised"

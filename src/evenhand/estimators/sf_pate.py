@@ -11,6 +11,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.estimators.accounts import open_run
 from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.plan import histogram_for
@@ -31,9 +32,7 @@ from evenhand.privacy import (
     delta_warning,
     epsilon_from_mu,
 )
-from evenhand.students import (
-    NetworkStudent,
-)
+from evenhand.students import NetworkStudent
 from evenhand.teachers import (
     GroupMissingInPartition,
     LogisticTeachers,
@@ -331,20 +330,16 @@ class SFPATEClassifier(AttributeClassifier):
 
     def _open(self, budget: Budget, ledger: Ledger | None) -> Ledger:
         unit, neighbors = self._relation
-        if ledger is None:
-            return Ledger(budget, noise=self._own_noise(), unit=unit, neighbors=neighbors)
-        ledger.require(
-            unit,
-            neighbors,
-            f"Open an account with unit={unit!r} and neighbors={neighbors!r} for runs that protect "
-            f"no more than that.",
+        run = open_run(
+            budget,
+            ledger,
+            self.noise,
+            unit=unit,
+            neighbors=neighbors,
+            way_out=f"Open an account with unit={unit!r} and neighbors={neighbors!r} for runs that "
+            f"protect no more than that.",
+            purpose=type(self).__name__,
         )
-        if self.noise is not None:
-            raise ValueError(
-                "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
-                "noise=None, or open the ledger with that noise."
-            )
-        run = ledger.run(budget, purpose=type(self).__name__)
         if run.remaining < budget.mu_squared * (1.0 - 1e-6):
             left = max(run.remaining, 1e-300)
             raise BudgetExceeded(
