@@ -1,4 +1,4 @@
-"""SF_S: what a student is told of the groups, and the moments that it is made to agree with."""
+"""What SF-PATE's student is told of the groups, by votes, by noisy sums over them, or by both."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from evenhand.students import Constraint, fit_student, tilted
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import (
     AttributeCertificate,
+    GroupMoments,
     Shares,
     Votes,
     release_certificate,
@@ -126,14 +127,8 @@ def told_groups(
     smooth = fit_student(None, X[asked.rows], asked.shares).model.predict_proba(X)
     if not mu_squared:
         return ToldGroups(weights=smooth, rows=None)
-    moments = release_group_moments(
-        people.groups.codes,
-        moment_features(one_hot_classes(people), chances, smooth, people.X_encoded),
-        n_groups=people.groups.n_groups,
-        mu_squared=mu_squared,
-        ledger=ledger,
-        units=unit_ids,
-    )
+    features = moment_features(one_hot_classes(people), chances, smooth, X)
+    moments = _moments(people, features, ledger, mu_squared, unit_ids)
     return ToldGroups(weights=tilted(smooth, moments), rows=None)
 
 
@@ -167,18 +162,29 @@ def groups_by_sums(
     this is one, from noisy sums.
     """
     n, n_groups = people.data.n_private, people.groups.n_groups
-    X = people.X_encoded
     truth = one_hot_classes(people) if reads_labels else np.ones((n, 1))
-    moments = release_group_moments(
+    features = moment_features(truth, chances, None, people.X_encoded, length=LENGTH_ALONE)
+    moments = _moments(people, features, ledger, mu_squared, unit_ids)
+    even = np.full((n, n_groups), 1.0 / n_groups)
+    return ToldGroups(weights=tilted(even, moments, within=1.0), rows=None)
+
+
+def _moments(
+    people: PeopleInputs,
+    features: FloatArray,
+    ledger: Ledger,
+    mu_squared: float,
+    unit_ids: ArrayLike | None,
+) -> GroupMoments:
+    """Release noisy sums of public features over the true groups."""
+    return release_group_moments(
         people.groups.codes,
-        moment_features(truth, chances, None, X, length=LENGTH_ALONE),
-        n_groups=n_groups,
+        features,
+        n_groups=people.groups.n_groups,
         mu_squared=mu_squared,
         ledger=ledger,
         units=unit_ids,
     )
-    even = np.full((n, n_groups), 1.0 / n_groups)
-    return ToldGroups(weights=tilted(even, moments, within=1.0), rows=None)
 
 
 def moment_features(

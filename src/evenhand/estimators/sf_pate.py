@@ -15,16 +15,19 @@ from evenhand.estimators.accounts import open_run
 from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.plan import histogram_for
-from evenhand.estimators.sf_bounds import Bound, bounds_of_student, bounds_of_teachers
-from evenhand.estimators.sf_groups import ANSWERS, Asked, groups_by_sums, told_groups
-from evenhand.estimators.sf_students import following, start_of
+from evenhand.estimators.sf_groups import ANSWERS, Asked
+from evenhand.estimators.sf_learning import (
+    Learned,
+    Problem,
+    after_fair_votes,
+    under_told_groups,
+)
 from evenhand.fairness import FairnessFunction, FairnessKind, function_named, reads_labels
 from evenhand.privacy import (
     GROUP_AND_CLASS_LABEL,
     GROUP_LABEL,
     Budget,
     BudgetExceeded,
-    GNMax,
     Guarantee,
     Ledger,
     Noise,
@@ -46,11 +49,17 @@ from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import (
     Rounds,
     Votes,
-    expected_rates,
     release_shares,
 )
 
 VARIANTS: Final = ("student", "teachers")
+
+DEFAULT_QUERIES: Final = 2000
+"""Rows that are asked by default; 500 and 20,000 do as well (``sf_pate_choices.py`` among the
+reproductions, on ACS-Income and German)."""
+
+PULLS: Final = {"student": 0.001, "teachers": 0.3}
+"""lambda by default: of the squared distance of weights, and of scores."""
 
 
 class SFPATEClassifier(AttributeClassifier):
@@ -254,10 +263,25 @@ class SFPATEClassifier(AttributeClassifier):
         run = self._open(budget, ledger)
         whole = run.remaining * (1.0 - 1e-9)  # a sum of three parts must not exceed it
         asked = self._ask(people, partition, function, run, whole, rng, progress)
+        problem = Problem(
+            people=people,
+            asked=asked,
+            function=function,
+            alpha=self.alpha,
+            pull=self._pull,
+            step=self.step,
+            student=self.student,
+            ledger=run,
+            sums=self._shares[1] * whole,
+            table=self._shares[2] * whole,
+            unit_ids=unit_ids,
+            rng=rng,
+        )
         if self.variant == "student":
-            self._learn_under(people, asked, function, run, whole, rng, unit_ids)
+            self._keep(under_told_groups(problem, self.answers))
         else:
-            self._learn_votes(people, asked, function, run, whole, rng, unit_ids)
+            public = not self._labels_are_private
+            self._keep(after_fair_votes(problem, labels_are_public=public))
         return self._conclude(people, partition, asked, run)
 
     def _checked_settings(self) -> tuple[Budget, FairnessFunction]:
@@ -400,83 +424,12 @@ class SFPATEClassifier(AttributeClassifier):
         shares = release_shares(votes, plan, run)
         return Asked(rows=rows, shares=shares, votes=votes, sigma=histogram.sigma)
 
-    def _learn_under(
-        self,
-        people: PeopleInputs,
-        asked: Asked,
-        function: FairnessFunction,
-        run: Ledger,
-        whole: float,
-        rng: np.random.Generator,
-        unit_ids: ArrayLike | None,
-    ) -> None:
-        """Solve problem (2): true labels, under the constraint with the groups as they are told."""
-        student = start_of(self.student, people, rng)
-        told = told_groups(
-            people,
-            asked,
-            self.answers,
-            chances=student.chances,
-            ledger=run,
-            mu_squared=self._shares[1] * whole,
-            unit_ids=unit_ids,
-        )
-        constraint = told.constraint(function, self.alpha, people)
-        self.student_, self.noisy_violation_ = student.under(
-            constraint, rng.spawn(1)[0], pull=self._pull, step=self.step
-        )
-        self.within_alpha_ = bool(self.noisy_violation_ <= self.alpha)
-        certificate = None
-        if self.certificate is not None:
-            certificate = told.certificate(people, run, self._shares[2] * whole)
-        self.bounds_: tuple[Bound, ...] = bounds_of_student(
-            alpha=self.noisy_violation_,
-            noisy_shares=told.weights.mean(axis=0),
-            names=people.groups.names,
-            certificate=certificate,
-            of_labels=self.answers != "shares",
-        )
-
-    def _learn_votes(
-        self,
-        people: PeopleInputs,
-        asked: Asked,
-        function: FairnessFunction,
-        run: Ledger,
-        whole: float,
-        rng: np.random.Generator,
-        unit_ids: ArrayLike | None,
-    ) -> None:
-        """Solve problem (5): the noisy vote, near theta*, under the constraint by noisy sums."""
-        student = following(self.student, people, asked, rng, pull=self._pull)
-        public = not self._labels_are_private
-        sums = self._shares[1] * whole
-        if sums:
-            told = groups_by_sums(
-                people,
-                chances=student.chances,
-                reads_labels=public,
-                ledger=run,
-                mu_squared=sums,
-                unit_ids=unit_ids,
-            )
-            constraint = told.constraint(function, self.alpha, people, reads_labels=public)
-            self.student_, self.noisy_violation_ = student.under(
-                constraint, rng.spawn(1)[0], step=self.step
-            )
-            self.within_alpha_ = bool(self.noisy_violation_ <= self.alpha)
-        else:
-            self.student_ = student.free(rng.spawn(1)[0])
-            self.noisy_violation_, self.within_alpha_ = math.nan, True
-        # A share of two classes carries one noise, a noisy maximum two.
-        doubled = math.sqrt(2.0) if people.data.n_classes == 2 else 1.0
-        self.expected_rates_ = expected_rates(
-            asked.votes,
-            people.groups.codes[asked.rows],
-            GNMax(sigma=doubled * asked.sigma),
-            n_groups=people.groups.n_groups,
-        )
-        self.bounds_ = bounds_of_teachers()
+    def _keep(self, learned: Learned) -> None:
+        self.student_, self.bounds_ = learned.student, learned.bounds
+        self.noisy_violation_ = learned.violation
+        self.within_alpha_ = not learned.violation > self.alpha
+        if learned.expected is not None:
+            self.expected_rates_ = learned.expected
 
     def _conclude(
         self, people: PeopleInputs, partition: Partition, asked: Asked, run: Ledger
@@ -524,15 +477,6 @@ class SFPATEClassifier(AttributeClassifier):
             ),
             warnings=(warning,) if warning else (),
         )
-
-
-DEFAULT_QUERIES: Final = 2000
-"""Rows that are asked by default; 500 and 20,000 do as well (``sf_pate_choices.py`` among the
-reproductions, on ACS-Income and German)."""
-
-
-PULLS: Final = {"student": 0.001, "teachers": 0.3}
-"""lambda by default: of the squared distance of weights, and of scores."""
 
 
 def _of(progress: Progress, stage: str) -> Any:

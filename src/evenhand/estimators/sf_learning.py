@@ -1,0 +1,138 @@
+"""What the student of SF-PATE solves: problem (2) with told groups, or (5) with fair votes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.estimators.attribute import PeopleInputs
+from evenhand.estimators.sf_bounds import Bound, bounds_of_student, bounds_of_teachers
+from evenhand.estimators.sf_groups import Asked, groups_by_sums, told_groups
+from evenhand.estimators.sf_students import following, start_of
+from evenhand.fairness import FairnessFunction
+from evenhand.privacy import GNMax, Ledger
+from evenhand.students import NetworkStudent
+from evenhand.typing import ArrayLike
+from evenhand.voting import ExpectedRates, expected_rates
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    """What the teachers answered, and what the student is asked to do with it.
+
+    Parameters
+    ----------
+    people : PeopleInputs
+    asked : Asked
+        Noisy shares of groups, or of classes.
+    function : FairnessFunction
+    alpha : float
+    pull, step : float
+        As for ``SFPATEClassifier``.
+    student : NetworkStudent or None
+    ledger : Ledger
+        Pays for sums and table.
+    sums : float
+        Squared mu to spend on sums over the true groups; 0 for none.
+    table : float
+        Squared mu to spend on the certificate's table; 0 for none.
+    unit_ids : array-like, shape (n,), optional
+    rng : Generator
+    """
+
+    people: PeopleInputs
+    asked: Asked
+    function: FairnessFunction
+    alpha: float
+    pull: float
+    step: float
+    student: NetworkStudent | None
+    ledger: Ledger
+    sums: float
+    table: float
+    unit_ids: ArrayLike | None
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Learned:
+    """A student, and what is known of it.
+
+    Parameters
+    ----------
+    student : classifier of class codes
+    violation : float
+        By the groups as they were told; NaN if it was told none.
+    bounds : tuple of Bound
+    expected : ExpectedRates or None
+        Of the noisy vote on classes. **Private**.
+    """
+
+    student: Any
+    violation: float
+    bounds: tuple[Bound, ...]
+    expected: ExpectedRates | None = None
+
+
+def under_told_groups(problem: Problem, answers: str) -> Learned:
+    """Solve problem (2): true labels, under the constraint with the groups as they are told."""
+    people, rng = problem.people, problem.rng
+    student = start_of(problem.student, people, rng)
+    told = told_groups(
+        people,
+        problem.asked,
+        answers,
+        chances=student.chances,
+        ledger=problem.ledger,
+        mu_squared=problem.sums,
+        unit_ids=problem.unit_ids,
+    )
+    constraint = told.constraint(problem.function, problem.alpha, people)
+    learned, violation = student.under(
+        constraint, rng.spawn(1)[0], pull=problem.pull, step=problem.step
+    )
+    bounds = bounds_of_student(
+        alpha=violation,
+        noisy_shares=told.weights.mean(axis=0),
+        names=people.groups.names,
+        certificate=(
+            told.certificate(people, problem.ledger, problem.table) if problem.table else None
+        ),
+        of_labels=answers != "shares",
+    )
+    return Learned(student=learned, violation=violation, bounds=bounds)
+
+
+def after_fair_votes(problem: Problem, *, labels_are_public: bool) -> Learned:
+    """Solve problem (5): the noisy vote, near theta*, under the constraint by noisy sums."""
+    people, asked, rng = problem.people, problem.asked, problem.rng
+    student = following(problem.student, people, asked, rng, pull=problem.pull)
+    if problem.sums:
+        told = groups_by_sums(
+            people,
+            chances=student.chances,
+            reads_labels=labels_are_public,
+            ledger=problem.ledger,
+            mu_squared=problem.sums,
+            unit_ids=problem.unit_ids,
+        )
+        constraint = told.constraint(
+            problem.function, problem.alpha, people, reads_labels=labels_are_public
+        )
+        learned, violation = student.under(constraint, rng.spawn(1)[0], step=problem.step)
+    else:
+        learned, violation = student.free(rng.spawn(1)[0]), math.nan
+    # A share of two classes carries one noise, a noisy maximum two.
+    doubled = math.sqrt(2.0) if people.data.n_classes == 2 else 1.0
+    expected = expected_rates(
+        asked.votes,
+        people.groups.codes[asked.rows],
+        GNMax(sigma=doubled * asked.sigma),
+        n_groups=people.groups.n_groups,
+    )
+    return Learned(
+        student=learned, violation=violation, bounds=bounds_of_teachers(), expected=expected
+    )
