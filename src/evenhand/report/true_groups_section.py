@@ -71,10 +71,15 @@ def true_groups(known: TrueGroups | None) -> str:
     else:
         kept = "at most" if known.met else "above"
         sources = "noisy sums" if known.by_teachers else "the noisy answers"
+        bounded = (
+            "a bound on it stands below."
+            if any(bound.says for bound in known.bounds)
+            else "no bound says anything about it."
+        )
         said = (
             f"By the groups as {sources} tell them, the student’s violation is {kept} "
             f"alpha. By the true groups it is another number, which may be larger; it can be "
-            f"measured by somebody who may see them, and bounded by what stands below."
+            f"measured by somebody who may see them, and {bounded}"
         )
         rows.append(("Violation by the noisy groups", f"{known.violation:.4f}"))
     told = [

@@ -1,0 +1,42 @@
+"""What a report says of noisy groups and true ones: no bound is announced that says nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from evenhand.estimators.sf_bounds import Bound
+from evenhand.report.true_groups_section import TrueGroups, true_groups
+
+SILENT = Bound(name="Theorem 2", value=None, says=False, words="nobody observes it")
+SPEAKING = Bound(name="Certificate", value=0.04, says=True, words="from a noisy table")
+KNOWN = TrueGroups(
+    notion="demographic parity",
+    alpha=0.05,
+    by_teachers=True,
+    violation=0.02,
+    met=True,
+    bounds=(SILENT,),
+)
+
+
+@pytest.mark.parametrize("by_teachers", [True, False])
+def test_a_bound_is_announced_only_where_one_says_something(by_teachers: bool) -> None:
+    silent = true_groups(replace(KNOWN, by_teachers=by_teachers))
+    assert "no bound says anything about it" in silent
+    assert "a bound on it stands below" not in silent
+    told = true_groups(replace(KNOWN, by_teachers=by_teachers, bounds=(SILENT, SPEAKING)))
+    assert "a bound on it stands below" in told
+    assert "0.0400" in told
+
+
+def test_a_violation_is_that_of_noisy_groups_and_may_be_larger_by_true_ones() -> None:
+    page = true_groups(KNOWN)
+    assert "violation is at most alpha. By the true groups it is another number" in page
+    assert "violation is above alpha" in true_groups(replace(KNOWN, met=False))
+
+
+def test_a_student_that_knows_no_group_is_promised_nothing() -> None:
+    page = true_groups(replace(KNOWN, violation=float("nan")))
+    assert "nothing is promised about its decisions" in page
+    assert "nan" not in page
+    assert true_groups(None) == ""
