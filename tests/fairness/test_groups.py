@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.fairness import GroupCodes, encode_groups, missing_groups
 
 VALUES = ["M", "F", "F", "M"]
 
@@ -74,6 +74,31 @@ def test_a_missing_value_is_an_error_that_names_its_rows_and_the_way_out(missing
     frame = pd.DataFrame({"sex": ["F", "M"], "race": ["B", missing]}, dtype=object)
     with pytest.raises(ValueError, match="1 missing value in column 'race', in row 1 "):
         encode_groups(frame)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", " a ", "", None]),
+            st.sampled_from([2, 10, 2.0, np.nan]),
+            st.sampled_from(["x", "y"]),
+        ),
+        min_size=1,
+    )
+)
+def test_columns_are_read_value_by_value(rows: list[tuple[object, ...]]) -> None:
+    """Against the definition: combine the values of each row, sort, look up."""
+    frame = pd.DataFrame(rows, columns=["c", "n", "d"], dtype=object)
+    missing = [not str(c or "").strip() or n != n for c, n, _ in rows]
+    assert missing_groups(frame).tolist() == missing
+    whole = [row for row, lacks in zip(rows, missing, strict=True) if not lacks]
+    if not whole:
+        return
+    wanted = [(str(c).strip(), int(n), str(d)) for c, n, d in whole]
+    names = tuple(f"c={c}, n={n}, d={d}" for c, n, d in sorted(set(wanted)))
+    found = encode_groups(frame[~np.array(missing)])
+    assert found.names == names
+    assert [found.names[i] for i in found.codes] == [f"c={c}, n={n}, d={d}" for c, n, d in wanted]
 
 
 def test_many_missing_rows_are_counted_and_the_first_ten_named() -> None:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from evenhand import _checks
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
-from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.fairness import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import (
     GROUP_LABEL,
     Budget,
@@ -160,11 +159,7 @@ class AttributeClassifier(PrivateClassifier):
 
 def _refuse_missing(sensitive_features: Any) -> None:
     """Refuse rows without a group, and a way out that would tell who they are."""
-    frame = pd.DataFrame(
-        sensitive_features if hasattr(sensitive_features, "iloc") else list(sensitive_features)
-    ).astype(object)
-    blank = frame.map(lambda value: isinstance(value, str) and not value.strip())
-    n = int((frame.isna() | blank).any(axis=1).sum())
+    n = int(missing_groups(sensitive_features).sum())
     if n:
         raise ValueError(
             f"sensitive_features is missing in {n} row{'s' * (n > 1)}. To leave these rows out "

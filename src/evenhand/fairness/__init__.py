@@ -25,7 +25,7 @@ from evenhand.fairness.functions import (
 from evenhand.fairness.gate import DemographicParityGate, Outcome
 from evenhand.fairness.gate_stack import GateStack
 from evenhand.fairness.gate_stack import fits as gate_fits
-from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson
 from evenhand.fairness.kinds import FairnessKind
 from evenhand.fairness.metrics import (
@@ -128,6 +128,7 @@ __all__ = [
     "generalized_demographic_parity",
     "group_error_rates",
     "k_gamma",
+    "missing_groups",
     "noisy_certificate",
     "notion_named",
     "parity_gaps",

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand.typing import IntArray
+from evenhand.typing import BoolArray, IntArray
 
 _SHOWN = 10  # rows named in a message; more would hide the way out
 
@@ -88,30 +88,17 @@ def encode_groups(
     >>> encode_groups(pd.DataFrame({"sex": ["F", "M"], "age": [30, 9]})).names
     ('sex=F, age=30', 'sex=M, age=9')
     """
-    columns = _columns(sensitive_features)
+    columns = _read(sensitive_features)
     _refuse_missing(columns)
-    several = len(columns) > 1
-    n = len(columns[0][1])
-    # One number per combination: codes per column, then one unique over the rows.
-    stacked = np.empty((n, len(columns)), dtype=np.int64)
-    values: list[list[str]] = []
-    for i, (_, column) in enumerate(columns):
-        found, uniques = pd.factorize(column)
-        texts = [_text(value) for value in uniques]
-        ordered = sorted(set(texts), key=_natural)
-        place = {text: j for j, text in enumerate(ordered)}
-        stacked[:, i] = np.array([place[text] for text in texts], dtype=np.int64)[found]
-        values.append(ordered)
-    rows, codes = np.unique(stacked, axis=0, return_inverse=True)
-    seen = tuple(
-        ", ".join(f"{columns[i][0]}={values[i][j]}" for i, j in enumerate(row))
-        if several
-        else values[0][row[0]]
-        for row in rows
-    )
-    codes = codes.reshape(-1).astype(np.int64)
+    first, *more = columns
+    codes, combinations = first.codes, np.arange(len(first.values))[:, None]
+    for column in more:
+        width = len(column.values)
+        found, codes = np.unique(codes * width + column.codes, return_inverse=True)
+        combinations = np.column_stack([combinations[found // width], found % width])
+    seen = tuple(_named(columns, row) for row in combinations)
     if names is None:
-        if not n:
+        if not len(codes):
             raise ValueError(
                 "sensitive_features has no rows, so there is no group to learn. Pass the known "
                 "groups as names=."
@@ -129,6 +116,47 @@ def encode_groups(
             )
     to_known = np.array([known[name] for name in seen], dtype=np.int64)
     return GroupCodes(codes=to_known[codes], names=tuple(names))
+
+
+def missing_groups(sensitive_features: object) -> BoolArray:
+    """Return which of n rows lack a value (None, NaN or blank) in some column, shape (n,)."""
+    out: BoolArray = np.any([column.missing for column in _read(sensitive_features)], axis=0)
+    return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Column:
+    """One sensitive feature: code -1 where it is missing, and what the codes stand for."""
+
+    name: str
+    codes: IntArray
+    values: list[str]
+
+    @property
+    def missing(self) -> BoolArray:
+        return self.codes < 0
+
+    @classmethod
+    def of(cls, name: str, column: pd.Series[Any]) -> _Column:
+        found, uniques = pd.factorize(column)
+        texts = [_text(value) for value in uniques]
+        ordered = sorted({text for text in texts if text}, key=_natural)
+        place = {text: j for j, text in enumerate(ordered)}
+        # Missing values have the code -1, and find the last place here.
+        places = np.array([*(place.get(text, -1) for text in texts), -1], dtype=np.int64)
+        return cls(name=name, codes=places[found], values=ordered)
+
+
+def _read(features: object) -> list[_Column]:
+    return [_Column.of(name, column) for name, column in _columns(features)]
+
+
+def _named(columns: list[_Column], row: IntArray) -> str:
+    """Name a combination of values, one of each column."""
+    texts: list[str] = [column.values[i] for column, i in zip(columns, row, strict=True)]
+    if len(texts) == 1:
+        return texts[0]
+    return ", ".join(f"{c.name}={text}" for c, text in zip(columns, texts, strict=True))
 
 
 def _columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
@@ -179,13 +207,12 @@ def _object_array(features: Any) -> np.ndarray[Any, np.dtype[Any]]:
     return array
 
 
-def _refuse_missing(columns: list[tuple[str, pd.Series[Any]]]) -> None:
-    for name, column in columns:
-        blank = np.array([isinstance(v, str) and not v.strip() for v in column], dtype=bool)
-        rows = np.flatnonzero(column.isna().to_numpy(dtype=bool) | blank)
+def _refuse_missing(columns: list[_Column]) -> None:
+    for column in columns:
+        rows = np.flatnonzero(column.missing)
         if rows.size:
             shown = ", ".join(map(str, rows[:_SHOWN])) + (", ..." if rows.size > _SHOWN else "")
-            where = f" in column {name!r}" if len(columns) > 1 else ""
+            where = f" in column {column.name!r}" if len(columns) > 1 else ""
             raise ValueError(
                 f"sensitive_features has {rows.size} missing value{'s' * (rows.size > 1)}{where}, "
                 f"in row{'s' * (rows.size > 1)} {shown} (counted from 0). Leave these rows out, or "
