@@ -1,5 +1,6 @@
 """Whether an answer may be given, and how far apart groups are treated."""
 
+from evenhand._chances import decided
 from evenhand.fairness.bounds import (
     alpha_from_eta,
     attribute_certificate,
@@ -15,7 +16,6 @@ from evenhand.fairness.functions import (
     FairnessFunction,
     MomentsFunction,
     OwnFunction,
-    decided,
     function_named,
     reads_labels,
     score_distance,

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import wasserstein_distance
 
 from evenhand import _checks
+from evenhand._chances import decided
 from evenhand.typing import ArrayLike, FloatArray
 
 _NUDGE: Final = 1e-5  # for central differences: the error is of order 1e-10
@@ -290,13 +291,6 @@ def function_named(notion: str | FairnessFunction) -> FairnessFunction:
 def reads_labels(function: FairnessFunction) -> bool:
     """Whether a fairness function reads true classes; one that does not say so might."""
     return bool(getattr(function, "needs_labels", True))
-
-
-def decided(chances: FloatArray) -> FloatArray:
-    """Return decisions as chances: 1 for the most likely class (the first of equals), else 0."""
-    winner = chances.argmax(axis=-1, keepdims=True)
-    hard: FloatArray = (np.arange(chances.shape[-1]) == winner).astype(np.float64)
-    return hard
 
 
 def violations(

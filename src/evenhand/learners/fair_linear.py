@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._chances import decided, slope_in_scores
 from evenhand.learners.dual import Differences, Multipliers, RowFunction
 from evenhand.learners.guide import AIM
 from evenhand.learners.linear import LogisticStack, StackedLogistic
@@ -153,12 +154,9 @@ class _Stack:
 
     def _violations(self) -> FloatArray:
         """Move the multipliers; return each model's violation, at least alpha."""
-        chances = self._chances()
-        function = self.learner.function
-        if function.on_decisions:
-            winner = chances.argmax(axis=-1, keepdims=True)
-            chances = (np.arange(chances.shape[-1]) == winner).astype(np.float64)
-        apart = self.differences.apart(function.values(chances, self.truth))
+        chances, function = self._chances(), self.learner.function
+        judged = decided(chances) if function.on_decisions else chances
+        apart = self.differences.apart(function.values(judged, self.truth))
         self.multipliers.ascend(apart)
         worst: FloatArray = np.maximum(np.abs(apart).max(axis=(1, 2)), self.learner.alpha)
         return worst
@@ -176,7 +174,7 @@ class _Stack:
         """Take one step of Adam on mean loss, ridge and multiplied constraint."""
         chances = self._chances()
         back = self.learner.function.slope(chances, self.truth, pull)
-        pushed = chances * (back - (back * chances).sum(axis=-1, keepdims=True))
+        pushed = slope_in_scores(chances, back)
         residual = (chances - self.truth + pushed) * self.inside / self.size
         if self.coef.shape[1] == 1:
             residual = residual[:, :, 1:]

@@ -90,8 +90,10 @@ class ModuleLearner:
                     loss = -(goal[at] * logs).sum()
                     if guided is not None:
                         chances = logs.detach().exp().double().numpy()[None]
-                        push = torch.as_tensor(guided.push(chances, at)[0], dtype=scores.dtype)
-                        loss = loss + (scores * push).sum()  # whose slope in the scores it is
+                        pushed = guided.push(chances, at)
+                        if pushed is not None:  # the slope of the constraint in the scores
+                            push = torch.as_tensor(pushed[0], dtype=scores.dtype)
+                            loss = loss + (scores * push).sum()
                     loss = loss / len(at)
                     if start is not None and guide is not None and guide.pull:
                         away = zip(model.parameters(), start, strict=True)

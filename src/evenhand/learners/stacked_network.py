@@ -64,11 +64,11 @@ class StackedNetwork:
             inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
         weight, bias = self.layers[-1]
         chances = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
-        if guided is None:
-            delta = chances.sub_(target).mul_(share)
-        else:
-            pushed = torch.as_tensor(guided.push(chances.numpy(), at.numpy()))
-            delta = chances.sub_(target).add_(pushed).mul_(share)
+        pushed = None if guided is None else guided.push(chances.numpy(), at.numpy())
+        delta = chances.sub_(target)
+        if pushed is not None:
+            delta.add_(torch.as_tensor(pushed))
+        delta.mul_(share)
         for i in reversed(range(len(self.layers))):
             weight_gradient, bias_gradient = self.gradients[i]
             torch.bmm(inputs[i].transpose(1, 2), delta, out=weight_gradient)

@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from evenhand import _checks
-from evenhand.fairness.functions import FairnessFunction, decided
+from evenhand._chances import decided, slope_in_scores
+from evenhand.fairness.functions import FairnessFunction
 from evenhand.learners.dual import Differences, Multipliers
 from evenhand.students.constrained import PRECISION, LinearFit, MarginNotMet
 from evenhand.students.objective import Objective
@@ -243,10 +244,8 @@ def _pulled(
     function, truth = constraint.function, constraint.truth
     value = float((pull * function.values(chances, truth)).sum())
     back = function.slope(chances, truth, pull)
-    if scores.shape[1] == 1:
-        return value, ((back[:, 1] - back[:, 0]) * chances[:, 0] * chances[:, 1])[:, None]
-    slope: FloatArray = chances * (back - (back * chances).sum(axis=1, keepdims=True))
-    return value, slope
+    slope = slope_in_scores(chances, back)
+    return value, slope[:, 1:] if scores.shape[1] == 1 else slope
 
 
 def _chances(scores: FloatArray) -> FloatArray:
