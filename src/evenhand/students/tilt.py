@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 
+from evenhand.students.frame import Frame
 from evenhand.typing import FloatArray
 from evenhand.voting import GroupMoments
 
@@ -20,6 +22,17 @@ FURTHER: Final = 0.25
 """By what ridges shrink one after the other on the way to sums that agree."""
 
 RIDGES: Final = 8
+
+ROUGH: Final = 1e-3
+"""Slope, as a part of that at the start, at which descent ends on the way."""
+
+FINE: Final = 1e-2
+"""The same from there on, for the ridge that is kept."""
+
+TINY: Final = 1e-12
+
+ENOUGH_ROWS: Final = 4000
+"""At least so many of many rows tell the curvature."""
 
 
 def tilted(
@@ -64,61 +77,92 @@ def tilted(
 
 
 class _Family(Protocol):
-    """Chances as a function of theta, flat."""
+    """Chances as a function of theta, (m, n_tilted)."""
 
-    n_weights: int
+    shape: tuple[int, int]
+    features: FloatArray
     variance: float
     """Of the noise."""
 
-    def at(self, flat: FloatArray, ridge: float) -> tuple[float, FloatArray, FloatArray]:
-        """Return the dual, its slope, and the chances, (n_tilted, n)."""
+    def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
+        """Return the dual and its slope."""
+
+    def chances(self, theta: FloatArray) -> FloatArray:
+        """Return the chances, (n_tilted, n)."""
 
 
 def _solved(family: _Family, within: float | None) -> FloatArray:
     """Return the chances at the minimum of the dual, for the first ridge that is small enough."""
-    ridge, flat = family.variance, np.zeros(family.n_weights)
-    for _ in range(1 if within is None else RIDGES):
-        flat = minimize(
-            _dual, flat, (family, ridge), jac=True, method="L-BFGS-B", options={"maxiter": 500}
-        ).x
+    theta = np.zeros(family.shape)
+    for i in range(RIDGES):
+        ridge = family.variance * FURTHER**i
+        theta = _descend(family, theta, ridge, ROUGH)
         # At the minimum, released sums less those of the chances are the ridge times theta.
-        misfit = ridge * float(np.sqrt((flat**2).mean()))
-        if within is None or misfit <= within * np.sqrt(family.variance):
+        misfit = ridge * float(np.sqrt((theta**2).mean()))
+        if within is None or misfit <= within * math.sqrt(family.variance):
             break
-        ridge *= FURTHER
-    return family.at(flat, ridge)[2]
+    return family.chances(_descend(family, theta, ridge, FINE))
 
 
-def _dual(flat: FloatArray, family: _Family, ridge: float) -> tuple[float, FloatArray]:
-    """Return the dual and its slope."""
-    return family.at(flat, ridge)[:2]
+def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float) -> FloatArray:
+    """Return the minimum of the dual, from ``theta`` on, in a frame of its curvature there."""
+    p = family.chances(theta)
+    curvature = (p * (1.0 - p)).mean(axis=0)
+    # A frame need not be exact, and a part of the rows tells it nearly as well.
+    some = slice(None, None, max(1, len(curvature) // ENOUGH_ROWS))
+    rows, weight = family.features[some], curvature[some]
+    curved = rows.T @ ((weight * (len(curvature) / len(weight)))[:, None] * rows)
+    curved[np.diag_indices(len(curved))] += ridge
+    frame = Frame.of(curved)
+
+    # In units of the first step, which so is tried whole: it is Newton's, about.
+    first = family.at(theta, ridge)[1]
+    unit = float(np.linalg.norm(frame.slope(first)))
+    if unit <= TINY:
+        return theta
+
+    def dual(flat: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = family.at(frame.weights(unit * flat.reshape(family.shape)), ridge)
+        return value / unit**2, frame.slope(slope).ravel() / unit
+
+    start = frame.into(theta).ravel() / unit
+    options = {"maxiter": 500, "ftol": 0.0, "gtol": precision}
+    found = minimize(dual, start, jac=True, method="L-BFGS-B", options=options)
+    return frame.weights(unit * found.x.reshape(family.shape))
 
 
 class _OfTwo:
     def __init__(self, odds: FloatArray, moments: GroupMoments) -> None:
-        self._odds, self._moments, self.variance = odds, moments, moments.variance
-        self.n_weights = moments.features.shape[1]
+        self._odds, self._sums = odds, moments.sums[1]
+        self.features, self.variance = moments.features, moments.variance
+        self.shape = (self.features.shape[1], 1)
 
-    def at(self, flat: FloatArray, ridge: float) -> tuple[float, FloatArray, FloatArray]:
-        told = self._moments
-        u = self._odds + told.features @ flat
-        chance = expit(u)
-        value = np.logaddexp(0.0, u).sum() - flat @ told.sums[1]
-        slope = chance @ told.features - told.sums[1] + ridge * flat
-        return float(value + 0.5 * ridge * (flat @ flat)), slope, chance[None]
+    def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
+        flat = theta[:, 0]
+        u = self._odds + self.features @ flat
+        value = np.logaddexp(0.0, u).sum() - flat @ self._sums + 0.5 * ridge * (flat @ flat)
+        slope = expit(u) @ self.features - self._sums + ridge * flat
+        return float(value), slope[:, None]
+
+    def chances(self, theta: FloatArray) -> FloatArray:
+        out: FloatArray = expit(self._odds + self.features @ theta[:, 0])[None]
+        return out
 
 
 class _OfMany:
     def __init__(self, logs: FloatArray, moments: GroupMoments) -> None:
-        self._logs, self._moments, self.variance = logs, moments, moments.variance
-        self.n_weights = logs.shape[1] * moments.features.shape[1]
+        self._logs, self._sums = logs, moments.sums.T
+        self.features, self.variance = moments.features, moments.variance
+        # Each group has a theta of its own; the ridge ties them.
+        self.shape = (self.features.shape[1], logs.shape[1])
 
-    def at(self, flat: FloatArray, ridge: float) -> tuple[float, FloatArray, FloatArray]:
-        told = self._moments
-        theta = flat.reshape(self._logs.shape[1], -1)  # each has its own; the ridge ties them
-        raised = self._logs + told.features @ theta.T
-        level = logsumexp(raised, axis=1)
-        chance = np.exp(raised - level[:, None]).T
-        value = level.sum() - (theta * told.sums).sum()
-        slope = chance @ told.features - told.sums + ridge * theta
-        return float(value + 0.5 * ridge * (flat @ flat)), slope.ravel(), chance
+    def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
+        raised = self._logs + self.features @ theta
+        level = logsumexp(raised, axis=1, keepdims=True)
+        value = level.sum() - (theta * self._sums).sum() + 0.5 * ridge * (theta**2).sum()
+        slope = self.features.T @ np.exp(raised - level) - self._sums + ridge * theta
+        return float(value), slope
+
+    def chances(self, theta: FloatArray) -> FloatArray:
+        out: FloatArray = softmax(self._logs + self.features @ theta, axis=1).T
+        return out
