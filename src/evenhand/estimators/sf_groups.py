@@ -211,17 +211,19 @@ def moment_features(
     of_model = np.concatenate([np.ones((n, 1)), said, decided], axis=1)
     by_class = (truth[:, :, None] * of_model[:, None, :]).reshape(n, -1)
     of_votes = np.empty((n, 0)) if told is None else 2.0 * told[:, last] - 1.0
-    out: FloatArray = np.concatenate([by_class, of_votes, _shortened(X, length)], axis=1)
+    few = by_class.shape[1] + of_votes.shape[1]
+    out = np.empty((n, few + X.shape[1]))
+    out[:, :few] = np.concatenate([by_class, of_votes], axis=1)
+    _shorten(X, length, out[:, few:])
     return out
 
 
-def _shortened(X: FloatArray, length: float) -> FloatArray:
-    """Return rows in a frame of uncorrelated columns, those that are longer than half cut down."""
-    rows = EvenFrame.of(X, damping=DAMPING).rows(X)
-    lengths = np.sqrt((rows**2).sum(axis=1))
+def _shorten(X: FloatArray, length: float, out: FloatArray) -> None:
+    """Write rows in a frame of uncorrelated columns, those that are longer than half cut down."""
+    EvenFrame.of(X, damping=DAMPING).rows(X, out=out)
+    lengths = np.sqrt(np.einsum("ij,ij->i", out, out))
     most = max(float(np.median(lengths)), 1e-9)
-    out: FloatArray = rows * (length / np.maximum(lengths, most))[:, None]
-    return out
+    out *= (length / np.maximum(lengths, most))[:, None]
 
 
 def one_hot_classes(people: PeopleInputs) -> FloatArray:

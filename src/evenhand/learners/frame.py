@@ -46,9 +46,10 @@ class EvenFrame:
         spread = np.sqrt(np.maximum(values, 0.0) + damping)
         return cls(center=center, turn=directions / np.maximum(spread, 1e-9))
 
-    def rows(self, X: FloatArray) -> FloatArray:
-        """Return rows (n, d) in the frame."""
-        rows: FloatArray = (X - self.center) @ self.turn
+    def rows(self, X: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
+        """Return rows (n, d) in the frame, written to ``out`` if given."""
+        rows: FloatArray = np.matmul(X, self.turn, out=out)
+        rows -= self.center @ self.turn
         return rows
 
     def layer(self, weights: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray]:

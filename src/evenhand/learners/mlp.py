@@ -17,8 +17,9 @@ from evenhand.learners.stack import Progress
 from evenhand.learners.stacked_network import StackedNetwork, flat, layers_of, one_thread, round_up
 from evenhand.typing import FloatArray, IntArray
 
-CHUNK_MODELS: Final = 64  # of one stack: parameters, gradients and moments stay in the cache
-CHUNK_BYTES: Final = 8_000_000  # of activations when predicting
+CHUNK_MODELS: Final = 32  # of one stack: parameters, gradients and moments stay in the cache
+CHUNK_BYTES: Final = 2_000_000  # of activations when predicting
+FEW_MODELS: Final = 4  # at least so many predict together
 WIDTH_STEP: Final = 8  # batches are padded to a multiple of this, so that few shapes occur
 ADAM_BETAS: Final = (0.9, 0.999)
 ADAM_EPSILON: Final = 1e-8
@@ -48,19 +49,25 @@ class MLPStack:
     def predict(self, X: FloatArray) -> IntArray:
         """Return the class of each row by each model, shape (n_models, n_rows)."""
         out = np.empty((self.n_models, len(X)), dtype=np.int64)
-        x = torch.as_tensor(X, dtype=torch.float32)
-        allowed = torch.as_tensor(self.allowed, dtype=torch.float32)
+        features = torch.as_tensor(X, dtype=torch.float32)
+        allowed = torch.as_tensor(self.allowed, dtype=torch.float32)[:, None, :]
         widest = max(weight.shape[2] for weight, _ in self.layers)
-        step = max(1, CHUNK_BYTES // (4 * widest * max(1, len(X))))
+        cells = max(1, CHUNK_BYTES // (4 * widest))  # rows times models
+        n_rows = max(1, min(len(X), cells // FEW_MODELS))
+        n_models = max(1, cells // n_rows)
         with one_thread(), torch.no_grad():
-            for start in range(0, self.n_models, step):
-                some = slice(start, start + step)
-                hidden = x.expand(len(allowed[some]), *x.shape)
-                for weight, bias in self.layers[:-1]:
-                    hidden = torch.baddbmm(bias[some], hidden, weight[some]).relu_()
-                weight, bias = self.layers[-1]
-                score = torch.baddbmm(bias[some], hidden, weight[some])
-                out[some] = (score + allowed[some, None, :]).argmax(dim=2).numpy()
+            for first in range(0, self.n_models, n_models):
+                some = slice(first, first + n_models)
+                layers = [(weight[some], bias[some]) for weight, bias in self.layers]
+                for row in range(0, len(X), n_rows):
+                    x = features[row : row + n_rows]
+                    score = x.expand(len(allowed[some]), *x.shape)
+                    for i, (weight, bias) in enumerate(layers):
+                        score = torch.bmm(score, weight).add_(bias)
+                        if i + 1 < len(layers):
+                            score.relu_()
+                    score.add_(allowed[some])
+                    out[some, row : row + n_rows] = score.argmax(dim=2).numpy()
         return out
 
 

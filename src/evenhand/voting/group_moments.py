@@ -89,7 +89,8 @@ def release_group_moments(
             f"The features of these rows are taken as public, and this ledger's neighbors are "
             f"{ledger.neighbors!r}. Open a ledger with neighbors={GROUP_LABEL!r}."
         )
-    counted = np.trunc(phi * (1.0 / UNIT))  # whole numbers in float64: sums of them are exact
+    counted = phi * (1.0 / UNIT)
+    np.trunc(counted, out=counted)  # whole numbers in float64: sums of them are exact
     norms = np.sqrt(np.einsum("ij,ij->i", counted, counted))
     if units is not None:
         whose = np.unique(np.asarray(units), return_inverse=True)[1].reshape(-1)
@@ -97,9 +98,9 @@ def release_group_moments(
         norms = np.bincount(whose, weights=norms)
     moved = max(float(norms.max(initial=0.0)), 1.0) * (1.0 if n_groups == 2 else math.sqrt(2.0))
     mechanism = _within(mu_squared, moved, ledger)
-    total = counted.sum(axis=0)
     member = (z == np.arange(n_groups)[:, None]).astype(np.float64)
     sums = (member @ counted).astype(np.int64)
+    total = sums.sum(axis=0)  # public: every row is of one group
     purpose = "sums of features by group"
     if n_groups == 2:
         second = ledger.release(mechanism, sums[None, 1], purpose=purpose)[0]
@@ -108,8 +109,9 @@ def release_group_moments(
         told = ledger.release(mechanism, sums.reshape(1, -1), purpose=purpose)[0]
         noisy = told.reshape(sums.shape)
         noisy += (total - noisy.sum(axis=0)) / n_groups
+    counted *= UNIT
     return GroupMoments(
-        features=counted * UNIT,
+        features=counted,
         sums=noisy * UNIT,
         variance=(mechanism.sigma * UNIT) ** 2,
     )
