@@ -165,19 +165,27 @@ def test_stacks_of_any_chunk_give_the_same_models(monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(votes, pieces.predict(X))
 
 
-def test_every_epoch_reads_every_row_of_a_partition_once() -> None:
+@pytest.mark.parametrize(("batch_size", "shape"), [(16, (3, 16)), (45, (1, 48))])
+def test_every_epoch_reads_every_row_of_a_partition_once(batch_size, shape) -> None:
     X, y = table()
-    learner = StackedMLP(epochs=3, batch_size=16)
     own = parts(400, [45])
-    shape = learner._batches(45)
-    assert shape == (3, 16)
-    streams = np.random.default_rng(0).spawn(1)
-    features, _, order, share = learner._deal(X, np.eye(3)[y], own, streams, shape)
+    assert StackedMLP(batch_size=batch_size)._batches(45) == shape
+    targets, streams = np.eye(3)[y], np.random.default_rng(0).spawn(1)
+    deal = mlp._Deal(X, targets, own, streams, shape, 3)
+    orders = []
     for epoch in range(3):
-        read = order[epoch][share[..., 0] > 0]
-        assert sorted(read.tolist()) == list(range(45))
-    assert np.allclose(features.numpy(), X[own[0]].astype(np.float32))
-    assert share.sum(dim=(1, 2, 3)).tolist() == pytest.approx([1.0] * 3)
+        read = []
+        for step in range(shape[0]):
+            rows, target, share, at = deal.batch(epoch, step)
+            real = share[0, :, 0] > 0
+            read.extend(at[real].tolist())
+            assert np.array_equal(rows[0].numpy(), X[own[0][at]].astype(np.float32))
+            assert np.array_equal(target[0].numpy(), targets[own[0][at]].astype(np.float32))
+            assert float(share.sum()) == pytest.approx(1.0)
+        assert sorted(read) == list(range(45))
+        orders.append(read)
+    # Whoever reads all rows in each step needs no order of them.
+    assert (orders[0] == orders[1]) == (shape[0] == 1)
 
 
 def test_the_number_of_threads_of_the_caller_comes_back() -> None:

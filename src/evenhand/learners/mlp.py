@@ -192,13 +192,11 @@ class StackedMLP:
             weight_decay=self.weight_decay,
             fused=True,
         )
-        features, labels, order, share = self._deal(X, targets, parts, streams, shape)
+        deal = _Deal(X, targets, parts, streams, shape, self.epochs)
         for epoch in range(self.epochs):
             for step in range(steps):
-                at = order[epoch, step].flatten()
-                batch = features.index_select(0, at).unflatten(0, (len(parts), width))
-                target = labels.index_select(0, at).unflatten(0, (len(parts), width))
-                model.backward(batch, target, share[step], at, guided)
+                batch, target, share, at = deal.batch(epoch, step)
+                model.backward(batch, target, share, at, guided)
                 if anchor is not None and guide is not None:
                     model.flat.grad.add_(model.flat - anchor, alpha=2.0 * guide.pull)
                 adam.step()
@@ -206,34 +204,63 @@ class StackedMLP:
                 guided.ascend()
         return model.layers
 
-    def _deal(
+
+class _Deal:
+    """Rows of all models in one table, and which of them each step reads.
+
+    A model that reads all its rows in every step has nothing to shuffle.
+    """
+
+    def __init__(
         self,
         X: FloatArray,
         targets: FloatArray,
         parts: Sequence[IntArray],
         streams: Sequence[np.random.Generator],
         shape: tuple[int, int],
-    ) -> tuple[Any, Any, Any, Any]:
-        """Rows of all models in one table, and which of them each step reads.
-
-        ``order`` is (epochs, steps, n_models, width) of row numbers in the table; ``share`` is
-        (steps, n_models, width, 1), one over the size of the batch, and 0 where the batch is
-        padded.
-        """
+        epochs: int,
+    ) -> None:
         steps, width = shape
-        features = torch.as_tensor(X[np.concatenate(parts)], dtype=torch.float32)
-        labels = torch.as_tensor(targets[np.concatenate(parts)], dtype=torch.float32)
-        order = np.zeros((self.epochs, steps, len(parts), width), dtype=np.int64)
+        self._shape = (len(parts), width)
+        rows = np.concatenate(parts)
+        self._features = torch.as_tensor(X.take(rows, axis=0), dtype=torch.float32)
+        self._labels = torch.as_tensor(targets.take(rows, axis=0), dtype=torch.float32)
+        orders = 1 if steps == 1 else epochs
+        # Row numbers in the table; a batch is padded with rows that are read and weighted 0.
+        order = np.zeros((orders, steps, len(parts), width), dtype=np.int64)
         share = np.zeros((steps, len(parts), width, 1), dtype=np.float32)
         first = 0
         for i, (own, stream) in enumerate(zip(parts, streams, strict=True)):
             n = len(own)
-            shuffled = first + stream.permuted(np.tile(np.arange(n), (self.epochs, 1)), axis=1)
+            its = first + np.tile(np.arange(n), (orders, 1))
+            if steps > 1:
+                stream.permuted(its, axis=1, out=its)
             edges = np.arange(steps + 1) * n // steps
             for step in range(steps):
                 size = edges[step + 1] - edges[step]
-                order[:, step, i, :size] = shuffled[:, edges[step] : edges[step + 1]]
-                order[:, step, i, size:] = first  # read and weighted 0
+                order[:, step, i, :size] = its[:, edges[step] : edges[step + 1]]
+                order[:, step, i, size:] = first
                 share[step, i, :size] = 1.0 / size
             first += n
-        return features, labels, torch.as_tensor(order), torch.as_tensor(share)
+        self._order, self._share = torch.as_tensor(order), torch.as_tensor(share)
+        self._only = self._read(0, 0) if steps == 1 else None
+
+    def batch(self, epoch: int, step: int) -> tuple[Any, Any, Any, Any]:
+        """Return what a step reads.
+
+        Returns
+        -------
+        rows : tensor, shape (n_models, width, d)
+        targets : tensor, shape (n_models, width, n_classes)
+        share : tensor, shape (n_models, width, 1)
+            One over the size of the batch, and 0 where it is padded.
+        at : tensor of int64
+            Which rows of the table these are, flat.
+        """
+        return self._read(epoch, step) if self._only is None else self._only
+
+    def _read(self, epoch: int, step: int) -> tuple[Any, Any, Any, Any]:
+        at = self._order[epoch, step].flatten()
+        rows = self._features.index_select(0, at).unflatten(0, self._shape)
+        targets = self._labels.index_select(0, at).unflatten(0, self._shape)
+        return rows, targets, self._share[step], at

@@ -29,10 +29,9 @@ class StackedNetwork:
         self.layers = layers_of(self.flat, len(streams), sizes)
         self.gradients = layers_of(self.flat.grad, len(streams), sizes)
         for weight, _ in self.layers:  # He-uniform, and biases stay 0
-            bound = math.sqrt(6.0 / weight.shape[1])
-            for own, stream in zip(weight, streams, strict=True):
-                drawn = stream.random(tuple(own.shape), dtype=np.float32)
-                own.copy_(torch.as_tensor(bound * (2.0 * drawn - 1.0)))
+            for own, stream in zip(weight.numpy(), streams, strict=True):
+                stream.random(out=own, dtype=np.float32)
+            weight.mul_(2.0).sub_(1.0).mul_(math.sqrt(6.0 / weight.shape[1]))
 
     def like(self, block: Any) -> list[tuple[Any, Any]]:
         """Cut a block that goes with the parameters, such as a moment of Adam, into layers."""
