@@ -31,6 +31,10 @@ FINE: Final = 1e-2
 
 TINY: Final = 1e-12
 
+CHUNK_ROWS: Final = 1024
+
+EVERY: Final = slice(None)
+
 ENOUGH_ROWS: Final = 4000
 """At least so many of many rows tell the curvature."""
 
@@ -87,8 +91,8 @@ class _Family(Protocol):
     def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
         """Return the dual and its slope."""
 
-    def chances(self, theta: FloatArray) -> FloatArray:
-        """Return the chances, (n_tilted, n)."""
+    def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
+        """Return the chances of some rows, (n_tilted, n_rows)."""
 
 
 def _solved(family: _Family, within: float | None) -> FloatArray:
@@ -106,29 +110,31 @@ def _solved(family: _Family, within: float | None) -> FloatArray:
 
 def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float) -> FloatArray:
     """Return the minimum of the dual, from ``theta`` on, in a frame of its curvature there."""
-    p = family.chances(theta)
-    curvature = (p * (1.0 - p)).mean(axis=0)
+    n = len(family.features)
     # A frame need not be exact, and a part of the rows tells it nearly as well.
-    some = slice(None, None, max(1, len(curvature) // ENOUGH_ROWS))
-    rows, weight = family.features[some], curvature[some]
-    curved = rows.T @ ((weight * (len(curvature) / len(weight)))[:, None] * rows)
+    some = slice(None, None, max(1, n // ENOUGH_ROWS))
+    rows, p = family.features[some], family.chances(theta, some)
+    curved = rows.T @ ((p * (1.0 - p)).mean(axis=0)[:, None] * rows) * (n / len(rows))
     curved[np.diag_indices(len(curved))] += ridge
     frame = Frame.of(curved)
 
     # In units of the first step, which so is tried whole: it is Newton's, about.
-    first = family.at(theta, ridge)[1]
-    unit = float(np.linalg.norm(frame.slope(first)))
+    here = family.at(theta, ridge)
+    unit = float(np.linalg.norm(frame.slope(here[1])))
     if unit <= TINY:
         return theta
 
-    def dual(flat: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = family.at(frame.weights(unit * flat.reshape(family.shape)), ridge)
+    def moved(way: FloatArray) -> FloatArray:
+        out: FloatArray = theta + frame.weights(unit * way.reshape(family.shape))
+        return out
+
+    def dual(way: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = family.at(moved(way), ridge) if way.any() else here
         return value / unit**2, frame.slope(slope).ravel() / unit
 
-    start = frame.into(theta).ravel() / unit
     options = {"maxiter": 500, "ftol": 0.0, "gtol": precision}
-    found = minimize(dual, start, jac=True, method="L-BFGS-B", options=options)
-    return frame.weights(unit * found.x.reshape(family.shape))
+    found = minimize(dual, np.zeros(theta.size), jac=True, method="L-BFGS-B", options=options)
+    return moved(found.x)
 
 
 class _OfTwo:
@@ -139,13 +145,18 @@ class _OfTwo:
 
     def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
         flat = theta[:, 0]
-        u = self._odds + self.features @ flat
-        value = np.logaddexp(0.0, u).sum() - flat @ self._sums + 0.5 * ridge * (flat @ flat)
-        slope = expit(u) @ self.features - self._sums + ridge * flat
-        return float(value), slope[:, None]
+        value = 0.5 * ridge * float(flat @ flat) - float(flat @ self._sums)
+        slope = ridge * flat - self._sums
+        for first in range(0, len(self._odds), CHUNK_ROWS):  # which are then read from the cache
+            rows = self.features[first : first + CHUNK_ROWS]
+            u = self._odds[first : first + CHUNK_ROWS] + rows @ flat
+            small = np.exp(-np.abs(u))
+            value += float((np.maximum(u, 0.0) + np.log1p(small)).sum())
+            slope += (np.where(u < 0.0, small, 1.0) / (1.0 + small)) @ rows
+        return value, slope[:, None]
 
-    def chances(self, theta: FloatArray) -> FloatArray:
-        out: FloatArray = expit(self._odds + self.features @ theta[:, 0])[None]
+    def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
+        out: FloatArray = expit(self._odds[some] + self.features[some] @ theta[:, 0])[None]
         return out
 
 
@@ -163,6 +174,6 @@ class _OfMany:
         slope = self.features.T @ np.exp(raised - level) - self._sums + ridge * theta
         return float(value), slope
 
-    def chances(self, theta: FloatArray) -> FloatArray:
-        out: FloatArray = softmax(self._logs + self.features @ theta, axis=1).T
+    def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
+        out: FloatArray = softmax(self._logs[some] + self.features[some] @ theta, axis=1).T
         return out
