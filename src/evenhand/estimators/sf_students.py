@@ -161,8 +161,9 @@ class _FollowingNetwork:
     ) -> None:
         self._student, self._X, self._n_classes = student, people.X_encoded, people.data.n_classes
         self._start: Layers | None = None
-        self.chances: FloatArray = linear.chances
-        if linear.first is not None:
+        if linear.first is None:
+            self.chances: FloatArray = linear.chances
+        else:
             first = _Network(student, people, rng)
             self._start = first.layers
             sure = np.log(np.maximum(first.chances, TINY))

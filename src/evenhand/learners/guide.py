@@ -110,49 +110,61 @@ class Guided:
     ) -> None:
         self._function = function
         rows = np.concatenate(parts)
-        self._truth = truth[rows]
         n_models, n_classes = len(parts), truth.shape[1]
         sizes = np.array([len(part) for part in parts])
         inside = np.arange(padded) < sizes[:, None]  # (n_models, padded)
         self._place = np.flatnonzero(inside)  # of the table's rows among the padded ones
-        stacked = np.zeros((n_models, padded, weights.shape[1]))
-        stacked[inside] = weights[rows]
-        self._stacked_truth = np.zeros((n_models, padded, n_classes))
-        self._stacked_truth[inside] = self._truth
-        among = function.among(self._stacked_truth) * inside[:, :, None]
-        self._differences = Differences(stacked, among)
+        groups = np.zeros((n_models, padded, weights.shape[1]))
+        groups[inside] = weights[rows]
+        self._truth = np.zeros((n_models, padded, n_classes))
+        self._truth[inside] = truth[rows]
+        among = function.among(self._truth) * inside[:, :, None]
+        self._differences = Differences(groups, among)
         held = self._differences.shares * padded / np.maximum(1, sizes)[:, None, None]
         self._multipliers = Multipliers(alpha=alpha, step=step * held)
         self._size = sizes[:, None, None].astype(np.float64)
-        self._chances = np.where(inside[:, :, None], 1.0 / n_classes, np.zeros(n_classes))
-        self._pull = np.zeros((len(rows), among.shape[2]))
+        self._chances = np.full((n_models, padded, n_classes), 1.0 / n_classes)
+        self._pull = np.zeros_like(among)
         self._idle = True
         self._seen: list[tuple[IntArray, Array]] = []
 
-    def push(self, chances: Array, at: IntArray) -> Array | None:
+    def push(self, chances: Array, at: IntArray | None) -> Array | None:
         """Note chances (n_models, width, n_classes) of the table's rows ``at``; return the slope.
 
         The slope is that of the multiplied constraint in the scores, per row, to be weighed as the
-        losses of the rows are; None where it is 0 everywhere.
+        losses of the rows are; None where it is 0 everywhere. With ``at=None`` these are all rows
+        of each model, in their order and padded.
         """
-        self._seen.append((at, chances.reshape(len(at), -1).copy()))
-        if self._idle:
-            return None
-        shape = chances.shape
-        # take() is several times as fast as an index of rows.
-        truth = self._truth.take(at, axis=0).reshape(shape)
-        pull = self._pull.take(at, axis=0).reshape(*shape[:2], -1)
+        if at is None:
+            self._chances[...] = chances
+            if self._idle:
+                return None
+            truth, pull = self._truth, self._pull
+        else:
+            where = self._place.take(at)
+            self._seen.append((where, chances.reshape(len(at), -1).copy()))
+            if self._idle:
+                return None
+            truth, pull = (_rows(of, where, chances) for of in (self._truth, self._pull))
         out = slope_in_scores(chances, self._function.slope(chances, truth, pull))
         return out.astype(chances.dtype, copy=False)
 
     def ascend(self) -> None:
         """Move the multipliers by what the rows' chances were in this pass."""
-        at, chances = (np.concatenate(parts) for parts in zip(*self._seen, strict=True))
-        self._seen.clear()
-        self._chances.reshape(-1, chances.shape[1])[self._place.take(at)] = chances
+        if self._seen:
+            where, chances = (np.concatenate(parts) for parts in zip(*self._seen, strict=True))
+            self._seen.clear()
+            self._chances.reshape(-1, chances.shape[1])[where] = chances
         judged = decided(self._chances) if self._function.on_decisions else self._chances
-        values = self._function.values(judged, self._stacked_truth)
+        values = self._function.values(judged, self._truth)
         self._multipliers.ascend(self._differences.apart(values))
-        pull = self._differences.back(self._multipliers.net) * self._size
-        self._pull = pull.reshape(-1, pull.shape[2]).take(self._place, axis=0)
-        self._idle = not self._pull.any()
+        net = self._multipliers.net
+        self._idle = not net.any()
+        self._pull = self._differences.back(net) * self._size
+
+
+def _rows(of: FloatArray, where: IntArray, like: Array) -> FloatArray:
+    """Return some of the rows (n_models, padded, k) as (n_models, width, k); take() is quick."""
+    width = of.shape[-1]
+    out: FloatArray = of.reshape(-1, width).take(where, axis=0).reshape(*like.shape[:2], width)
+    return out

@@ -243,7 +243,7 @@ class _Deal:
                 share[step, i, :size] = 1.0 / size
             first += n
         self._order, self._share = torch.as_tensor(order), torch.as_tensor(share)
-        self._only = self._read(0, 0) if steps == 1 else None
+        self._only = (*self._read(0, 0)[:3], None) if steps == 1 else None
 
     def batch(self, epoch: int, step: int) -> tuple[Any, Any, Any, Any]:
         """Return what a step reads.
@@ -254,8 +254,8 @@ class _Deal:
         targets : tensor, shape (n_models, width, n_classes)
         share : tensor, shape (n_models, width, 1)
             One over the size of the batch, and 0 where it is padded.
-        at : tensor of int64
-            Which rows of the table these are, flat.
+        at : tensor of int64, or None
+            Which rows of the table these are, flat; None for all of them, in their order.
         """
         return self._read(epoch, step) if self._only is None else self._only
 

@@ -56,14 +56,17 @@ class StackedNetwork:
         share : tensor, shape (n_models, width, 1)
             Weight of each row in its model's mean; 0 for padding.
         at, guided
-            Which rows these are, and what pulls at their scores beside their labels.
+            Which rows these are, as for ``Guided.push``, and what pulls at their scores beside
+            their labels.
         """
         inputs = [x]
         for weight, bias in self.layers[:-1]:
             inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
         weight, bias = self.layers[-1]
         chances = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
-        pushed = None if guided is None else guided.push(chances.numpy(), at.numpy())
+        pushed = None
+        if guided is not None:
+            pushed = guided.push(chances.numpy(), None if at is None else at.numpy())
         delta = chances.sub_(target)
         if pushed is not None:
             delta.add_(torch.as_tensor(pushed))

@@ -170,10 +170,10 @@ class NetworkStudent(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
 def chances(layers: Layers, X: FloatArray) -> FloatArray:
     """Return the chances of the classes (n, n_classes) that a network gives to rows."""
-    *inner, (weight, bias) = layers
+    *inner, (weight, bias) = [(w.astype(np.float32), b.astype(np.float32)) for w, b in layers]
     scores = np.empty((len(X), len(bias)))
     for first in range(0, len(X), CHUNK_ROWS):
-        hidden = X[first : first + CHUNK_ROWS]
+        hidden = X[first : first + CHUNK_ROWS].astype(np.float32)  # as it was trained
         for inner_weight, inner_bias in inner:
             hidden = hidden @ inner_weight
             hidden += inner_bias

@@ -76,18 +76,29 @@ class LabelLoss:
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Mean negative log likelihood of the labels."""
         slope = np.zeros_like(scores)
-        z, y, n = scores[self.rows], self.labels[self.rows], len(self.rows)
+        own, y, n = self._own, self._of_own, len(self.rows)
+        z = scores[own]
         if self.n_columns == 1:
             # log(1 + e^s) and the sigmoid from one exponential that cannot overflow.
             s = z[:, 0]
             small = np.exp(-np.abs(s))
             value = float((np.log1p(small) + np.maximum(s, 0.0) - y * s).sum()) / n
-            slope[self.rows, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) / n
+            slope[own, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) / n
             return value, slope
         value = -float(log_softmax(z, axis=1)[np.arange(n), y].sum()) / n
         slope[self.rows] = softmax(z, axis=1) / n
         slope[self.rows, y] -= 1.0 / n
         return value, slope
+
+    @cached_property
+    def _own(self) -> slice | IntArray:
+        """The rows that carry a label; a slice is quicker where these are all."""
+        every = np.array_equal(self.rows, np.arange(len(self.labels)))
+        return slice(None) if every else self.rows
+
+    @cached_property
+    def _of_own(self) -> IntArray:
+        return self.labels[self.rows]
 
     def curvature(self, scores: FloatArray) -> FloatArray:
         """``p (1 - p) / n_labels`` on rows with a label, 0 on others."""

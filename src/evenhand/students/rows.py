@@ -42,20 +42,24 @@ class Rows:
     Parameters
     ----------
     X : ndarray of float64, shape (n, n_features)
-        Not to be changed afterwards.
+        Copied.
     """
 
     _last: ClassVar[tuple[Any, Rows] | None] = None
 
     def __init__(self, X: FloatArray) -> None:
-        self._rows: Any = X
-        self._columns: Any = X.T
-        if np.count_nonzero(X) <= SPARSE * X.size:
+        filled = X != 0.0
+        per_row = np.count_nonzero(filled, axis=1)
+        if per_row.sum() <= SPARSE * X.size:
             # Made by hand: SciPy's own way goes through coordinates, and takes as long as a fit.
-            flat = np.flatnonzero(X)
-            ends = np.concatenate([[0], np.cumsum(np.count_nonzero(X, axis=1))])
-            self._rows = csr_array((X.ravel()[flat], flat % X.shape[1], ends), shape=X.shape)
-            self._columns = self._rows.T.tocsr()
+            flat = np.flatnonzero(filled)
+            column = (flat % X.shape[1]).astype(np.int32)
+            ends = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int32)
+            self._rows: Any = csr_array((X.ravel()[flat], column, ends), shape=X.shape)
+            self._columns: Any = self._rows.T.tocsr()
+        else:
+            self._rows = X.copy()  # no hold on the array itself, which may so be let go
+            self._columns = self._rows.T
 
     @classmethod
     def of(cls, X: FloatArray) -> Rows:
@@ -66,7 +70,7 @@ class Rows:
         last = cls._last
         if last is not None and last[0]() is X:
             return last[1]
-        made = cls(X.copy())  # no hold on the array itself, which may so be let go
+        made = cls(X)
         cls._last = (weakref.ref(X), made)
         return made
 
