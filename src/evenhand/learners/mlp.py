@@ -183,7 +183,7 @@ class StackedMLP:
         anchor = None
         if guide is not None and guide.start is not None:
             model.take(guide.start)
-            anchor = model.flat.clone()
+            anchor = model.flat.clone() if guide.pull else None
         adam = torch.optim.Adam(
             [model.flat],
             lr=self.learning_rate,
