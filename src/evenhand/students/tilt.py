@@ -23,6 +23,9 @@ FURTHER: Final = 0.25
 
 RIDGES: Final = 8
 
+BY_FAR: Final = 2.0
+"""A ridge is passed over if an estimate leaves sums so many times farther than they may be."""
+
 ROUGH: Final = 1e-3
 """Slope, as a part of that at the start, at which descent ends on the way."""
 
@@ -98,7 +101,8 @@ class _Family(Protocol):
 def _solved(family: _Family, within: float | None) -> FloatArray:
     """Return the chances at the minimum of the dual, for the first ridge that is small enough."""
     theta = np.zeros(family.shape)
-    for i in range(RIDGES):
+    far = 0 if within is None else _too_large(family, within)
+    for i in range(far, RIDGES):
         ridge = family.variance * FURTHER**i
         theta = _descend(family, theta, ridge, ROUGH)
         # At the minimum, released sums less those of the chances are the ridge times theta.
@@ -108,13 +112,32 @@ def _solved(family: _Family, within: float | None) -> FloatArray:
     return family.chances(_descend(family, theta, ridge, FINE))
 
 
-def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float) -> FloatArray:
-    """Return the minimum of the dual, from ``theta`` on, in a frame of its curvature there."""
+def _too_large(family: _Family, within: float) -> int:
+    """Return how many ridges are too large by far, as the slope and curvature at 0 have it."""
+    start = np.zeros(family.shape)
+    values, directions = np.linalg.eigh(_curvature(family, start))
+    apart = directions.T @ family.at(start, 0.0)[1]
+    for i in range(RIDGES - 1):
+        ridge = family.variance * FURTHER**i
+        theta = apart / (np.maximum(values, 0.0) + ridge)[:, None]
+        misfit = ridge * float(np.sqrt((theta**2).mean()))
+        if misfit <= BY_FAR * within * math.sqrt(family.variance):
+            return i
+    return RIDGES - 1
+
+
+def _curvature(family: _Family, theta: FloatArray) -> FloatArray:
+    """Return about how the dual without a ridge is curved, (m, m): a part of the rows tells it."""
     n = len(family.features)
-    # A frame need not be exact, and a part of the rows tells it nearly as well.
     some = slice(None, None, max(1, n // ENOUGH_ROWS))
     rows, p = family.features[some], family.chances(theta, some)
-    curved = rows.T @ ((p * (1.0 - p)).mean(axis=0)[:, None] * rows) * (n / len(rows))
+    curved: FloatArray = rows.T @ ((p * (1.0 - p)).mean(axis=0)[:, None] * rows) * (n / len(rows))
+    return curved
+
+
+def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float) -> FloatArray:
+    """Return the minimum of the dual, from ``theta`` on, in a frame of its curvature there."""
+    curved = _curvature(family, theta)  # a frame need not be exact
     curved[np.diag_indices(len(curved))] += ridge
     frame = Frame.of(curved)
 
