@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.students import tilted
+from evenhand.students import tilt, tilted
 from evenhand.voting import GroupMoments
 
 
@@ -100,6 +100,30 @@ def test_from_nothing_sums_of_many_rows_are_met_up_to_their_noise_and_no_nearer(
     assert 0.25 <= apart(met) <= 1.01  # each ridge is a quarter of the last
     assert apart(tight) <= 0.101
     assert np.abs(met - true).mean() < np.abs(loose - true).mean()
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("within", [1.0, 0.1])
+def test_ridges_that_are_passed_over_would_not_have_been_kept(
+    n_groups, within, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phi, _, z, _ = town(n=20_000, n_groups=n_groups)
+    told = moments(phi, z, n_groups, variance=20.0**2)
+    even = np.full((len(z), n_groups), 1.0 / n_groups)
+    tried = []
+    solve = tilt._descend
+
+    def noted(family, theta, ridge, precision):
+        tried.append(ridge)
+        return solve(family, theta, ridge, precision)
+
+    monkeypatch.setattr(tilt, "_descend", noted)
+    some = tilted(even, told, within=within)
+    fewer, tried[:] = len(tried), []
+    monkeypatch.setattr(tilt, "_too_large", lambda family, within: 0)
+    every = tilted(even, told, within=within)
+    assert fewer < len(tried)
+    np.testing.assert_allclose(some, every, atol=1e-4)
 
 
 def test_sums_that_drown_in_noise_leave_the_chances_where_they_were() -> None:
