@@ -126,6 +126,16 @@ def test_ridges_that_are_passed_over_would_not_have_been_kept(
     np.testing.assert_allclose(some, every, atol=1e-4)
 
 
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_features_that_say_the_same_twice_and_exact_sums_do_no_harm(n_groups) -> None:
+    phi, _, z, flat = town(n_groups=n_groups)
+    twice = np.column_stack([phi, phi[:, 1] + phi[:, 2], np.zeros(len(phi))])
+    for within in (None, 1.0):
+        q = tilted(flat, moments(twice, z, n_groups, variance=1e-16), within=within)
+        once = tilted(flat, moments(phi, z, n_groups, variance=1e-16), within=within)
+        np.testing.assert_allclose(q, once, atol=5e-3)
+
+
 def test_sums_that_drown_in_noise_leave_the_chances_where_they_were() -> None:
     phi, _, z, _ = town(n=200)
     told = moments(phi, z, 2, variance=1e8)

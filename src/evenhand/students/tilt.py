@@ -32,6 +32,9 @@ ROUGH: Final = 1e-3
 FINE: Final = 1e-2
 """The same from there on, for the ridge that is kept."""
 
+DAMPING: Final = 1e-9
+"""Of the frame, in units of the mean curvature."""
+
 TINY: Final = 1e-12
 
 CHUNK_ROWS: Final = 1024
@@ -137,8 +140,9 @@ def _curvature(family: _Family, theta: FloatArray) -> FloatArray:
 
 def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float) -> FloatArray:
     """Return the minimum of the dual, from ``theta`` on, in a frame of its curvature there."""
-    curved = _curvature(family, theta)  # a frame need not be exact
-    curved[np.diag_indices(len(curved))] += ridge
+    curved = _curvature(family, theta)
+    # A frame need not be exact, but it must be one: features may say the same twice.
+    curved[np.diag_indices(len(curved))] += ridge + DAMPING * curved.trace() / len(curved) + TINY
     frame = Frame.of(curved)
 
     # In units of the first step, which so is tried whole: it is Newton's, about.
