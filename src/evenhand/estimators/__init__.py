@@ -6,7 +6,7 @@ from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.fermi import DPFERMIClassifier
 from evenhand.estimators.intervention import InterventionClassifier
-from evenhand.estimators.many import fit_many
+from evenhand.estimators.many import fit_many, train_teachers
 from evenhand.estimators.nonprivate import NonPrivateClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.persistence import ModelDamaged
@@ -45,4 +45,5 @@ __all__ = [
     "SavedLedger",
     "fit_many",
     "load",
+    "train_teachers",
 ]

@@ -110,6 +110,40 @@ def fit_many(
     return [each.refused for each in opened]
 
 
+def train_teachers(
+    model: TeacherEnsembleClassifier,
+    X: Any,
+    y: ArrayLike,
+    *,
+    X_public: Any = None,
+    sensitive_features_public: Any = None,
+    unit_ids: ArrayLike | None = None,
+) -> None:
+    """Train the teachers of a model and ask them nothing: for teachers that remember.
+
+    Parameters
+    ----------
+    model : FairPATEClassifier, PATEClassifier or InterventionClassifier
+        Not fitted by this.
+    X, y, X_public, sensitive_features_public, unit_ids
+        As for ``FairPATEClassifier.fit``. Teachers read no groups.
+
+    Privacy
+    -------
+    Cost : nothing is released. What the teachers remember is private.
+    """
+    data = model._read(
+        X,
+        y,
+        sensitive_features=None,
+        X_public=X_public,
+        sensitive_features_public=sensitive_features_public,
+        unit_ids=unit_ids,
+        needs_groups=False,
+    )
+    model._teach(data, model._deal(data), None)
+
+
 class _Opened:
     """A model whose ledger is open: what it buys, from which account, past which gate."""
 

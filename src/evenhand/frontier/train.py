@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.estimators import fit_many
+from evenhand.estimators import fit_many, train_teachers
 from evenhand.estimators.fairpate import patience
 from evenhand.fairness import (
     SCORE_NOTION,
@@ -130,16 +130,14 @@ def teach(task: Task) -> None:
     first = task.settings[0]
     material = task.source.load(first.seed)
     model = _model(first, task, material)
-    data = model._read(
+    train_teachers(
+        model,
         material.X,
         material.y,
-        sensitive_features=None,
         X_public=material.X_public,
         sensitive_features_public=material.groups_public,
         unit_ids=material.units,
-        needs_groups=False,
     )
-    model._teach(data, model._deal(data), None)
 
 
 def train_one(source: DataSource, setting: Setting) -> Any:
