@@ -42,23 +42,6 @@ def test_the_slope_is_that_of_the_loss_and_the_loss_is_its_definition(n_classes:
             assert slope[row, column] == pytest.approx(rise / 2e-5, rel=1e-5, abs=1e-10)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_what_is_added_to_a_linear_first_model_is_what_it_is_moved_by(n_classes: int) -> None:
-    # Two ways to the same student; only the second can stand beside a model that is not linear.
-    X, told = answers(n_classes)
-    first = first_of(X, n_classes)
-    whole = FollowingLoss(answers=told, asked=ASKED, first=first, pull=0.2)
-    beside = FollowingLoss(answers=told, asked=ASKED, first=first, pull=0.2, adds=True)
-    scores = np.random.default_rng(2).normal(size=first.shape)
-    for one, other in zip(whole.loss(first + scores), beside.loss(scores), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
-    np.testing.assert_allclose(whole.curvature(first + scores), beside.curvature(scores))
-    fits = [fit_lagrangian(X, loss, None) for loss in (whole, beside)]
-    ends, added = (X @ fit.coef.T + fit.intercept for fit in fits)
-    np.testing.assert_allclose(ends, first + added, atol=2e-3)
-    assert np.abs(added).mean() > 0.05
-
-
 def test_without_a_first_model_it_is_the_loss_of_the_asked_rows_ridge_and_all() -> None:
     X, told = answers()
     alone = fit_lagrangian(X[ASKED], told, None)

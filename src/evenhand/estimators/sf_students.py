@@ -75,9 +75,10 @@ def following(
     pull: float,
 ) -> Following:
     """Train what follows the noisy vote; without a pull, no class label is read."""
+    linear = _FollowingLinear(people, asked, pull)
     if student is None:
-        return _FollowingLinear(people, asked, pull)
-    return _FollowingNetwork(student, people, asked, rng.spawn(1)[0], pull=pull)
+        return linear
+    return _FollowingNetwork(student, people, linear, rng.spawn(1)[0])
 
 
 class _Linear:
@@ -115,16 +116,23 @@ class _FollowingLinear:
 
     def __init__(self, people: PeopleInputs, asked: Asked, pull: float) -> None:
         self._X, self._n_classes = people.X_encoded, people.data.n_classes
-        first = _Linear(people) if pull else None
-        scores = None if first is None else first.scores
-        self._loss = FollowingLoss(answers=_told(asked), asked=asked.rows, first=scores, pull=pull)
-        start = None if first is None else first.weights
+        told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
+        self.first = _Linear(people) if pull else None
+        scores = None if self.first is None else self.first.scores
+        self._loss = FollowingLoss(answers=told, asked=asked.rows, first=scores, pull=pull)
+        start = None if self.first is None else self.first.weights
         self._free = fit_lagrangian(self._X, self._loss, None, anchor=start)
 
     @property
     def chances(self) -> FloatArray:
         chances: FloatArray = self.free(None).predict_proba(self._X)
         return chances
+
+    @property
+    def corrected(self) -> FloatArray:
+        """How far the votes move the scores from those of theta*, by class."""
+        assert self.first is not None
+        return _by_class(scores_of(self._free, self._X) - self.first.scores)
 
     def free(self, rng: np.random.Generator | None) -> Any:
         return self._free.classifier(self._n_classes)
@@ -138,35 +146,28 @@ class _FollowingLinear:
 
 
 class _FollowingNetwork:
-    """A network that starts at theta* and learns chances to which the votes have moved it.
+    """A network that starts at its own theta* and is moved as the votes move the linear one.
 
-    It would learn the noise of single rows by heart. A linear score that is added to those of
-    theta*, fitted to the votes by a loss that knows the noise, does not.
+    It would learn the noise of single rows by heart, and a regression that knows the noise does
+    not.
     """
 
     def __init__(
         self,
         student: NetworkStudent,
         people: PeopleInputs,
-        asked: Asked,
+        linear: _FollowingLinear,
         rng: np.random.Generator,
-        *,
-        pull: float,
     ) -> None:
         self._student, self._X, self._n_classes = student, people.X_encoded, people.data.n_classes
         self._start: Layers | None = None
-        if not pull:
-            self.chances: FloatArray = _FollowingLinear(people, asked, pull).chances
-            return
-        first = _Network(student, people, rng)
-        self._start = first.layers
-        sure = np.log(np.maximum(first.chances, TINY))
-        scores = sure[:, 1:] - sure[:, :1] if self._n_classes == 2 else sure
-        loss = FollowingLoss(
-            answers=_told(asked), asked=asked.rows, first=scores, pull=pull, adds=True
-        )
-        added = scores_of(fit_lagrangian(self._X, loss, None), self._X)
-        self.chances = softmax(_by_class(scores + added), axis=1)
+        if linear.first is None:
+            self.chances: FloatArray = linear.chances
+        else:
+            first = _Network(student, people, rng)
+            self._start = first.layers
+            sure = np.log(np.maximum(first.chances, TINY))
+            self.chances = softmax(sure + linear.corrected, axis=1)
 
     def free(self, rng: np.random.Generator) -> Any:
         return self._student.classifier(self._followed(rng), self._n_classes)
@@ -204,11 +205,6 @@ class _Network:
             self._X, self._truth, constraint, rng, start=self.layers, pull=pull
         )
         return self._student.classifier(layers, self._truth.shape[1]), violation
-
-
-def _told(asked: Asked) -> ShareLoss:
-    """Return the loss of the noisy shares on the rows that were asked."""
-    return ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
 
 
 def scores_of(fit: LinearFit, X: FloatArray) -> FloatArray:

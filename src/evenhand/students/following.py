@@ -28,15 +28,12 @@ class FollowingLoss:
         Scores of the first model, theta*, for all rows. None: there is none.
     pull : float
         lambda, at least 0; 0 without a first model.
-    adds : bool, default False
-        Whether the scores are added to those of the first model, which then need not be linear.
     """
 
     answers: ShareLoss
     asked: IntArray
     first: FloatArray | None = None
     pull: float = 0.0
-    adds: bool = False
 
     def __post_init__(self) -> None:
         _checks.non_negative("pull", self.pull)
@@ -65,11 +62,11 @@ class FollowingLoss:
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Mean loss at ``scores`` (n, n_columns) of all rows, and its slope."""
-        value, told = self.answers.loss(self._whole(scores)[self.asked])
+        value, told = self.answers.loss(scores[self.asked])
         slope = np.zeros_like(scores)
         slope[self.asked] = told
         if self.first is not None:
-            away = scores if self.adds else scores - self.first
+            away = scores - self.first
             value += self.pull * float(np.einsum("ij,ij->", away, away)) / len(scores)
             slope += (2.0 * self.pull / len(scores)) * away
         return value, slope
@@ -77,11 +74,8 @@ class FollowingLoss:
     def curvature(self, scores: FloatArray) -> FloatArray:
         """Of the answers as Gauss and Newton have it, and of the pull."""
         out = np.full(len(scores), 2.0 * self.pull / len(scores))
-        out[self.asked] += self.answers.curvature(self._whole(scores)[self.asked])
+        out[self.asked] += self.answers.curvature(scores[self.asked])
         return out
-
-    def _whole(self, scores: FloatArray) -> FloatArray:
-        return scores + self.first if self.adds and self.first is not None else scores
 
     def alone(self) -> FollowingLoss:
         """Return the same loss as one of scores of ``rows`` only."""
