@@ -1,6 +1,6 @@
 """SF-PATE's Section 6.3 on UTKFace: accuracy parity with frozen features and with a small conv net.
 
-    python reproductions/sf_pate_utkface.py [--learner features conv] [--seeds 3] [--save]
+    python reproductions/sf_pate_utkface.py [--learner features conv] [--seeds 10] [--save]
 
 Gender is the label and race the group (White, or not, so that teachers see both); accuracy parity,
 alpha .01, epsilon 1, delta 1e-5, 75 % of 1,500 faces to train on, 50 teachers. "features": 1,280
@@ -211,7 +211,7 @@ def main() -> None:
     """Run, print, and save if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--learner", nargs="+", default=list(LEARNERS), choices=LEARNERS)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
