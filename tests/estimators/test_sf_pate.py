@@ -416,6 +416,26 @@ def test_a_notion_about_labels_is_not_held_where_labels_are_protected() -> None:
     assert len(held.choices_) == 1
 
 
+@pytest.mark.parametrize(("pull", "shown"), [(0.0, False), (0.3, True)])
+def test_a_student_shows_its_fairness_function_no_label_that_is_protected(
+    pull: float, shown: bool
+) -> None:
+    class Curious(DemographicParityFunction):
+        """Looks at true classes, though it says that it needs none."""
+
+        rows: list[np.ndarray] = []  # noqa: RUF012  # of this test alone
+
+        def among(self, truth):
+            if truth.ndim == 2:  # the student's rows; teachers are stacked
+                self.rows.append(truth)
+            return super().among(truth)
+
+    fitted("teachers", notion=Curious(), pull=pull)
+    seen = [truth for truth in Curious.rows if len(truth) == 3000]
+    assert seen
+    assert all(bool(truth.any()) is shown for truth in seen)
+
+
 def test_parity_of_the_whole_score_brings_the_laws_together() -> None:
     whole = fitted(notion=MomentsFunction(order=2), n=12_000)
     free = fitted(alpha=1.0, n=12_000)

@@ -64,6 +64,47 @@ def test_the_push_is_the_slope_of_the_multiplied_constraint_in_the_scores(functi
             assert pushed[i, k] == pytest.approx(slope, abs=1e-7)
 
 
+@pytest.mark.parametrize("function", [PARITY, EqualizedOddsFunction(), MomentsFunction()])
+def test_models_that_read_all_their_rows_are_told_the_same_without_an_index(function) -> None:
+    sizes, padded = (20, 17), 24
+    _, y, z = people(37)
+    parts = [np.arange(20), np.arange(20, 37)]
+    by_index, whole = (
+        Guided(function, np.eye(2)[z], parts, np.eye(2)[y], padded, 0.0, 5.0) for _ in range(2)
+    )
+    inside = np.arange(padded) < np.array(sizes)[:, None]
+    at = np.where(inside, np.arange(padded) + np.array([[0], [20]]), [[0], [20]]).ravel()
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        chances = rng.dirichlet([1.0, 1.0], size=(2, padded))
+        chances[~inside] = np.repeat(chances[:, :1], padded, axis=1)[~inside]  # as they are read
+        pushed = by_index.push(chances, at), whole.push(chances, None)
+        assert (pushed[0] is None) == (pushed[1] is None)
+        if pushed[0] is not None:
+            assert np.abs(pushed[0][inside]).max() > 0
+            np.testing.assert_array_equal(pushed[0][inside], pushed[1][inside])
+        by_index.ascend()
+        whole.ascend()
+        np.testing.assert_array_equal(by_index._multipliers.net, whole._multipliers.net)
+    assert np.abs(whole._multipliers.net).max() > 0
+
+
+def test_networks_that_read_all_their_rows_in_each_step_learn_under_it_too() -> None:
+    X, y, z = people(2000)
+    rows = deal(2000, 5)
+    learner = StackedMLP(hidden=(16,), epochs=120, batch_size=400)
+    guide = Guide(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
+
+    def gap(guide) -> float:
+        stack = learner.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0), guide=guide)
+        said = np.eye(2)[stack.predict(X)]
+        own = [worst_violation(PARITY, said[t, r], y[r], z[r]) for t, r in enumerate(rows)]
+        return float(np.mean(own))
+
+    assert gap(None) > 0.15
+    assert gap(guide) < 0.08
+
+
 def test_a_network_learns_under_the_constraint_and_without_it_it_does_not() -> None:
     X, y, z = people(4000)
     learner = StackedMLP(hidden=(16,), epochs=12, batch_size=128)

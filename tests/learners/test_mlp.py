@@ -165,6 +165,18 @@ def test_stacks_of_any_chunk_give_the_same_models(monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(votes, pieces.predict(X))
 
 
+def test_a_class_that_a_partition_does_not_hold_is_never_answered_from_it() -> None:
+    X, y = table()
+    y = np.where(X[:, 3] > 0, y, 2)
+    rows = [np.flatnonzero(y < 2), np.flatnonzero(y == 2), np.arange(400)[:0], np.arange(400)]
+    learner = StackedMLP(hidden=(8,), epochs=1, learning_rate=1e-6)  # it has learned nothing yet
+    told = learner.fit(X, y, rows, n_classes=3, rng=np.random.default_rng(0)).predict(X)
+    assert set(told[0].tolist()) == {0, 1}
+    assert set(told[1].tolist()) == {2}
+    assert set(told[2].tolist()) == {0}
+    assert set(told[3].tolist()) == {0, 1, 2}
+
+
 @pytest.mark.parametrize(("batch_size", "shape"), [(16, (3, 16)), (45, (1, 48))])
 def test_every_epoch_reads_every_row_of_a_partition_once(batch_size, shape) -> None:
     X, y = table()

@@ -86,7 +86,7 @@ class LabelLoss:
             slope[own, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) / n
             return value, slope
         value = -float(log_softmax(z, axis=1)[np.arange(n), y].sum()) / n
-        slope[self.rows] = softmax(z, axis=1) / n
+        slope[own] = softmax(z, axis=1) / n
         slope[self.rows, y] -= 1.0 / n
         return value, slope
 
