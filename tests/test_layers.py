@@ -9,7 +9,17 @@ import pytest
 import evenhand
 
 ROOT = Path(evenhand.__file__).parent
-SHARED = {"_chances", "_checks", "_database", "_folder", "_random", "_torch", "_version", "typing"}
+SHARED = {
+    "_chances",
+    "_checks",
+    "_database",
+    "_folder",
+    "_random",
+    "_torch",
+    "_values",
+    "_version",
+    "typing",
+}
 
 BELOW: dict[str, set[str]] = {
     "privacy": set(),

@@ -9,6 +9,7 @@ from evenhand._version import __version__
 from evenhand.typing import REJECTED
 
 if TYPE_CHECKING:
+    from evenhand._values import show_values
     from evenhand.estimators import (
         DPFERMIClassifier,
         DPPostProcessingClassifier,
@@ -49,6 +50,7 @@ _HOMES = {
     "RejectOptionClassifier": "evenhand.estimators",
     "SFPATEClassifier": "evenhand.estimators",
     "load": "evenhand.estimators",
+    "show_values": "evenhand._values",
 }
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "SFPATEClassifier",
     "__version__",
     "load",
+    "show_values",
 ]
 
 

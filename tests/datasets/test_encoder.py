@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from evenhand import show_values
 from evenhand.datasets import PublicEncoder, Scale, Schema
 
 PUBLIC = pd.DataFrame(
@@ -313,7 +314,12 @@ def test_what_cannot_be_fitted_is_refused(
 
 
 def test_text_where_numbers_were_is_named() -> None:
-    with pytest.raises(ValueError, match=r"'age' of the table to encode.*got 'old' in row 0"):
+    with (
+        pytest.raises(
+            ValueError, match=r"'age' of the table to encode.*got the text 'old' in row 1 "
+        ),
+        show_values(),
+    ):
         coded(age="old")
 
 

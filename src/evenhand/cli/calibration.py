@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand.cli.failures import as_bad_input
 
@@ -57,9 +58,9 @@ def _classes(frame: Any, path: Path, roles: Roles, tables: TrainingTables) -> li
         text = text_of(value)
         if text not in written:
             raise ValueError(
-                f"{path}: the label in row {row + 1} (counted from 1 below the header) is "
-                f"{text!r}, which is not a class of the private table: "
-                f"{', '.join(map(repr, written))}.{did_you_mean(text, written)}"
+                f"{path}: the label in {_values.row(row)} is {text!r}, which is not a class of the "
+                f"private table: {_values.listed(written, 20)}."
+                f"{_values.if_shown(did_you_mean(text, written))}"
             )
         found.append(written[text])
     return found

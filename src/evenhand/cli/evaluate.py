@@ -56,6 +56,7 @@ def evaluate(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file of --report if it is there.")
     ] = False,
+    show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
     """Measure a model on labelled rows: its error, and how differently it treats groups.

@@ -85,6 +85,7 @@ def frontier(
             show_default=False,
         ),
     ] = None,
+    show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
     """Train every setting of a grid once and keep error, gap, coverage and claim of each.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand._values import show_values
 from evenhand.cli import settings
 
 
@@ -24,6 +25,25 @@ def metavar(names: Iterable[str]) -> str:
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout, and words on stderr only.")
+]
+
+
+def _show(context: typer.Context, asked: bool) -> bool:
+    """Quote private values until the whole command line ends: its last line is the message."""
+    if asked:
+        context.find_root().with_resource(show_values())
+    return asked
+
+
+ShowValues = Annotated[
+    bool,
+    typer.Option(
+        "--show-values",
+        callback=_show,
+        is_eager=True,
+        help="Quote private values, labels, groups and counts in messages. For your own screen: "
+        "by default a message names the column and the row alone.",
+    ),
 ]
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder that train, demo or save() wrote.")

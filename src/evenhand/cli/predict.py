@@ -11,7 +11,7 @@ import typer
 from evenhand.cli import rejecting
 from evenhand.cli.console import emit, note, progress_bars
 from evenhand.cli.folder import whole_file
-from evenhand.cli.options import Json, ModelFolder
+from evenhand.cli.options import Json, ModelFolder, ShowValues
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,7 @@ def predict(
             rich_help_panel="Reject option",
         ),
     ] = None,
+    show_values: ShowValues = False,
     json: Json = False,
 ) -> None:
     """Predict the label of every row, in the order of the file.

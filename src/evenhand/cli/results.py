@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
+from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand.cli.console import table
 
@@ -136,9 +137,9 @@ def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntAr
     for row, text in enumerate(texts):
         if text not in place:
             raise ValueError(
-                f"{where}: the label in row {row + 1} (counted from 1 below the header) is "
-                f"{text!r}, which is not a class of the model: {', '.join(map(repr, names))}."
-                f"{did_you_mean(text, names)}"
+                f"{where}: the label in {_values.row(row)}, {_values.quoted(text)}, is not a class "
+                f"of the model: {', '.join(map(repr, names))}."
+                f"{_values.if_shown(did_you_mean(text, names))}"
             )
     return np.array([place[text] for text in texts], dtype=np.int64)
 
@@ -147,7 +148,12 @@ def check_positive(positive: str | None, y: pd.Series[Any]) -> None:
     """Refuse a favourable class that is no class, before anything is trained."""
     from evenhand.datasets.columns import natural_order, text_of
 
-    _positive(positive, natural_order(text_of(value) for value in y.unique().tolist()))
+    names = natural_order(text_of(value) for value in y.unique().tolist())
+    if positive is not None and positive not in names:
+        raise ValueError(
+            f"--positive must be one of the classes of the label, {_values.listed(names, 20)}, got "
+            f"{positive!r}.{_values.if_shown(did_you_mean(positive, names))}"
+        )
 
 
 def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[str, Any]:

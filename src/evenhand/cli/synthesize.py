@@ -160,6 +160,7 @@ def synthesize(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the files of --out if they are there.")
     ] = False,
+    show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
     """Learn a private table once, and draw synthetic rows whose labels and groups are balanced.

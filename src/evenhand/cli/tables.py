@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand.cli.failures import as_bad_input
 
@@ -114,9 +115,9 @@ def read_training(
     X = features(table, private, roles)
     y = labels(table, private, roles.label)
     if y.nunique() < 2:
-        only = y.tolist()[0]
+        only = _values.quoted(y.tolist()[0])
         raise ValueError(
-            f"{private}: the label {roles.label!r} has one class only ({only!r}), so there is "
+            f"{private}: the label {roles.label!r} has one class only ({only}), so there is "
             f"nothing to learn. At least two classes are needed."
         )
     units = None
@@ -166,13 +167,10 @@ def require(frame: pd.DataFrame, path: Path, option: str, column: str) -> None:
 
 def refuse_missing(column: pd.Series[Any], path: Path, what: str, way_out: str) -> None:
     """Raise ValueError if a value is missing, and name the rows."""
-    from evenhand.datasets.columns import some
-
-    rows = (column.reset_index(drop=True).isna().to_numpy().nonzero()[0] + 1).tolist()
-    if rows:
+    gone = column.isna().to_numpy().nonzero()[0]
+    if gone.size:
         raise ValueError(
-            f"{path}: the {what} {column.name!r} is missing in {len(rows)} of {len(column)} rows "
-            f"(row {some(rows)}, counted from 1 below the header). {way_out}"
+            f"{path}: the {what} {column.name!r} is missing in {_values.rows(gone)}. {way_out}"
         )
 
 
@@ -198,10 +196,11 @@ def labels(frame: pd.DataFrame, path: Path, label: str) -> pd.Series[Any]:
     if pd.api.types.is_float_dtype(y.dtype):
         whole = y.astype("int64")
         if (whole != y).any():
+            broken = (whole != y).to_numpy().nonzero()[0]
             raise ValueError(
-                f"{path}: the label {label!r} must hold classes, got numbers such as "
-                f"{float(y[whole != y].iloc[0])!r}. Make classes of them first, for example by a "
-                f"threshold."
+                f"{path}: the label {label!r} must hold classes, got a number that is not whole, "
+                f"{_values.quoted(float(y.iloc[broken[0]]))}, in {_values.rows(broken)}. Make "
+                f"classes of the numbers first, for example by a threshold."
             )
         return whole
     return y
@@ -296,9 +295,10 @@ def _refuse_other_kinds(
         text, where = (X[column], private) if kinds[1] == "numeric" else (X_public[column], public)
         odd = text.notna() & pd.to_numeric(text.astype(object), errors="coerce").isna()
         row = int((odd if odd.any() else text.notna()).to_numpy().argmax())
+        value = _values.quoted(text.iloc[row])
         raise ValueError(
-            f"{where}: column {column!r} holds text, {text.iloc[row]!r} in row {row + 1} (counted "
-            f"from 1 below the header), where the other table holds numbers. Correct the value or "
+            f"{where}: column {column!r} holds the text {value} in "
+            f"{_values.row(row)}, where the other table holds numbers. Correct the value or "
             f"leave it empty; if these are categories, declare them with --schema."
         )
 
@@ -323,6 +323,7 @@ def _refuse_one_group(groups: pd.DataFrame, path: Path) -> None:
         if groups[column].nunique() < 2:
             raise ValueError(
                 f"{path}: the sensitive attribute {column!r} has one group only "
-                f"({groups[column].tolist()[0]!r}), so there is nothing to compare. Name another "
-                f"column, or train without a margin: --method pate without --sensitive."
+                f"({_values.quoted(groups[column].tolist()[0])}), so there is nothing to compare. "
+                f"Name another column, or train without a margin: --method pate without "
+                f"--sensitive."
             )

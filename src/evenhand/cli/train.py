@@ -300,6 +300,7 @@ def train(
             rich_help_panel=_ACCOUNT,
         ),
     ] = None,
+    show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
     """Train a private classifier within a fairness margin; write model, claim and report.

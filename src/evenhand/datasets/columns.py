@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from evenhand import _values
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
@@ -96,12 +97,11 @@ def to_numbers(column: Column, where: str = "table") -> FloatArray:
     )
     wrong = np.flatnonzero(np.isnan(numbers) & column.notna().to_numpy(dtype=bool))
     if wrong.size:
-        row = int(wrong[0])
-        others = f" (and {wrong.size - 1} more rows)" if wrong.size > 1 else ""
         raise ValueError(
-            f"Column {column.name!r} of the {where} must hold numbers, got "
-            f"{column.iloc[row]!r} in row {column.index[row]}{others}. Correct the value or leave "
-            f"it empty, or declare the column as categorical in the schema."
+            f"Column {column.name!r} of the {where} must hold numbers, got the text "
+            f"{_values.quoted(column.iloc[int(wrong[0])])} in "
+            f"{_values.rows(wrong)}. Correct the value or leave it empty, or declare the column "
+            f"as categorical in the schema."
         )
     return numbers
 
@@ -119,7 +119,7 @@ def to_texts(column: Column, where: str = "table") -> tuple[IntArray, tuple[str,
     except TypeError:
         raise TypeError(
             f"Column {column.name!r} of the {where} holds values that cannot be categories, "
-            f"e.g. {column.iloc[0]!r}. Columns hold numbers, text or booleans."
+            f"e.g. {_values.quoted(column.iloc[0])}. Columns hold numbers, text or booleans."
         ) from None
     return codes.astype(np.int64), tuple(text_of(value) for value in values)
 

@@ -1,0 +1,107 @@
+"""Whether a message quotes what stands in a private cell: decided here and nowhere else.
+
+A message names the column, the row and the kind of what is wrong. It leaves this machine with logs,
+tickets and screens, so the value itself, a label, a group, an id or an exact count of private rows
+appears only where the curator asked for it: ``with evenhand.show_values():``, or ``--show-values``.
+What is public (a declared schema, public rows, arguments) is quoted as it is, without this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from evenhand.typing import IntArray
+
+WITHHELD: Final = "(not shown)"
+"""Stands where a value would, so that a reader knows that there is one to ask for."""
+
+# A context variable: a thread or task that somebody else runs beside us keeps its own, hidden.
+_shown: ContextVar[bool] = ContextVar("evenhand_show_values", default=False)
+
+
+@contextmanager
+def show_values() -> Iterator[None]:
+    """Let messages quote private cells, labels, groups, ids and counts in this block.
+
+    For the curator of the private table, at their own screen: such a message must not go where the
+    table itself may not. It holds for this thread (or task) alone.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from evenhand.datasets.columns import to_numbers
+    >>> ages = pd.Series(["41", "forty"], name="age")
+    >>> try:
+    ...     to_numbers(ages)
+    ... except ValueError as error:
+    ...     print(str(error)[:69])
+    Column 'age' of the table must hold numbers, got the text (not shown)
+    >>> with show_values():
+    ...     try:
+    ...         to_numbers(ages)
+    ...     except ValueError as error:
+    ...         print(str(error)[:65])
+    Column 'age' of the table must hold numbers, got the text 'forty'
+    """
+    before = _shown.set(True)
+    try:
+        yield
+    finally:
+        _shown.reset(before)
+
+
+def are_shown() -> bool:
+    """Whether private values are quoted here and now."""
+    return _shown.get()
+
+
+def quoted(value: object) -> str:
+    """Return a private value as a message may have it."""
+    return repr(value) if _shown.get() else WITHHELD
+
+
+def listed(values: Iterable[object], most: int = 5) -> str:
+    """Return the first of some private values as a message may have them."""
+    if not _shown.get():
+        return WITHHELD
+    known = list(values)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(map(repr, known[:most])) + more
+
+
+def count(n: int) -> str:
+    """Return an exact count of private rows or values as a message may have it."""
+    return f"{n:,}" if _shown.get() else WITHHELD
+
+
+def row(position: int) -> str:
+    """Name one row by its position, which code counts from 0 and people from 1."""
+    return f"row {position + 1} (counted from 1 below the header)"
+
+
+def rows(positions: IntArray) -> str:
+    """Name the first of some rows; how many there are beyond it is a private count."""
+    first = row(int(positions[0]))
+    if len(positions) == 1:
+        return first
+    return f"{first} and {len(positions) - 1:,} more" if _shown.get() else f"{first} and others"
+
+
+def cause(error: BaseException) -> BaseException | None:
+    """Return what ``raise ... from`` may chain: an error of another library quotes what it read."""
+    return error if _shown.get() else None
+
+
+def said_by(error: BaseException) -> str:
+    """Return another library's message as ours may have it: its first line, or its kind."""
+    if not _shown.get():
+        return f"{type(error).__name__} {WITHHELD}"
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def if_shown(text: str) -> str:
+    """Return words that were made of private values, such as a nearest name, or none."""
+    return text if _shown.get() else ""
