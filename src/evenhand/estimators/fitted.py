@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +15,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators import persistence
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.inputs import checked_features
+from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 from evenhand.fairness import DemographicParity, FairnessKind
@@ -26,7 +27,7 @@ def _student_has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(self.student_, name)
 
 
-class ClassifierWithClaim(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # untyped base
     """Base of all classifiers that say what they promise; ``fit`` sets the attributes below.
 
     Attributes
