@@ -14,6 +14,7 @@ SHARED = {
     "_checks",
     "_database",
     "_folder",
+    "_frames",
     "_random",
     "_torch",
     "_values",

@@ -38,6 +38,20 @@ def test_the_parts_of_fit_that_are_missing_are_named(
         parts.fit(model, X_public=parts.X_public[:0], sensitive_features_public=[])
 
 
+def test_groups_under_the_name_of_other_rows_get_the_name_that_was_meant(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = FairPATEClassifier(**settings)
+    groups = ["a", "b"] * 300
+    with bad(r"was given.* did you mean sensitive_features_public=\?"):
+        parts.fit(model, sensitive_features=groups, sensitive_features_public=None)
+    with bad("X_public is missing.*sensitive_features_public="):
+        model.fit(parts.X, parts.y, sensitive_features=groups)
+    model.set_params(public_fraction=0.5)
+    with bad(r"without X_public=.* did you mean sensitive_features=\?"):
+        model.fit(parts.X, parts.y, sensitive_features_public=groups)
+
+
 def test_rows_that_do_not_match_are_counted(parts: Parts, settings: dict[str, Any]) -> None:
     model = FairPATEClassifier(**settings)
     with bad("X has 600, y has 599"):

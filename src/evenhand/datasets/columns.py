@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _values
+from evenhand._frames import as_pandas
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
@@ -22,8 +23,10 @@ _CATEGORICAL = frozenset({"string", "boolean", "mixed-integer", "categorical"})
 def as_frame(X: pd.DataFrame | ArrayLike, where: str = "table") -> pd.DataFrame:
     """Return a DataFrame whose column names are text and distinct.
 
-    A 2-D array gets the names ``x0``, ``x1``, ...
+    A frame of polars, pyarrow, ... becomes one of pandas; a 2-D array gets the names ``x0``,
+    ``x1``, ...
     """
+    X = as_pandas(X)
     if isinstance(X, pd.DataFrame):
         names = [str(name) for name in X.columns]
         refuse_repeated(names, where)

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks
+from evenhand._frames import as_pandas
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.teachers import chosen_units
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -130,15 +131,22 @@ def read_fit_inputs(
     n = _checks.same_length(X=X, y=codes)
     if n < 2:
         raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
-    units = None if unit_ids is None else np.asarray(unit_ids)
+    units = None if unit_ids is None else np.asarray(as_pandas(unit_ids))
     if units is not None:
         _checks.same_length(X=X, unit_ids=units)
     if sensitive_features is not None:
+        sensitive_features = as_pandas(sensitive_features)
         _checks.same_length(X=X, sensitive_features=sensitive_features)
 
     set_aside = 0
     private = np.arange(n)
     if X_public is None:
+        if sensitive_features is None and sensitive_features_public is not None:
+            raise ValueError(
+                "sensitive_features_public= was given without X_public=. Pass X_public=; or, where "
+                "public_fraction sets rows of X aside, the groups of all rows of X: did you mean "
+                "sensitive_features=?"
+            )
         public, private = _set_aside(estimator, n, public_fraction, units, n_is_public, rng)
         set_aside = len(public)
         X_public = take(X, public)
@@ -154,7 +162,7 @@ def read_fit_inputs(
         groups = encode_groups(sensitive_features_public)
         _checks.same_length(X_public=X_public, sensitive_features_public=groups)
     if needs_groups:
-        _require_groups(groups, set_aside)
+        _require_groups(groups, set_aside, private_given=sensitive_features is not None)
     if len(np.unique(codes)) < 2:
         raise ValueError(
             f"y holds one class only ({known[codes[0]]!r}); a classifier needs at least two."
@@ -173,7 +181,8 @@ def read_fit_inputs(
 
 
 def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
-    """Return ``X`` as a DataFrame, or as a 2-D float array that may hold NaN for "missing"."""
+    """Return ``X`` as a pandas DataFrame, or as a 2-D float array, where NaN is "missing"."""
+    X = as_pandas(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         if not len(X):
             raise ValueError(f"{name} has 0 rows: found array with 0 sample(s).")
@@ -195,7 +204,7 @@ def take(rows: Any, index: IntArray) -> Any:
 
 
 def _labels(y: ArrayLike) -> Array:
-    values = column_or_1d(y, warn=True)
+    values = column_or_1d(as_pandas(y), warn=True)
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
@@ -230,9 +239,9 @@ def _set_aside(
     if fraction is None:
         raise ValueError(
             f"{type(estimator).__name__} asks its teachers about public rows, and X_public is "
-            f"missing. Pass X_public= (and the groups of its rows), or set public_fraction=0.2 to "
-            f"set rows of X aside: their labels are not read, and the guarantee will say that "
-            f"their features are not covered."
+            f"missing. Pass X_public= (with sensitive_features_public=, the groups of its rows), "
+            f"or set public_fraction=0.2 to set rows of X aside: their labels are not read, and "
+            f"the guarantee will say that their features are not covered."
         )
     _checks.open_unit("public_fraction", fraction)
     # Adding or removing one record or unit must not move others between public and private, as a
@@ -253,13 +262,19 @@ def _set_aside(
     return np.flatnonzero(mask), np.flatnonzero(~mask)
 
 
-def _require_groups(groups: GroupCodes | None, set_aside: int) -> None:
+def _require_groups(groups: GroupCodes | None, set_aside: int, *, private_given: bool) -> None:
     if groups is None:
         name = "sensitive_features" if set_aside else "sensitive_features_public"
+        mistaken = (
+            " sensitive_features= was given, which is the groups of the private rows: did you mean "
+            "sensitive_features_public=?"
+            if private_given
+            else ""
+        )
         raise ValueError(
             f"The margin is kept between groups, so it needs the group of every public row, and "
-            f"{name} is missing. Pass it, or use PATEClassifier for a run without a fairness "
-            f"margin."
+            f"{name} is missing.{mistaken} Pass it, or use PATEClassifier for a run without a "
+            f"fairness margin."
         )
     if groups.n_groups < 2:
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._frames import as_pandas
 from evenhand.typing import BoolArray, IntArray
 
 _SHOWN = 10  # rows named in a message; more would hide the way out
@@ -59,7 +60,7 @@ def encode_groups(
 
     Parameters
     ----------
-    sensitive_features : list, array, Series or DataFrame of n rows
+    sensitive_features : list, array, Series or DataFrame (pandas, polars, ...) of n rows
         One column gives groups named by its values. Several columns are combined: the groups are
         the combinations that occur, named like ``"sex=Female, race=Black"``.
     names : tuple of str, optional
@@ -163,6 +164,7 @@ def _columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
     """Return (name, values) per column, whatever the container."""
     if isinstance(features, GroupCodes):
         features = np.array(features.names, dtype=object)[features.codes]
+    features = as_pandas(features)
     if isinstance(features, pd.DataFrame):
         frame = features
     elif isinstance(features, pd.Series):

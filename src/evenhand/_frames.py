@@ -1,0 +1,52 @@
+"""Frames of any library as pandas: the one door through which tables come in."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import narwhals as nw
+import pandas as pd
+
+# Types that pandas would choose by the values: whether some are missing must not change a column's
+# kind, which may be read from private rows.
+_NULLABLE: Final[dict[type, str]] = {
+    nw.Boolean: "boolean",
+    nw.String: "string",
+    **{kind: kind.__name__ for kind in (nw.Int8, nw.Int16, nw.Int32, nw.Int64)},
+    **{kind: kind.__name__ for kind in (nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)},
+}
+
+
+def as_pandas(values: Any) -> Any:
+    """Return a frame or column of polars, pyarrow, ... as one of pandas; anything else as it is.
+
+    Raises
+    ------
+    TypeError
+        For a frame that has no rows yet, such as a lazy one of polars.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> as_pandas(pa.table({"age": [30, None], "sex": ["F", "M"]})).dtypes.astype(str).to_list()
+    ['Int64', 'string']
+    >>> as_pandas([1, 2])
+    [1, 2]
+    """
+    if isinstance(values, pd.DataFrame | pd.Series):
+        return values
+    native = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(native, nw.LazyFrame):
+        raise TypeError(
+            f"A {type(values).__module__.split('.')[0]} {type(values).__name__} has no rows yet. "
+            f"Pass frame.collect()."
+        )
+    if isinstance(native, nw.Series):
+        frame = _frame(native.to_frame())
+        return frame[frame.columns[0]]
+    return _frame(native) if isinstance(native, nw.DataFrame) else values
+
+
+def _frame(frame: nw.DataFrame[Any]) -> pd.DataFrame:
+    kinds = {name: _NULLABLE.get(type(kind)) for name, kind in frame.schema.items()}
+    return frame.to_pandas().astype({name: kind for name, kind in kinds.items() if kind})
