@@ -17,6 +17,7 @@ SHARED = {
     "_frames",
     "_random",
     "_torch",
+    "_units",
     "_values",
     "_version",
     "typing",

@@ -128,35 +128,3 @@ def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[
     assert not aside & set(people[data.X_private.index])
     assert data.n_public + data.n_private == 600
     assert 100 < data.n_public < 260
-
-
-@pytest.mark.parametrize("by_person", [True, False])
-def test_one_person_or_row_less_leaves_all_others_on_their_side(
-    parts: Parts, settings: dict[str, Any], by_person: bool
-) -> None:
-    from evenhand._random import as_generator
-    from evenhand.estimators.inputs import read_fit_inputs
-
-    people = np.arange(600) // 4
-
-    def public_rows(keep: np.ndarray) -> set[int]:
-        data = read_fit_inputs(
-            FairPATEClassifier(**settings),
-            parts.X[keep],
-            parts.y[keep],
-            sensitive_features=parts.groups[keep],
-            X_public=None,
-            sensitive_features_public=None,
-            unit_ids=people[keep] if by_person else None,
-            classes=None,
-            public_fraction=0.3,
-            needs_groups=True,
-            rng=as_generator(1),  # another stream than the one that drew the groups
-            n_is_public=False,
-        )
-        return set(data.X_public.index)
-
-    everybody = public_rows(np.full(600, True))
-    for person in (0, 70, 149) if by_person else (149,):  # without ids the rows' order is theirs
-        without = people != person
-        assert public_rows(without) == everybody & set(np.flatnonzero(without))

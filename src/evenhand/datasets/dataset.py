@@ -11,6 +11,7 @@ import pandas as pd
 
 from evenhand._checks import did_you_mean
 from evenhand._random import as_generator
+from evenhand._units import digest, ids_of
 from evenhand.datasets.columns import as_frame, refuse_repeated, some
 from evenhand.datasets.table import Table
 from evenhand.typing import IntArray, RandomState
@@ -225,10 +226,12 @@ class Dataset:
     ) -> Split:
         """Deal the records into private, public and test.
 
-        First ``test`` of all records, then ``public`` of the rest; what remains is private. With
-        ``units``, the fractions are fractions of *units* and all records of one unit stay on one
-        side. Rows come in a random order that depends on their number and ``random_state`` alone:
-        nothing is stratified, because then one record would move others.
+        First ``test`` of all records, then ``public`` of the rest; what remains is private. Rows
+        come in a random order that depends on their number and ``random_state`` alone: nothing is
+        stratified, because then one record would move others.
+
+        With ``units``, all records of one unit stay on one side, which a keyed hash of its id
+        chooses; the fractions are what it hits on average. Units come in the order of their hash.
 
         Parameters
         ----------
@@ -243,35 +246,22 @@ class Dataset:
         -------
         Split
             Tables ``private``, ``public`` (``y`` is None) and ``test``.
+
+        Privacy
+        -------
+        Without units the side of a record is that of its position among all: safe for neighbors
+        that *replace one* record of the whole table. Under "add or remove one" a record that is
+        taken away moves nearly all others, so a claim for that relation is then about the private
+        part as it stands, and not about the whole table. With units no unit moves another.
         """
         _fraction("public", public)
         _fraction("test", test)
         rng = as_generator(random_state)
         if self.units is None:
-            holder, n = np.arange(len(self)), len(self)
+            order, side = _by_position(len(self), public, test, rng)
         else:
-            holder, distinct = pd.factorize(self.units, sort=True)
-            n = len(distinct)
-        n_test = round(test * n)
-        n_public = round(public * (n - n_test))
-        noun = f"{self.unit}s" if self.units is not None else "records"
-        sizes = {"test": (test, n_test), "public": (public, n_public)}
-        for part, (fraction, size) in sizes.items():
-            if fraction > 0 and size == 0:
-                raise ValueError(
-                    f"{part}={fraction} of {n} {noun} leaves none for the {part} part. "
-                    f"Raise {part}, or set {part}=0 to go without."
-                )
-        if n_test + n_public >= n:
-            raise ValueError(
-                f"test={test} and public={public} of {n} {noun} leave none for the private part. "
-                f"Lower them."
-            )
-        side = np.empty(n, dtype=np.int64)
-        order = rng.permutation(n)
-        side[order] = np.repeat([0, 1, 2], [n_test, n_public, n - n_test - n_public])
-        mixed = order if self.units is None else rng.permutation(len(self))
-        rows = [_on_side(mixed, side[holder], number) for number in range(3)]
+            order, side = _by_unit(self.units, self.unit, public, test, rng.bytes(32))
+        rows = [order[side[order] == number] for number in range(3)]
         whole = self.table
         return Split(
             test=whole.take(rows[0]),
@@ -280,10 +270,45 @@ class Dataset:
         )
 
 
-def _on_side(rows: IntArray, side: IntArray, number: int) -> IntArray:
-    """Rows of one side, in the mixed order."""
-    chosen: IntArray = rows[side[rows] == number]
-    return chosen
+def _by_position(
+    n: int, public: float, test: float, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Return a random order of the records, and the side of each: test 0, public 1, private 2."""
+    n_test = round(test * n)
+    n_public = round(public * (n - n_test))
+    sizes = {"test": (test, n_test), "public": (public, n_public)}
+    for part, (fraction, size) in sizes.items():
+        if fraction > 0 and size == 0:
+            raise ValueError(
+                f"{part}={fraction} of {n} records leaves none for the {part} part. "
+                f"Raise {part}, or set {part}=0 to go without."
+            )
+    if n_test + n_public >= n:
+        raise ValueError(
+            f"test={test} and public={public} of {n} records leave none for the private part. "
+            f"Lower them."
+        )
+    side = np.empty(n, dtype=np.int64)
+    order = rng.permutation(n)
+    side[order] = np.repeat([0, 1, 2], [n_test, n_public, n - n_test - n_public])
+    return order, side
+
+
+def _by_unit(
+    units: pd.Series[Any], noun: str, public: float, test: float, key: bytes
+) -> tuple[IntArray, IntArray]:
+    """Return an order by keyed hash, and sides, in which each unit depends on its own id alone."""
+    codes, distinct = pd.factorize(ids_of(units))
+    place = np.array([digest(name, key, b"evenhand.split") / 2**128 for name in distinct])[codes]
+    side = np.digitize(place, [test, test + (1.0 - test) * public]).astype(np.int64)
+    wanted = {"test": test > 0, "public": public > 0, "private": True}
+    for number, (part, needed) in enumerate(wanted.items()):
+        if needed and not (side == number).any():
+            raise ValueError(
+                f"test={test} and public={public} leave no {noun} for the {part} part: each "
+                f"{noun} falls on a side of its own accord. Change them, or bring more {noun}s."
+            )
+    return np.argsort(place, kind="stable"), side
 
 
 def _classes(y: pd.Series[Any]) -> tuple[Hashable, ...]:

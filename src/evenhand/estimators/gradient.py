@@ -64,7 +64,7 @@ class GradientClassifier(PrivateClassifier):
         self, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
     ) -> tuple[FitInputs, FloatArray]:
         """Check the rows, fit the encoder on what is public, and encode the private rows."""
-        read = read_for_one_model(self, X, y, X_public, rng)
+        read = read_for_one_model(self, X, y, X_public, rng, coins=self._float_noise())
         self.classes_ = read.data.classes
         self.encoder_ = read.encoder
         return read.data, read.X_encoded

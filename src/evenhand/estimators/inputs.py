@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from evenhand import _checks
 from evenhand._frames import as_pandas
 from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.privacy import Noise, secret_coins
 from evenhand.teachers import chosen_units
 from evenhand.typing import Array, ArrayLike, IntArray
 
@@ -108,11 +109,13 @@ def read_fit_inputs(
     needs_groups: bool,
     rng: np.random.Generator,
     n_is_public: bool = True,
+    coins: Noise | None = None,
 ) -> FitInputs:
     """Check everything that ``fit`` was given and part it; nothing is fitted here.
 
     ``n_is_public`` says that neighbors replace a record; without it, and with ``unit_ids``, they
-    add or remove one.
+    add or remove one. Then ``coins``, the noise of the fit, decide which rows are set aside; None,
+    for a fit that protects nobody, leaves it to ``rng``.
 
     Raises
     ------
@@ -147,7 +150,7 @@ def read_fit_inputs(
                 "public_fraction sets rows of X aside, the groups of all rows of X: did you mean "
                 "sensitive_features=?"
             )
-        public, private = _set_aside(estimator, n, public_fraction, units, n_is_public, rng)
+        public, private = _set_aside(estimator, n, public_fraction, units, n_is_public, coins, rng)
         set_aside = len(public)
         X_public = take(X, public)
         if sensitive_features is not None:
@@ -234,6 +237,7 @@ def _set_aside(
     fraction: float | None,
     units: Array | None,
     n_is_public: bool,
+    coins: Noise | None,
     rng: np.random.Generator,
 ) -> tuple[IntArray, IntArray]:
     if fraction is None:
@@ -245,19 +249,22 @@ def _set_aside(
         )
     _checks.open_unit("public_fraction", fraction)
     # Adding or removing one record or unit must not move others between public and private, as a
-    # share counted off a shuffled list would: a keyed hash per unit, or a coin per row. A count is
-    # safe where neighbors agree on the number of rows (replace one).
+    # share counted off a shuffled list would: a keyed hash per unit, or a coin per row. The coins
+    # must be unknown: one that a public seed gives to a *position* moves every row after one that
+    # is taken away. A count is safe where neighbors agree on the number of rows (replace one).
     if units is not None:
         mask = chosen_units(units, fraction, rng.bytes(32))
     elif n_is_public:
         mask = np.zeros(n, dtype=np.bool_)
         mask[rng.permutation(n)[: max(1, round(fraction * n))]] = True
+    elif coins is not None and coins.protects:
+        mask = secret_coins(coins, n, fraction)
     else:
         mask = rng.random(n) < fraction
     if mask.all() or not mask.any():
         raise ValueError(
-            f"public_fraction={fraction} sets aside {int(mask.sum())} of {n} rows: both public and "
-            f"private rows are needed. Pass X_public=, or more rows."
+            f"public_fraction={fraction} sets aside {'all' if mask.any() else 'none'} of the rows: "
+            f"both public and private rows are needed. Pass X_public=, or more rows."
         )
     return np.flatnonzero(mask), np.flatnonzero(~mask)
 

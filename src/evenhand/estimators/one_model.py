@@ -11,6 +11,7 @@ from evenhand import _checks
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
 from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.privacy import Noise
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 
@@ -50,11 +51,18 @@ class OneModelInputs:
 
 
 def read_for_one_model(
-    estimator: Any, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    X_public: Any,
+    rng: np.random.Generator,
+    *,
+    coins: Noise | None = None,
 ) -> OneModelInputs:
     """Check the arguments, fit the encoder on what is public, and encode the private rows.
 
-    ``estimator`` has the arguments ``schema``, ``classes`` and ``public_fraction``.
+    ``estimator`` has the arguments ``schema``, ``classes`` and ``public_fraction``. ``coins`` are
+    as for ``read_fit_inputs``.
     """
     by_schema = X_public is None and estimator.public_fraction is None
     if by_schema and estimator.schema is None:
@@ -76,6 +84,7 @@ def read_for_one_model(
         needs_groups=False,
         rng=rng,
         n_is_public=False,
+        coins=coins,
     )
     encoder = PublicEncoder(estimator.schema).fit(None if by_schema else data.X_public)
     if by_schema:

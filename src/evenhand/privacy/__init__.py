@@ -48,6 +48,7 @@ from evenhand.privacy.subsampled import (
     SUBSAMPLED_ACCOUNTING,
     SubsampledGaussian,
     poisson_batches,
+    secret_coins,
 )
 from evenhand.privacy.table import LAPLACE_ACCOUNTING, LaplaceTable
 from evenhand.privacy.two_stage import two_stage_rdp
@@ -111,6 +112,7 @@ __all__ = [
     "no_guarantee",
     "one_bit_rdp",
     "poisson_batches",
+    "secret_coins",
     "sigma_for",
     "theorem6",
     "two_stage_rdp",

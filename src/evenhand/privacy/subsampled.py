@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 from scipy.optimize import brentq
 
-from evenhand._checks import at_least, open_unit, positive
+from evenhand._checks import at_least, closed_unit, open_unit, positive
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu, mu_from_epsilon
-from evenhand.privacy.noise import SEED_BITS, DiscreteNoise, Noise
-from evenhand.typing import Array, IntArray
+from evenhand.privacy.noise import SEED_BITS, WORD, DiscreteNoise, Noise
+from evenhand.typing import Array, BoolArray, IntArray
 
 SUBSAMPLED_ACCOUNTING: Final = "the privacy loss distribution of the Poisson-subsampled Gaussian"
 
@@ -166,6 +166,22 @@ def poisson_batches(noise: Noise, mechanism: SubsampledGaussian, n_records: int)
         drawn = np.ascontiguousarray(noise.gaussian(1.0, (_SEED_DRAWS,)), dtype=np.float64)
         rng = np.random.default_rng(drawn.view(np.uint32))
     return Batches(rng, mechanism.sampling_rate, mechanism.n_steps, n_records)
+
+
+def secret_coins(noise: Noise, n: int, probability: float) -> BoolArray:
+    """Toss one coin per record, from the randomness of a noise that protects.
+
+    Privacy
+    -------
+    Nobody can repeat the coins, so those of the other records have the same distribution whether a
+    record is there or not. Coins from a public seed belong to positions: without the first record
+    all others get another one (an attack on DP-SGD showed epsilon 2.8 where 0.3 was claimed).
+    """
+    if not noise.protects:
+        raise ValueError(f"{noise!r} can be repeated, and so could these coins. Seed an rng.")
+    words = noise.random_words((at_least("n_records", n, 0),))
+    tossed: BoolArray = words < int(closed_unit("probability", probability) * WORD)
+    return tossed
 
 
 class Batches:

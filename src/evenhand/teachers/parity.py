@@ -79,7 +79,12 @@ class ParityTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         coef: FloatArray | None = None
         smallest = np.full(n_teachers, np.inf)
         outside = np.arange(n_teachers)  # teachers still above the margin
-        for weight in WEIGHTS:
+        for done, weight in enumerate(WEIGHTS, 1):
+            # How many teachers are within the margin is private: progress shows the round alone.
+            if progress is not None:
+                progress(done * n_teachers // (len(WEIGHTS) + 1), n_teachers)
+            if not len(outside):
+                continue
             own = [partition.rows(int(t)) for t in outside]
             stack = StackedParityLogistic(weight=weight, C=self.C, tolerance=self.tolerance).fit(
                 rows, labels, z, own, n_classes=n_classes, n_groups=n_groups, rng=rng
@@ -92,10 +97,6 @@ class ParityTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
                     smallest[t] = gap
                     coef[t], intercept[t] = stack.coef[i], stack.intercept[i]
             outside = outside[smallest[outside] > self.fairness.margin]
-            if progress is not None:
-                progress(n_teachers - len(outside), n_teachers)
-            if not len(outside):
-                break
         if progress is not None:
             progress(n_teachers, n_teachers)
         assert coef is not None

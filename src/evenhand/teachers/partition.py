@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +13,12 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.typing import Array, ArrayLike, BoolArray, IntArray, RandomState
+from evenhand._units import check_key, digest, ids_of
+from evenhand.typing import ArrayLike, BoolArray, IntArray, RandomState
 
 Neighbors = Literal["replace one", "add or remove one"]
 
 NEIGHBORS: Final[tuple[str, ...]] = ("replace one", "add or remove one")
-SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
-LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
 
 __all__ = ["NEIGHBORS", "Neighbors", "Partition", "by_position", "by_unit", "chosen_units"]
 
@@ -134,7 +132,7 @@ def by_position(n_records: int, n_teachers: int, random_state: RandomState = Non
     >>> print(deal.statement)
     Replacing one record changes the records of one teacher; every other record stays with its own.
     """
-    _enough("records", _checks.at_least("n_records", n_records, 0), n_teachers)
+    _enough("records", _checks.at_least("n_records", n_records, 0), n_teachers, public=True)
     teacher = np.empty(n_records, dtype=np.int64)
     teacher[as_generator(random_state).permutation(n_records)] = np.arange(n_records) % n_teachers
     return Partition(teacher=teacher, n_teachers=n_teachers, unit="record", neighbors="replace one")
@@ -177,10 +175,10 @@ def by_unit(
     """
     if key is None:
         key = secrets.token_bytes(32)
-    _check_key(key)
-    ids = _ids(units)
+    check_key(key)
+    ids = ids_of(units)
     codes, distinct = pd.factorize(ids)
-    _enough("units", len(distinct), n_teachers)
+    _enough("units", len(distinct), n_teachers, public=False)
     of_unit = np.array([_teacher(name, n_teachers, key) for name in distinct], dtype=np.int64)
     return Partition(
         teacher=of_unit[codes],
@@ -204,72 +202,24 @@ def chosen_units(units: ArrayLike, share: float, key: bytes) -> BoolArray:
     >>> chosen_units(["ann", "bob", "ann", "eve"], 0.5, key=b"sixteen bytes !!").tolist()
     [False, True, False, True]
     """
-    _check_key(key)
-    codes, distinct = pd.factorize(_ids(units))
+    check_key(key)
+    codes, distinct = pd.factorize(ids_of(units))
     limit = int(_checks.closed_unit("share", share) * 2**128)
-    chosen = [_digest(name, key, b"evenhand.chosen") < limit for name in distinct]
+    chosen = [digest(name, key, b"evenhand.chosen") < limit for name in distinct]
     return np.array(chosen, dtype=np.bool_)[codes]
 
 
 def _teacher(name: str, n_teachers: int, key: bytes) -> int:
     """Teacher of one unit. 128 bits modulo n_teachers: the bias is below 2**-100."""
-    return _digest(name, key, b"evenhand.teacher") % n_teachers
+    return digest(name, key, b"evenhand.teacher") % n_teachers
 
 
-def _digest(name: str, key: bytes, purpose: bytes) -> int:
-    """128 bits of a keyed hash, independent for each purpose."""
-    digest = hashlib.blake2b(name.encode(), key=key, digest_size=16, person=purpose)
-    return int.from_bytes(digest.digest(), "big")
-
-
-def _check_key(key: bytes) -> None:
-    if not isinstance(key, bytes):
-        raise TypeError(
-            f"key must be bytes, got {type(key).__name__}. Try secrets.token_bytes(32)."
-        )
-    if not SMALLEST_KEY <= len(key) <= LARGEST_KEY:
-        raise ValueError(
-            f"key must be {SMALLEST_KEY} to {LARGEST_KEY} bytes long, got {len(key)}. "
-            "Leave it out for a fresh one, or use secrets.token_bytes(32)."
-        )
-
-
-def _ids(units: ArrayLike) -> Array:
-    """One string per record, the same for 17, 17.0 and "17"."""
-    array = np.asarray(units, dtype=object)
-    if array.ndim != 1:
-        raise ValueError(
-            f"units must be one-dimensional, got shape {array.shape}. "
-            "Join several columns into one id first."
-        )
-    gone = np.asarray(pd.isna(array))
-    missing = np.flatnonzero(gone | (np.where(gone, "", array) == ""))
-    if missing.size:
-        first = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
-        raise ValueError(
-            f"units must name a unit for every record, but {missing.size} are missing "
-            f"(rows {first}). Drop these records, or give each an id of its own."
-        )
-    return np.array([_canonical(name) for name in array], dtype=object)
-
-
-def _canonical(name: object) -> str:
-    if isinstance(name, str):
-        return str(name)
-    if isinstance(name, int | np.integer) and not isinstance(name, bool):
-        return str(int(name))
-    if isinstance(name, float | np.floating) and float(name).is_integer():
-        return str(int(name))
-    raise TypeError(
-        f"units must be whole numbers or strings, got {name!r} ({type(name).__name__}). "
-        "Write the ids as strings, for example units.astype(str)."
-    )
-
-
-def _enough(what: str, n: int, n_teachers: int) -> None:
+def _enough(what: str, n: int, n_teachers: int, *, public: bool) -> None:
+    """Refuse more teachers than records; ``n`` is quoted only where neighbors agree on it."""
     _checks.at_least("n_teachers", n_teachers, 1)
     if n_teachers > n:
+        quoted = f" for {n} {what}" if public else ", which is above it (how many is private)"
         raise ValueError(
-            f"n_teachers must be at most the number of {what}, got n_teachers={n_teachers} "
-            f"for {n} {what}. Use fewer teachers; about 100 records each is a good start."
+            f"n_teachers must be at most the number of {what}, got n_teachers={n_teachers}"
+            f"{quoted}. Use fewer teachers; about 100 records each is a good start."
         )

@@ -1,0 +1,65 @@
+"""A keyed hash of a unit's own id: it decides about one unit, and no other unit can move it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from evenhand.typing import Array, ArrayLike
+
+SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
+LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
+
+
+def digest(name: str, key: bytes, purpose: bytes) -> int:
+    """128 bits of a keyed hash, independent for each purpose."""
+    hashed = hashlib.blake2b(name.encode(), key=key, digest_size=16, person=purpose)
+    return int.from_bytes(hashed.digest(), "big")
+
+
+def check_key(key: bytes) -> None:
+    """Refuse what is no key, or one that could be guessed."""
+    if not isinstance(key, bytes):
+        raise TypeError(
+            f"key must be bytes, got {type(key).__name__}. Try secrets.token_bytes(32)."
+        )
+    if not SMALLEST_KEY <= len(key) <= LARGEST_KEY:
+        raise ValueError(
+            f"key must be {SMALLEST_KEY} to {LARGEST_KEY} bytes long, got {len(key)}. "
+            "Leave it out for a fresh one, or use secrets.token_bytes(32)."
+        )
+
+
+def ids_of(units: ArrayLike) -> Array:
+    """One string per record, the same for 17, 17.0 and "17"."""
+    array = np.asarray(units, dtype=object)
+    if array.ndim != 1:
+        raise ValueError(
+            f"units must be one-dimensional, got shape {array.shape}. "
+            "Join several columns into one id first."
+        )
+    gone = np.asarray(pd.isna(array))
+    missing = np.flatnonzero(gone | (np.where(gone, "", array) == ""))
+    if missing.size:
+        first = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
+        raise ValueError(
+            f"units must name a unit for every record, but {missing.size} are missing "
+            f"(rows {first}). Drop these records, or give each an id of its own."
+        )
+    return np.array([_canonical(name) for name in array], dtype=object)
+
+
+def _canonical(name: object) -> str:
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+        return str(int(name))
+    if isinstance(name, float | np.floating) and float(name).is_integer():
+        return str(int(name))
+    raise TypeError(
+        f"units must be whole numbers or strings, got {type(name).__name__}. "
+        "Write the ids as strings, for example units.astype(str)."
+    )
