@@ -194,9 +194,7 @@ def test_more_teachers_than_records_are_refused_with_the_way_out() -> None:
     )
     with pytest.raises(ValueError, match=said):
         by_position(10, 11)
-    with pytest.raises(
-        ValueError, match="number of units, got n_teachers=3, which is above it"
-    ):
+    with pytest.raises(ValueError, match="number of units, got n_teachers=3, which is above it"):
         by_unit(["a", "b", "a", "b"], 3, KEY)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -133,16 +133,15 @@ class StackedLogistic:
             else:
                 intercept[t, 0] = 1.0 if present[0] == 1 else -1.0
             done += 1
-        if progress is not None:
-            progress(done, len(rows))
+        tell = _in_tenths(progress, len(rows))
+        tell(done)
         for shape in sorted(shapes):
             problems = shapes[shape]
             step = max(1, CHUNK_BYTES // _bytes(shape))
             for start in range(0, len(problems), step):
                 self._solve(X, y, problems[start : start + step], shape, coef, intercept)
                 done += len(problems[start : start + step])
-                if progress is not None:
-                    progress(done, len(rows))
+                tell(done)
         return LogisticStack(coef=coef, intercept=intercept)
 
     def _solve(
@@ -292,6 +291,17 @@ class _Stack:
             search = scaled + (after / np.maximum(product, TINY))[:, None, None] * search
             product = after
         return direction
+
+
+def _in_tenths(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """Show every tenth that is passed, and no other number: how large parts are is private."""
+    left = sorted({total * tenth // 10 for tenth in range(1, 11)})
+
+    def tell(done: int) -> None:
+        while progress is not None and left and left[0] <= done:
+            progress(left.pop(0), total)
+
+    return tell
 
 
 def _binary(score: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
