@@ -117,10 +117,10 @@ def record_by_record(state: PFLDState, groups: Any) -> Any:
             back = ([*hidden, last][i][:-1] @ back) * (seen[i][:-1] > 0)
             parts.append(np.outer(seen[i - 1], back))
         of_score = np.concatenate([part.ravel() for part in reversed(parts)])
-        slope = chance * (1.0 - chance)
-        norm = np.ptp(pull) * slope * np.linalg.norm(of_score)
+        derivative = chance * (1.0 - chance)
+        norm = np.ptp(pull) * derivative * np.linalg.norm(of_score)
         clip = min(1.0, longest / norm) if norm else 1.0
-        own = (pull[group] - multipliers.sum() / n) * slope * clip
+        own = (pull[group] - multipliers.sum() / n) * derivative * clip
         total += ((chance - label) / n + own) * of_score
     return total
 

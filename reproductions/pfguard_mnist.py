@@ -13,9 +13,9 @@ test pictures of each label and group, so they are not the published FIDs and ha
 Teachers are 400 in 200 steps of 16 pictures, a fraction of the papers' sizes, with one seed.
 G-PATE, DataLens and the ways of sampling are in pfguard_sampling.py. Of Table 3, "Reweighting",
 "DP-SGD-F" and "DPSGD-GA" are DP-WGAN: its critic learns from clipped gradients of single private
-pictures. In GS-WGAN it is slopes in drawn pictures that are clipped, and these belong to no private
-group. It has three seeds, the third because two did not agree about the order of ways to clip. With
---keep what is saved in results/ is not measured again; every run names its commit.
+pictures. In GS-WGAN it is gradients in drawn pictures that are clipped, and these belong to no
+private group. It has three seeds, the third because two did not agree about the order of ways to
+clip. With --keep what is saved in results/ is not measured again; every run names its commit.
 
 A row agrees if the mean of every measure with a published number beside it is at least as good. The
 published numbers are at epsilon 10, which does not hold for GS-WGAN (coherent accounting of its

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import approx_fprime
 from scipy.special import softmax
 
-from evenhand._chances import decided, slope_in_scores
+from evenhand._chances import decided, gradient_in_scores
 
 CHANCES = hnp.arrays(
     np.float64,
@@ -31,13 +31,15 @@ def test_the_first_of_the_most_likely_classes_is_decided(chances: np.ndarray) ->
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_slope_in_the_scores_is_that_of_finite_differences(n_classes: int, dtype: type) -> None:
+def test_the_gradient_in_the_scores_is_that_of_finite_differences(
+    n_classes: int, dtype: type
+) -> None:
     rng = np.random.default_rng(0)
-    scores, slope = rng.normal(size=(2, 5, n_classes))
-    found = slope_in_scores(softmax(scores, axis=1).astype(dtype), slope.astype(dtype))
+    scores, gradient = rng.normal(size=(2, 5, n_classes))
+    found = gradient_in_scores(softmax(scores, axis=1).astype(dtype), gradient.astype(dtype))
 
     def value(flat: np.ndarray) -> float:
-        return float((softmax(flat.reshape(5, n_classes), axis=1) * slope).sum())
+        return float((softmax(flat.reshape(5, n_classes), axis=1) * gradient).sum())
 
     wanted = approx_fprime(scores.ravel(), value, 1e-7).reshape(5, n_classes)
     assert found.dtype == dtype

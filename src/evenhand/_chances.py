@@ -20,15 +20,15 @@ def decided(chances: Array) -> FloatArray:
     return many
 
 
-def slope_in_scores(chances: Array, slope: Array) -> Array:
-    """Return the slope in the scores whose softmax is ``chances``, for a slope in the chances."""
+def gradient_in_scores(chances: Array, gradient: Array) -> Array:
+    """Return the gradient in the scores whose softmax is ``chances``, for that in the chances."""
     if chances.shape[-1] == 2:  # several times as fast
-        out = np.empty(chances.shape, np.result_type(chances, slope))
+        out = np.empty(chances.shape, np.result_type(chances, gradient))
         up = out[..., 1]
-        np.subtract(slope[..., 1], slope[..., 0], out=up)
+        np.subtract(gradient[..., 1], gradient[..., 0], out=up)
         up *= chances[..., 0]
         up *= chances[..., 1]
         np.negative(up, out=out[..., 0])
         return out
-    many: Array = chances * (slope - (slope * chances).sum(axis=-1, keepdims=True))
+    many: Array = chances * (gradient - (gradient * chances).sum(axis=-1, keepdims=True))
     return many

@@ -1,4 +1,4 @@
-"""Fairness functions against their definitions, and their slopes against differences."""
+"""Fairness functions against their definitions, and their gradients against differences."""
 
 import numpy as np
 import pytest
@@ -38,17 +38,17 @@ def people(seed: int, n: int = 60, n_classes: int = 2, n_groups: int = 3):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("function", ALL, ids=lambda f: f.name)
-def test_the_slope_is_the_derivative_of_the_values(function, n_classes: int) -> None:
+def test_the_gradient_is_the_derivative_of_the_values(function, n_classes: int) -> None:
     chances, y, _ = people(0, n=7, n_classes=n_classes)
     truth = np.eye(n_classes)[y]
     pull = np.random.default_rng(1).normal(size=function.values(chances, truth).shape)
-    slope = function.slope(chances, truth, pull)
+    gradient = function.gradient(chances, truth, pull)
     for i in range(7):
         for k in range(n_classes):
             nudge = np.zeros_like(chances)
             nudge[i, k] = 1e-6
             rise = function.values(chances + nudge, truth) - function.values(chances - nudge, truth)
-            assert slope[i, k] == pytest.approx((pull * rise).sum() / 2e-6, abs=1e-8)
+            assert gradient[i, k] == pytest.approx((pull * rise).sum() / 2e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("function", ALL, ids=lambda f: f.name)
@@ -57,12 +57,12 @@ def test_a_stack_of_models_gets_what_each_gets_alone(function) -> None:
     chances = np.stack([part[0] for part in parts])
     truth = np.stack([np.eye(2)[part[1]] for part in parts])
     values, among = function.values(chances, truth), function.among(truth)
-    slope = function.slope(chances, truth, values)
+    gradient = function.gradient(chances, truth, values)
     for t in range(4):
         np.testing.assert_array_equal(values[t], function.values(chances[t], truth[t]))
         np.testing.assert_array_equal(among[t], function.among(truth[t]))
         np.testing.assert_allclose(
-            slope[t], function.slope(chances[t], truth[t], values[t]), atol=1e-14
+            gradient[t], function.gradient(chances[t], truth[t], values[t]), atol=1e-14
         )
 
 
@@ -148,7 +148,7 @@ def test_an_own_derivative_is_used_and_agrees_with_differences() -> None:
     told = OwnFunction(h=BRIER.h, derivative=lambda p, t: 2.0 * (p - t))
     pull = np.ones((60, 1))
     np.testing.assert_allclose(
-        told.slope(chances, truth, pull), BRIER.slope(chances, truth, pull), atol=1e-9
+        told.gradient(chances, truth, pull), BRIER.gradient(chances, truth, pull), atol=1e-9
     )
 
 

@@ -41,8 +41,8 @@ def test_the_gradient_is_that_of_differences() -> None:
         for j in range(maps.n_states):
             step = np.zeros_like(laws)
             step[i, j] = 1e-6
-            slope = (value(laws + step) - value(laws - step)) / 2e-6
-            assert found[i, j] == pytest.approx(slope, abs=1e-6)
+            gradient = (value(laws + step) - value(laws - step)) / 2e-6
+            assert found[i, j] == pytest.approx(gradient, abs=1e-6)
 
 
 def test_rows_that_are_alike_have_features_that_are_alike() -> None:

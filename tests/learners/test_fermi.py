@@ -85,7 +85,7 @@ def objective(state: FERMIState, weights: Any, W: Any, x: Any, y: int, g: int) -
     return float(-np.log(F[y]) + state.learner.strength * information)
 
 
-def slope(f: Any, at: np.ndarray) -> np.ndarray:
+def gradient(f: Any, at: np.ndarray) -> np.ndarray:
     h = 1e-6
     steps = np.eye(at.size).reshape(at.size, *at.shape) * h
     return np.array([(f(at + e) - f(at - e)) / (2 * h) for e in steps])
@@ -94,8 +94,8 @@ def slope(f: Any, at: np.ndarray) -> np.ndarray:
 def vector(state: FERMIState, x: Any, y: int, g: int) -> np.ndarray:
     """One record's vector by the definition: numerical gradients, clipped part by part."""
     learner = state.learner
-    down = slope(lambda w: objective(state, w, state.W, x, y, g), state.weights)
-    up = slope(lambda W: objective(state, state.weights, W, x, y, g), state.W) / learner.strength
+    down = gradient(lambda w: objective(state, w, state.W, x, y, g), state.weights)
+    up = gradient(lambda W: objective(state, state.weights, W, x, y, g), state.W) / learner.strength
     up *= learner.clip_norm * learner.share / state.reach
     room = learner.clip_norm * np.sqrt(1 - learner.share**2)
     down *= min(1.0, room / np.linalg.norm(down))

@@ -1,4 +1,4 @@
-"""Networks and logistic stacks under a constraint: slopes, effect, and nothing of other parts."""
+"""Networks and logistic stacks under a constraint: gradient, effect, nothing of other parts."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def deal(n: int, parts: int):
 @pytest.mark.parametrize(
     "function", [PARITY, EqualizedOddsFunction(), ErrorParityFunction(), MomentsFunction(), BRIER]
 )
-def test_the_push_is_the_slope_of_the_multiplied_constraint_in_the_scores(function) -> None:
+def test_the_push_is_the_gradient_of_the_multiplied_constraint_in_the_scores(function) -> None:
     _, y, z = people(20)
     truth, groups = np.eye(2)[y], np.eye(2)[z]
     guided = Guided(function, groups, [np.arange(20)], truth, 24, 0.0, 5.0)
@@ -60,8 +60,8 @@ def test_the_push_is_the_slope_of_the_multiplied_constraint_in_the_scores(functi
         for k in range(2):
             nudge = np.zeros_like(scores)
             nudge[i, k] = 1e-6
-            slope = (term(scores + nudge) - term(scores - nudge)) / 2e-6
-            assert pushed[i, k] == pytest.approx(slope, abs=1e-7)
+            gradient = (term(scores + nudge) - term(scores - nudge)) / 2e-6
+            assert pushed[i, k] == pytest.approx(gradient, abs=1e-7)
 
 
 @pytest.mark.parametrize("function", [PARITY, EqualizedOddsFunction(), MomentsFunction()])

@@ -1,4 +1,4 @@
-"""The bound student: its optimum, its slope, its margin, and what it knows of the noise."""
+"""The bound student: its optimum, its gradient, its margin, and what it knows of the noise."""
 
 from collections.abc import Callable
 
@@ -52,7 +52,7 @@ def test_without_a_margin_it_is_scikit_learns_logistic_regression(n_classes: int
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("kind", ["labels", "shares"])
 @pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
-def test_the_slope_is_that_of_the_value(n_classes: int, kind: str, reference: str) -> None:
+def test_the_gradient_is_that_of_the_value(n_classes: int, kind: str, reference: str) -> None:
     X, y, groups = population(60, n_groups=3, n_classes=n_classes)
     shares = np.eye(n_classes)[y] + np.random.default_rng(2).normal(0, 0.3, (60, n_classes))
     if n_classes == 2:
@@ -74,7 +74,7 @@ def test_the_slope_is_that_of_the_value(n_classes: int, kind: str, reference: st
 
 @pytest.mark.parametrize("kind", ["labels", "shares"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_loss_alone_is_the_loss_and_its_curvature_is_the_slope_of_its_slope(
+def test_a_loss_alone_is_the_loss_and_its_curvature_is_the_gradient_of_its_gradient(
     kind: str, n_classes: int
 ) -> None:
     _, y, _ = population(40, n_classes=n_classes)

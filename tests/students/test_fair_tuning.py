@@ -1,4 +1,4 @@
-"""Fair-tuning: its slope, its limits, and the weight found by the gap that it gives."""
+"""Fair-tuning: its gradient, its limits, and the weight found by the gap that it gives."""
 
 import itertools
 
@@ -45,7 +45,7 @@ def counts_of(fit: object, X: FloatArray, groups: IntArray, n_classes: int) -> l
 
 @pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_slope_is_that_of_the_value(n_classes: int, reference: str) -> None:
+def test_the_gradient_is_that_of_the_value(n_classes: int, reference: str) -> None:
     X, y, groups = population(300, 3, n_classes)
     coef, intercept = trained(X, y, n_classes)
     problem = _Tuning(coef, intercept, X, y, within(0.05, groups, reference))
@@ -53,8 +53,8 @@ def test_the_slope_is_that_of_the_value(n_classes: int, reference: str) -> None:
     flat = problem.start.ravel() + rng.normal(size=problem.start.size) / 3
     for weight in (0.0, 2.0):
         numeric = approx_fprime(flat, lambda w, v=weight: problem.value(w, v, 0.3)[0], 1e-7)
-        _, slope = problem.value(flat, weight, 0.3)
-        assert np.abs(slope - numeric).max() < 1e-4 * max(1.0, np.abs(slope).max())
+        _, gradient = problem.value(flat, weight, 0.3)
+        assert np.abs(gradient - numeric).max() < 1e-4 * max(1.0, np.abs(gradient).max())
 
 
 def test_the_value_is_equation_1_up_to_its_rounding() -> None:

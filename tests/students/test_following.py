@@ -26,12 +26,12 @@ def first_of(X: np.ndarray, n_classes: int = 2) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_slope_is_that_of_the_loss_and_the_loss_is_its_definition(n_classes: int) -> None:
+def test_the_gradient_is_that_of_the_loss_and_the_loss_is_its_definition(n_classes: int) -> None:
     X, told = answers(n_classes)
     first = first_of(X, n_classes)
     loss = FollowingLoss(answers=told, asked=ASKED, first=first, pull=0.7)
     scores = np.random.default_rng(2).normal(size=first.shape)
-    value, slope = loss.loss(scores)
+    value, gradient = loss.loss(scores)
     away = ((scores - first) ** 2).sum(axis=1).mean()
     assert value == pytest.approx(told.loss(scores[ASKED])[0] + 0.7 * away)
     for row in (0, 1, 4, 199):  # asked and not
@@ -39,7 +39,7 @@ def test_the_slope_is_that_of_the_loss_and_the_loss_is_its_definition(n_classes:
             nudge = np.zeros_like(scores)
             nudge[row, column] = 1e-5
             rise = loss.loss(scores + nudge)[0] - loss.loss(scores - nudge)[0]
-            assert slope[row, column] == pytest.approx(rise / 2e-5, rel=1e-5, abs=1e-10)
+            assert gradient[row, column] == pytest.approx(rise / 2e-5, rel=1e-5, abs=1e-10)
 
 
 def test_without_a_first_model_it_is_the_loss_of_the_asked_rows_ridge_and_all() -> None:

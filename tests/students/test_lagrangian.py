@@ -1,4 +1,4 @@
-"""The Lagrangian dual for linear students: slopes, the optimum of small cases, and the margin."""
+"""The Lagrangian dual for linear students: gradients, optima of small cases, the margin."""
 
 import warnings
 
@@ -151,7 +151,7 @@ def test_shares_can_be_followed_under_a_constraint_too() -> None:
     assert worst_violation(function, _proba(fit, X, 2), y, z) <= 0.02
 
 
-def test_a_function_of_ones_own_needs_no_slope() -> None:
+def test_a_function_of_ones_own_needs_no_gradient() -> None:
     false_alarms = OwnFunction(
         h=lambda p, truth: p[:, 1] * truth[:, 0], name="false alarms", on_decisions=True
     )

@@ -27,9 +27,9 @@ def with_ones(X: FloatArray) -> FloatArray:
 def test_products_are_those_of_the_matrix_with_an_intercept(kind: str, n_columns: int) -> None:
     X = table(kind)
     rng = np.random.default_rng(5)
-    W, slope = rng.normal(size=(8, n_columns)), rng.normal(size=(60, n_columns))
+    W, gradient = rng.normal(size=(8, n_columns)), rng.normal(size=(60, n_columns))
     assert np.allclose(Rows(X).scores(W), with_ones(X) @ W, rtol=1e-12, atol=1e-12)
-    assert np.allclose(Rows(X).back(slope), with_ones(X).T @ slope, rtol=1e-12, atol=1e-12)
+    assert np.allclose(Rows(X).back(gradient), with_ones(X).T @ gradient, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
@@ -41,12 +41,12 @@ def test_weights_go_into_the_frame_and_come_back(kind: str, n_features: int) -> 
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_a_slope_in_the_frame_gives_the_same_change_as_the_slope(kind: str) -> None:
+def test_a_gradient_in_the_frame_gives_the_same_change_as_the_gradient(kind: str) -> None:
     rows = Rows(table(kind))
     rng = np.random.default_rng(7)
     gradient, step = rng.normal(size=(8, 2)), rng.normal(size=(8, 2))
     here = np.vdot(gradient, step)
-    there = np.vdot(rows.even.slope(gradient), rows.even.into(step))
+    there = np.vdot(rows.even.gradient(gradient), rows.even.into(step))
     assert np.isclose(here, there, rtol=1e-10)
 
 
@@ -54,7 +54,7 @@ def test_in_the_frame_the_expected_curvature_is_the_same_all_round() -> None:
     X = table("dense") * np.array([1e-2, 1, 10, 1, 1, 1, 1e2])
     rows = Rows(X)
     curved = 0.1 / len(X) * with_ones(X).T @ with_ones(X) + 1e-3 * np.eye(8)
-    back = rows.even.slope(curved) @ rows.even.slope(np.eye(8)).T
+    back = rows.even.gradient(curved) @ rows.even.gradient(np.eye(8)).T
     assert np.allclose(back, np.eye(8), atol=1e-8)
     assert np.linalg.cond(curved) > 1e4
 
@@ -67,7 +67,7 @@ def test_a_frame_evens_out_the_curvature_of_the_rows_and_of_stiff_directions(kin
     curved = with_ones(X).T @ (weight[:, None] * with_ones(X)) + stiff.T @ stiff
     curved += (2 * 0.01 + DAMPING_BY_ROWS * weight.sum()) * np.eye(8)
     frame = Rows(X).frame(weight, 0.01, stiff)
-    assert np.allclose(frame.slope(curved) @ frame.slope(np.eye(8)).T, np.eye(8), atol=1e-7)
+    assert np.allclose(frame.gradient(curved) @ frame.gradient(np.eye(8)).T, np.eye(8), atol=1e-7)
 
 
 def test_a_part_of_many_rows_tells_about_the_curvature_of_all() -> None:
@@ -76,7 +76,7 @@ def test_a_part_of_many_rows_tells_about_the_curvature_of_all() -> None:
     weight = rng.random(len(X)) / len(X)
     curved = with_ones(X).T @ (weight[:, None] * with_ones(X))
     frame = Rows(X).frame(weight, 0.0, np.empty((0, 4)))
-    even = frame.slope(curved) @ frame.slope(np.eye(4)).T
+    even = frame.gradient(curved) @ frame.gradient(np.eye(4)).T
     assert np.abs(even - np.eye(4)).max() < 0.2
 
 
@@ -84,10 +84,10 @@ def test_a_part_of_many_rows_tells_about_the_curvature_of_all() -> None:
 def test_some_of_the_rows_are_rows_of_their_own(kind: str) -> None:
     X, some = table(kind), np.array([3, 3, 50, 7])
     rng = np.random.default_rng(10)
-    W, slope = rng.normal(size=(8, 1)), rng.normal(size=(4, 1))
+    W, gradient = rng.normal(size=(8, 1)), rng.normal(size=(4, 1))
     taken = Rows(X).take(some)
     assert np.allclose(taken.scores(W), Rows(X[some]).scores(W), rtol=1e-12, atol=1e-12)
-    assert np.allclose(taken.back(slope), Rows(X[some]).back(slope), rtol=1e-12, atol=1e-12)
+    assert np.allclose(taken.back(gradient), Rows(X[some]).back(gradient), rtol=1e-12, atol=1e-12)
     assert taken.n_weights == 8
 
 

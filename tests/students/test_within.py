@@ -1,4 +1,4 @@
-"""Margins about true classes: differences of rates, their slope, the labels, and what is met."""
+"""Margins about true classes: differences of rates, their gradient, the labels, and what is met."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def label_loss(y: IntArray, n_classes: int) -> LabelLoss:
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("kind", LABELLED)
 @pytest.mark.parametrize("reference", REFERENCES)
-def test_the_slope_is_that_of_the_value(
+def test_the_gradient_is_that_of_the_value(
     apart: bool, n_classes: int, kind: type, reference: str
 ) -> None:
     X, y, groups = population(60, n_groups=3, n_classes=n_classes)

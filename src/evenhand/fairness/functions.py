@@ -3,8 +3,8 @@
 A model is alpha-fair for h if ``|E[h | A = a] - E[h]| <= alpha`` for every group a (SF-PATE,
 Definition 1). h reads the chances that a model gives to the classes of one row, and the row's true
 class; a notion may have several, and take the mean of each among some rows only. The functions here
-are plain NumPy with slopes by hand, so that models of any library can be trained under them; one of
-your own needs no privacy work and no slope (:class:`OwnFunction`).
+are plain NumPy with gradients by hand, so that models of any library can be trained under them; one
+of your own needs no privacy work and no gradient (:class:`OwnFunction`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class FairnessFunction(Protocol):
     def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
         """Return h, shape (..., n, m); ``truth`` is one-hot, (..., n, n_classes)."""
 
-    def slope(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the slope of ``sum(pull * values)`` in the chances, (..., n, n_classes)."""
+    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the gradient of ``sum(pull * values)`` in the chances, (..., n, n_classes)."""
 
     def among(self, truth: FloatArray) -> FloatArray:
         """Return 1 where a row counts for a function and 0 where not, (..., n, m)."""
@@ -70,8 +70,8 @@ class DemographicParityFunction:
         """Return the chances of the classes that are compared."""
         return chances[..., _compared(chances)]
 
-    def slope(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the slope in the chances; constant, for h is linear."""
+    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the gradient in the chances; constant, for h is linear."""
         out = np.zeros_like(chances)
         out[..., _compared(chances)] = pull
         return out
@@ -97,8 +97,8 @@ class EqualizedOddsFunction:
         n_classes = chances.shape[-1]
         return np.tile(chances[..., _compared(chances)], n_classes)
 
-    def slope(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the slope in the chances; constant, for h is linear."""
+    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the gradient in the chances; constant, for h is linear."""
         compared = _compared(chances)
         n_classes = chances.shape[-1]
         out = np.zeros_like(chances)
@@ -124,8 +124,8 @@ class ErrorParityFunction:
         wrong: FloatArray = 1.0 - (chances * truth).sum(axis=-1, keepdims=True)
         return wrong
 
-    def slope(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the slope in the chances; constant, for h is linear."""
+    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the gradient in the chances; constant, for h is linear."""
         return -pull * truth
 
     def among(self, truth: FloatArray) -> FloatArray:
@@ -161,8 +161,8 @@ class MomentsFunction:
         p = chances[..., _compared(chances)]
         return np.concatenate([p**j for j in range(1, self.order + 1)], axis=-1)
 
-    def slope(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the slope in the chances."""
+    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the gradient in the chances."""
         compared = _compared(chances)
         p = chances[..., compared]
         each = pull.reshape(*pull.shape[:-1], self.order, -1)
@@ -187,7 +187,7 @@ class OwnFunction:
         ``h(chances, truth)`` with both (n, n_classes), truth one-hot; returns (n,) or (n, m) in
         floats. The value of a row may read that row alone.
     derivative : callable, optional
-        ``derivative(chances, truth)``: slope of h, (n, n_classes) or (n, m, n_classes). Default:
+        ``derivative(chances, truth)``: gradient of h, (n, n_classes) or (n, m, n_classes). Default:
         central differences, which need ``2 n_classes`` calls of h and are good to ten digits.
     on_decisions : bool, default False
         Measure the violation on decisions (chances 0 and 1) instead of on chances.
@@ -229,8 +229,8 @@ class OwnFunction:
         shaped: FloatArray = found.reshape(*chances.shape[:-1], -1)
         return shaped
 
-    def slope(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the slope in the chances, by ``derivative`` or by differences."""
+    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the gradient in the chances, by ``derivative`` or by differences."""
         n_classes = chances.shape[-1]
         p = np.asarray(chances, dtype=np.float64).reshape(-1, n_classes)
         t, weight = truth.reshape(-1, n_classes), pull.reshape(len(p), -1)
@@ -279,7 +279,7 @@ def function_named(notion: str | FairnessFunction) -> FairnessFunction:
         made: FairnessFunction = FUNCTIONS[_checks.one_of("notion", notion, FUNCTIONS)]()
         return made
     if isinstance(notion, type) or not all(
-        hasattr(notion, name) for name in ("values", "slope", "among", "on_decisions")
+        hasattr(notion, name) for name in ("values", "gradient", "among", "on_decisions")
     ):
         raise ValueError(
             f"notion must be one of {', '.join(map(repr, FUNCTIONS))}, or a fairness function; "

@@ -15,7 +15,7 @@ from evenhand.learners.stacked_network import one_thread
 from evenhand.typing import FloatArray, IntArray
 
 BETAS: Final = (0.5, 0.9)
-TEMPERATURE: Final = 0.7  # of the softened draw whose slope stands in for that of the hard one
+TEMPERATURE: Final = 0.7  # of the softened draw whose gradient stands in for that of the hard one
 
 
 class Student:
@@ -80,8 +80,8 @@ class Student:
 class Forger:
     """A ``StateNetwork`` in training: it moves to where its judge takes its rows for real.
 
-    Rows are drawn state by state; the slope of a softened draw stands in for that of the hard one
-    (straight through Gumbel noise, Jang, Gu and Poole 2017).
+    Rows are drawn state by state; the gradient of a softened draw stands in for that of the hard
+    one (straight through Gumbel noise, Jang, Gu and Poole 2017).
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ class RowFunction(Protocol):
     def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
         """Return the values for chances and one-hot true classes, (..., n, n_classes) both."""
 
-    def slope(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the slope of ``sum(pull * values)`` in the chances."""
+    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the gradient of ``sum(pull * values)`` in the chances."""
 
     def among(self, truth: FloatArray) -> FloatArray:
         """Return which rows count for which function, (..., n, m)."""
@@ -75,7 +75,7 @@ class Differences:
         return out
 
     def back(self, multipliers: FloatArray) -> FloatArray:
-        """Return the slope (..., n, m) of ``sum(multipliers * apart(values))`` in the values."""
+        """Return the gradient (..., n, m) of ``sum(multipliers * apart(values))`` in the values."""
         pull = np.where(self.read, multipliers, 0.0)
         spread = pull.sum(axis=-2, keepdims=True) * self._per_row
         out: FloatArray = self._among * (self._weights @ (pull * self._per_group) - spread)

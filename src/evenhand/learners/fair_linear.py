@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand._chances import decided, slope_in_scores
+from evenhand._chances import decided, gradient_in_scores
 from evenhand.learners.dual import Differences, Multipliers, RowFunction
 from evenhand.learners.guide import AIM
 from evenhand.learners.linear import LogisticStack, StackedLogistic
@@ -133,7 +133,7 @@ class _Stack:
     def begin(self, coef: FloatArray, intercept: FloatArray) -> None:
         """Start from given weights (n_models, n_scores, d) and intercepts (n_models, n_scores)."""
         self.coef, self.intercept = coef.copy(), intercept.copy()
-        # A class that a partition does not hold has an intercept of -inf, and no slope.
+        # A class that a partition does not hold has an intercept of -inf, and no gradient.
         self.moments = [np.zeros_like(a) for a in (coef, coef, intercept, intercept)]
 
     def train(self) -> tuple[FloatArray, FloatArray]:
@@ -173,16 +173,16 @@ class _Stack:
     def _descend(self, step: int, pull: FloatArray) -> None:
         """Take one step of Adam on mean loss, ridge and multiplied constraint."""
         chances = self._chances()
-        back = self.learner.function.slope(chances, self.truth, pull)
-        pushed = slope_in_scores(chances, back)
+        back = self.learner.function.gradient(chances, self.truth, pull)
+        pushed = gradient_in_scores(chances, back)
         residual = (chances - self.truth + pushed) * self.inside / self.size
         if self.coef.shape[1] == 1:
             residual = residual[:, :, 1:]
-        slope = residual.transpose(0, 2, 1) @ self.design
-        slope += self.coef / (self.learner.C * self.size)
+        of_coef = residual.transpose(0, 2, 1) @ self.design
+        of_coef += self.coef / (self.learner.C * self.size)
         first, second, tiny = ADAM
         for weights, gradient, at in (
-            (self.coef, slope, 0),
+            (self.coef, of_coef, 0),
             (self.intercept, residual.sum(axis=1), 2),
         ):
             m, v = self.moments[at], self.moments[at + 1]

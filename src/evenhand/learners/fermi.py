@@ -192,12 +192,14 @@ class FERMIState:
         norm = np.sqrt(np.einsum("izk,izk->i", risen, risen))
         risen *= np.minimum(1.0, learner.share / np.maximum(norm, TINY))[:, None, None]
         table = [risen[strata == s].sum(axis=0) for s in range(len(self.W))]
-        slope = self._descent(F, y, strata, groups)
-        norm = np.sqrt(np.einsum("ij,ij->i", slope, slope) * (np.einsum("ij,ij->i", X, X) + 1.0))
+        gradient = self._descent(F, y, strata, groups)
+        norm = np.sqrt(
+            np.einsum("ij,ij->i", gradient, gradient) * (np.einsum("ij,ij->i", X, X) + 1.0)
+        )
         room = learner.clip_norm * np.sqrt(1.0 - learner.share**2)
-        slope *= np.minimum(1.0, room / np.maximum(norm, TINY))[:, None]
+        gradient *= np.minimum(1.0, room / np.maximum(norm, TINY))[:, None]
         return np.concatenate(
-            [(X.T @ slope).ravel(), slope.sum(axis=0), learner.clip_norm * np.ravel(table)]
+            [(X.T @ gradient).ravel(), gradient.sum(axis=0), learner.clip_norm * np.ravel(table)]
         )
 
     def update(self, mean: FloatArray) -> None:
@@ -216,8 +218,8 @@ class FERMIState:
         own = np.zeros_like(shares)
         rows = np.arange(len(groups))
         own[rows, groups] = 1.0 / np.sqrt(shares[rows, groups])
-        slope: FloatArray = 2.0 * F[:, None, :] * (own[:, :, None] - W)
-        return slope * (self.learner.share / self.reach)
+        gradient: FloatArray = 2.0 * F[:, None, :] * (own[:, :, None] - W)
+        return gradient * (self.learner.share / self.reach)
 
     def _descent(
         self, F: FloatArray, y: IntArray, strata: IntArray, groups: IntArray

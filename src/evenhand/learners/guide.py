@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand import _checks
-from evenhand._chances import decided, slope_in_scores
+from evenhand._chances import decided, gradient_in_scores
 from evenhand.learners.dual import Differences, Multipliers, RowFunction
 from evenhand.typing import Array, FloatArray, IntArray
 
@@ -129,10 +129,10 @@ class Guided:
         self._seen: list[tuple[IntArray, Array]] = []
 
     def push(self, chances: Array, at: IntArray | None) -> Array | None:
-        """Note chances (n_models, width, n_classes) of the table's rows ``at``; return the slope.
+        """Note chances (n_models, width, n_classes) of the table's rows ``at``; return a gradient.
 
-        The slope is that of the multiplied constraint in the scores, per row, to be weighed as the
-        losses of the rows are; None where it is 0 everywhere. With ``at=None`` these are all rows
+        It is that of the multiplied constraint in the scores, per row, to be weighed as the losses
+        of the rows are; None where it is 0 everywhere. With ``at=None`` these are all rows
         of each model, in their order and padded.
         """
         if at is None:
@@ -146,7 +146,7 @@ class Guided:
             if self._idle:
                 return None
             truth, pull = (_rows(of, where, chances) for of in (self._truth, self._pull))
-        out = slope_in_scores(chances, self._function.slope(chances, truth, pull))
+        out = gradient_in_scores(chances, self._function.gradient(chances, truth, pull))
         return out.astype(chances.dtype, copy=False)
 
     def ascend(self) -> None:

@@ -91,7 +91,7 @@ class ModuleLearner:
                     if guided is not None:
                         chances = logs.detach().exp().double().numpy()[None]
                         pushed = guided.push(chances, at)
-                        if pushed is not None:  # the slope of the constraint in the scores
+                        if pushed is not None:  # the gradient of the constraint in the scores
                             push = torch.as_tensor(pushed[0], dtype=scores.dtype)
                             loss = loss + (scores * push).sum()
                     loss = loss / len(at)

@@ -321,7 +321,7 @@ class PFLDState:
         among = np.bincount(self.strata, minlength=len(pull))[:, None]
         spread = (self.above - self.below).sum(axis=1) / np.maximum(among, 1.0)
         own = pull[self.strata, groups] - spread[self.strata]
-        back = self._slope(own) * self.scale()[:, None]
+        back = self._gradient(own) * self.scale()[:, None]
         truth = np.eye(self.n_classes)[self.y]
         back += self._to_scores((self.F - truth) / n)
         return self._backward(back)
@@ -334,14 +334,14 @@ class PFLDState:
         pull = self.pull[self.strata]
         square = np.zeros(len(self.X))
         for a, b in combinations(range(self.sizes.shape[1]), 2):
-            backs = self._backs(self._slope(pull[:, a] - pull[:, b]))
+            backs = self._backs(self._gradient(pull[:, a] - pull[:, b]))
             # Of every layer's input with its 1, times what came back to the layer.
             lengths = [self.lengths, *map(_rowwise, self.inputs[1:])]
             norms = sum(_rowwise(b) * (a + 1.0) for a, b in zip(lengths, backs, strict=True))
             square = np.maximum(square, norms)
         return np.minimum(1.0, most / np.maximum(np.sqrt(square), TINY * most))
 
-    def _slope(self, v: FloatArray) -> FloatArray:
+    def _gradient(self, v: FloatArray) -> FloatArray:
         """Gradient of ``v . h`` in the scores, for v (n, n_hits)."""
         if self.learner.wrong:
             c = -v * np.eye(self.n_classes)[self.y]
@@ -351,8 +351,8 @@ class PFLDState:
             c = v
         return self._to_scores(self.F * (c - np.einsum("ij,ij->i", c, self.F)[:, None]))
 
-    def _to_scores(self, slope: FloatArray) -> FloatArray:
-        return slope[:, 1:] if self.n_classes == 2 else slope
+    def _to_scores(self, gradient: FloatArray) -> FloatArray:
+        return gradient[:, 1:] if self.n_classes == 2 else gradient
 
     def _backs(self, back: FloatArray) -> list[FloatArray]:
         """Propagate gradients of the scores back to the output of every layer."""

@@ -77,7 +77,7 @@ class StackedNetwork:
             torch.sum(delta, dim=1, keepdim=True, out=bias_gradient)
             if i:
                 delta = torch.bmm(delta, self.layers[i][0].transpose(1, 2))
-                delta = delta.mul_(inputs[i].sign_())  # the slope of ReLU; its output is spent
+                delta = delta.mul_(inputs[i].sign_())  # the gradient of ReLU; its output is spent
 
 
 def flat(n_models: int, sizes: tuple[int, ...]) -> Any:

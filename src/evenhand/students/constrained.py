@@ -249,8 +249,8 @@ class _Problem:
         for k in np.flatnonzero(size >= (1.0 - 1e-9) * size.max(initial=0.0))[:MOST_STIFF]:
             one = np.zeros_like(apart)
             one[k] = 1.0
-            slope = self.differences.back(one) * smooth * (1.0 - smooth) / self.width
-            out.append((2.0 * STIFFNESS) ** 0.5 * self.bound_X.back(slope)[:, 0])
+            gradient = self.differences.back(one) * smooth * (1.0 - smooth) / self.width
+            out.append((2.0 * STIFFNESS) ** 0.5 * self.bound_X.back(gradient)[:, 0])
         return np.array(out).reshape(len(out), self.shape[0])
 
     def bound_scores(self, weights: FloatArray) -> FloatArray:
@@ -294,21 +294,21 @@ class _Problem:
         self, u: FloatArray, target: float | None, frame: Frame
     ) -> tuple[float, FloatArray]:
         value, gradient = self._value(frame.weights(u.reshape(self.shape)), target)
-        return value, frame.slope(gradient).ravel()
+        return value, frame.gradient(gradient).ravel()
 
     def _value(self, W: FloatArray, target: float | None) -> tuple[float, FloatArray]:
         scores = self.X.scores(W)
-        value, slope = self.objective.loss(scores)
+        value, of_scores = self.objective.loss(scores)
         pushed: FloatArray | None = None
         if target is not None:
             shared = self.bound_X is self.X
             excess, push = self._excess(scores if shared else self.bound_X.scores(W), target)
             value += excess
             if shared:
-                slope = slope + push
+                of_scores = of_scores + push
             else:
                 pushed = self.bound_X.back(push)
-        gradient = self.X.back(slope)
+        gradient = self.X.back(of_scores)
         if pushed is not None:
             gradient += pushed
         ridge = self.objective.ridge
@@ -323,7 +323,7 @@ class _Problem:
         return many
 
     def _excess(self, scores: FloatArray, target: float) -> tuple[float, FloatArray]:
-        """Penalty of smoothed differences of rates above ``target``, and its slope."""
+        """Penalty of smoothed differences of rates above ``target``, and its gradient."""
         assert self.differences is not None
         smooth = self._smooth(scores)
         apart = self.differences.apart(smooth)

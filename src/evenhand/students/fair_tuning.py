@@ -164,15 +164,15 @@ class _Tuning:
     def value(self, flat: FloatArray, weight: float, width: float) -> tuple[float, FloatArray]:
         W = flat.reshape(self.start.shape)
         scores = self.X @ W
-        value, slope = self.loss.loss(scores)
+        value, of_scores = self.loss.loss(scores)
         penalty, push = self._penalty(scores, width)
         away = W - self.start
-        gradient = self.X.T @ (slope + weight * push) + 2.0 * self.loss.ridge * away
+        gradient = self.X.T @ (of_scores + weight * push) + 2.0 * self.loss.ridge * away
         total = value + weight * penalty + self.loss.ridge * float((away * away).sum())
         return total, gradient.ravel()
 
     def _penalty(self, scores: FloatArray, width: float) -> tuple[float, FloatArray]:
-        """Return the rounded ``max(0, Gamma - margin)`` of smoothed decisions, and its slope."""
+        """Return the rounded ``max(0, Gamma - margin)`` of smoothed decisions, and its gradient."""
         single = scores.shape[1] == 1
         smooth = expit(scores / width) if single else softmax(scores / width, axis=1)
         apart = self.contrasts @ smooth

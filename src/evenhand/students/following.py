@@ -61,15 +61,15 @@ class FollowingLoss:
         return None if self.pull else self.asked
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
-        """Mean loss at ``scores`` (n, n_columns) of all rows, and its slope."""
+        """Mean loss at ``scores`` (n, n_columns) of all rows, and its gradient."""
         value, told = self.answers.loss(scores[self.asked])
-        slope = np.zeros_like(scores)
-        slope[self.asked] = told
+        gradient = np.zeros_like(scores)
+        gradient[self.asked] = told
         if self.first is not None:
             away = scores - self.first
             value += self.pull * float(np.einsum("ij,ij->", away, away)) / len(scores)
-            slope += (2.0 * self.pull / len(scores)) * away
-        return value, slope
+            gradient += (2.0 * self.pull / len(scores)) * away
+        return value, gradient
 
     def curvature(self, scores: FloatArray) -> FloatArray:
         """Of the answers as Gauss and Newton have it, and of the pull."""

@@ -39,6 +39,6 @@ class Frame:
         """Return the weights that stand at ``U``."""
         return U if self.inverse is None else self.inverse.T @ U
 
-    def slope(self, gradient: FloatArray) -> FloatArray:
-        """Return the slope in this frame for a slope of the weights."""
+    def gradient(self, gradient: FloatArray) -> FloatArray:
+        """Return the gradient in this frame for a gradient of the weights."""
         return gradient if self.inverse is None else self.inverse @ gradient

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from evenhand import _checks
-from evenhand._chances import decided, slope_in_scores
+from evenhand._chances import decided, gradient_in_scores
 from evenhand.fairness.functions import FairnessFunction
 from evenhand.learners.dual import Differences, Multipliers
 from evenhand.students.constrained import PRECISION, LinearFit, MarginNotMet
@@ -213,19 +213,19 @@ class _Problem:
     def _value_in_frame(self, u: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
         weights = self.X.even.weights(u.reshape(self.shape)).ravel()
         value, gradient = self._value(weights, pull)
-        return value, self.X.even.slope(gradient.reshape(self.shape)).ravel()
+        return value, self.X.even.gradient(gradient.reshape(self.shape)).ravel()
 
     def _value(self, weights: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
         W = weights.reshape(self.shape)
         scores = self.X.scores(W)
-        value, slope = self.objective.loss(scores)
+        value, of_scores = self.objective.loss(scores)
         if pull is not None:
             assert self.constraint is not None
             term, push = _pulled(self.constraint, scores[self.rows], pull)
             value += term
-            slope = slope.copy()
-            slope[self.rows] += push
-        gradient = self.X.back(slope)
+            of_scores = of_scores.copy()
+            of_scores[self.rows] += push
+        gradient = self.X.back(of_scores)
         ridge = self.objective.ridge
         value += ridge * float((W[:-1] ** 2).sum())
         gradient[:-1] += 2.0 * ridge * W[:-1]
@@ -239,13 +239,13 @@ class _Problem:
 def _pulled(
     constraint: Constraint, scores: FloatArray, pull: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return ``sum(pull * h)`` and its slope in the scores."""
+    """Return ``sum(pull * h)`` and its gradient in the scores."""
     chances = _chances(scores)
     function, truth = constraint.function, constraint.truth
     value = float((pull * function.values(chances, truth)).sum())
-    back = function.slope(chances, truth, pull)
-    slope = slope_in_scores(chances, back)
-    return value, slope[:, 1:] if scores.shape[1] == 1 else slope
+    back = function.gradient(chances, truth, pull)
+    gradient = gradient_in_scores(chances, back)
+    return value, gradient[:, 1:] if scores.shape[1] == 1 else gradient
 
 
 def _chances(scores: FloatArray) -> FloatArray:

@@ -16,14 +16,14 @@ FARTHEST: Final = 700.0
 
 
 class Objective(Protocol):
-    """Mean loss of a linear student, with its slope."""
+    """Mean loss of a linear student, with its gradient."""
 
     @property
     def n_columns(self) -> int:
         """Columns of scores: 1 for two classes, else one per class."""
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
-        """Mean loss at ``scores`` (n, n_columns) of *all* public rows, and its slope."""
+        """Mean loss at ``scores`` (n, n_columns) of *all* public rows, and its gradient."""
 
     def curvature(self, scores: FloatArray) -> FloatArray:
         """Curvature of the loss in each row's score, (n,), at least 0; of several, their mean.
@@ -75,7 +75,7 @@ class LabelLoss:
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Mean negative log likelihood of the labels."""
-        slope = np.zeros_like(scores)
+        gradient = np.zeros_like(scores)
         own, y, n = self._own, self._of_own, len(self.rows)
         z = scores[own]
         if self.n_columns == 1:
@@ -83,12 +83,12 @@ class LabelLoss:
             s = z[:, 0]
             small = np.exp(-np.abs(s))
             value = float((np.log1p(small) + np.maximum(s, 0.0) - y * s).sum()) / n
-            slope[own, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) / n
-            return value, slope
+            gradient[own, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) / n
+            return value, gradient
         value = -float(log_softmax(z, axis=1)[np.arange(n), y].sum()) / n
-        slope[own] = softmax(z, axis=1) / n
-        slope[self.rows, y] -= 1.0 / n
-        return value, slope
+        gradient[own] = softmax(z, axis=1) / n
+        gradient[self.rows, y] -= 1.0 / n
+        return value, gradient
 
     @cached_property
     def _own(self) -> slice | IntArray:
@@ -103,7 +103,7 @@ class LabelLoss:
     def curvature(self, scores: FloatArray) -> FloatArray:
         """``p (1 - p) / n_labels`` on rows with a label, 0 on others."""
         out = np.zeros(len(scores))
-        out[self.rows] = _slope_of_link(scores[self.rows]) / len(self.rows)
+        out[self.rows] = _gradient_of_link(scores[self.rows]) / len(self.rows)
         return out
 
     def alone(self) -> LabelLoss:
@@ -154,12 +154,12 @@ class ShareLoss:
         p = softmax(scores, axis=1)
         apart = p - self.shares
         value = float(weight @ (apart * apart).sum(axis=1))
-        slope: FloatArray = 2.0 * p * (apart - (apart * p).sum(axis=1, keepdims=True))
-        return value, weight[:, None] * slope
+        gradient: FloatArray = 2.0 * p * (apart - (apart * p).sum(axis=1, keepdims=True))
+        return value, weight[:, None] * gradient
 
     def curvature(self, scores: FloatArray) -> FloatArray:
         """Of Gauss and Newton: ``2 w (p (1 - p))^2``."""
-        return 2.0 * self._weight * _slope_of_link(scores) ** 2
+        return 2.0 * self._weight * _gradient_of_link(scores) ** 2
 
     @property
     def rows(self) -> None:
@@ -184,8 +184,8 @@ def sigmoid(scores: FloatArray) -> FloatArray:
     return np.reciprocal(out, out=out)
 
 
-def _slope_of_link(scores: FloatArray) -> FloatArray:
+def _gradient_of_link(scores: FloatArray) -> FloatArray:
     """Return ``p (1 - p)`` of each row, of several columns their mean."""
     p = sigmoid(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
-    slope: FloatArray = (p * (1.0 - p)).mean(axis=1)
-    return slope
+    derivative: FloatArray = (p * (1.0 - p)).mean(axis=1)
+    return derivative

@@ -87,14 +87,14 @@ class Rows:
         many: FloatArray = self._rows @ W[:-1] + W[-1]
         return many
 
-    def back(self, slope: FloatArray) -> FloatArray:
-        """Return the slope of the weights for a slope (n, n_columns) of the scores."""
-        out = np.empty((self._columns.shape[0] + 1, slope.shape[1]))
-        if slope.shape[1] == 1:
-            out[:-1, 0] = self._columns @ slope[:, 0]
+    def back(self, gradient: FloatArray) -> FloatArray:
+        """Return the gradient of the weights for a gradient (n, n_columns) of the scores."""
+        out = np.empty((self._columns.shape[0] + 1, gradient.shape[1]))
+        if gradient.shape[1] == 1:
+            out[:-1, 0] = self._columns @ gradient[:, 0]
         else:
-            out[:-1] = self._columns @ slope
-        out[-1] = slope.sum(axis=0)
+            out[:-1] = self._columns @ gradient
+        out[-1] = gradient.sum(axis=0)
         return out
 
     def take(self, rows: IntArray) -> Rows:

@@ -184,7 +184,7 @@ def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
     -------
     ndarray of float64, shape (n_queries,)
         ``1 - sum_k p_k^2``, from 0 (sure) to ``1 - 1 / n_classes``. For two classes it is twice
-        the slope of the link, so a released share says most about the boundary where it is large.
+        the link's derivative, so a released share says most about the boundary where it is large.
 
     Privacy
     -------

@@ -27,7 +27,7 @@ BY_FAR: Final = 2.0
 """A ridge is passed over if an estimate leaves sums so many times farther than they may be."""
 
 ROUGH: Final = 1e-3
-"""Slope, as a part of that at the start, at which descent ends on the way."""
+"""Gradient, as a part of that at the start, at which descent ends on the way."""
 
 FINE: Final = 1e-2
 """The same from there on, for the ridge that is kept."""
@@ -95,7 +95,7 @@ class _Family(Protocol):
     """Of the noise."""
 
     def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
-        """Return the dual and its slope."""
+        """Return the dual and its gradient."""
 
     def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
         """Return the chances of some rows, (n_tilted, n_rows)."""
@@ -116,7 +116,7 @@ def _solved(family: _Family, within: float | None) -> FloatArray:
 
 
 def _too_large(family: _Family, within: float) -> int:
-    """Return how many ridges are too large by far, as the slope and curvature at 0 have it."""
+    """Return how many ridges are too large by far, as the gradient and curvature at 0 have it."""
     start = np.zeros(family.shape)
     values, directions = np.linalg.eigh(_curvature(family, start))
     apart = directions.T @ family.at(start, 0.0)[1]
@@ -147,7 +147,7 @@ def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float)
 
     # In units of the first step, which so is tried whole: it is Newton's, about.
     here = family.at(theta, ridge)
-    unit = float(np.linalg.norm(frame.slope(here[1])))
+    unit = float(np.linalg.norm(frame.gradient(here[1])))
     if unit <= TINY:
         return theta
 
@@ -156,8 +156,8 @@ def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float)
         return out
 
     def dual(way: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = family.at(moved(way), ridge) if way.any() else here
-        return value / unit**2, frame.slope(slope).ravel() / unit
+        value, gradient = family.at(moved(way), ridge) if way.any() else here
+        return value / unit**2, frame.gradient(gradient).ravel() / unit
 
     options = {"maxiter": 500, "ftol": 0.0, "gtol": precision}
     found = minimize(dual, np.zeros(theta.size), jac=True, method="L-BFGS-B", options=options)
@@ -173,14 +173,14 @@ class _OfTwo:
     def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
         flat = theta[:, 0]
         value = 0.5 * ridge * float(flat @ flat) - float(flat @ self._sums)
-        slope = ridge * flat - self._sums
+        gradient = ridge * flat - self._sums
         for first in range(0, len(self._odds), CHUNK_ROWS):  # which are then read from the cache
             rows = self.features[first : first + CHUNK_ROWS]
             u = self._odds[first : first + CHUNK_ROWS] + rows @ flat
             small = np.exp(-np.abs(u))
             value += float((np.maximum(u, 0.0) + np.log1p(small)).sum())
-            slope += (np.where(u < 0.0, small, 1.0) / (1.0 + small)) @ rows
-        return value, slope[:, None]
+            gradient += (np.where(u < 0.0, small, 1.0) / (1.0 + small)) @ rows
+        return value, gradient[:, None]
 
     def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
         out: FloatArray = expit(self._odds[some] + self.features[some] @ theta[:, 0])[None]
@@ -198,8 +198,8 @@ class _OfMany:
         raised = self._logs + self.features @ theta
         level = logsumexp(raised, axis=1, keepdims=True)
         value = level.sum() - (theta * self._sums).sum() + 0.5 * ridge * (theta**2).sum()
-        slope = self.features.T @ np.exp(raised - level) - self._sums + ridge * theta
-        return float(value), slope
+        gradient = self.features.T @ np.exp(raised - level) - self._sums + ridge * theta
+        return float(value), gradient
 
     def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
         out: FloatArray = softmax(self._logs[some] + self.features[some] @ theta, axis=1).T

@@ -29,7 +29,7 @@ class Differences(Protocol):
         """Return the differences for decisions (n, n_columns); one column is that of class 1."""
 
     def back(self, pull: FloatArray) -> FloatArray:
-        """Return the slope (n, n_columns) of ``sum(pull * apart(decisions))``."""
+        """Return the gradient (n, n_columns) of ``sum(pull * apart(decisions))``."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -154,8 +154,8 @@ def test_a_teacher_of_g_pate_votes_on_the_pictures_of_conditions_that_it_holds_a
     import torch
 
     made = GPATEImages(n_rows=2, n_directions=1, n_bins=2, reach=1.0)
-    slopes = torch.tensor([[[1.0], [1.0]], [[-1.0], [1.0]], [[0.0], [1.0]], [[0.0], [0.0]]])
-    said = made._said(slopes, torch.ones(1, 1), None)
+    gradients = torch.tensor([[[1.0], [1.0]], [[-1.0], [1.0]], [[0.0], [1.0]], [[0.0], [0.0]]])
+    said = made._said(gradients, torch.ones(1, 1), None)
     # Of four teachers the third holds no picture of the first row's condition, the last of neither.
     assert said.reshape(2, 2).tolist() == [[1, 1], [0, 3]]
 

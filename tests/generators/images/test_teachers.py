@@ -233,9 +233,9 @@ def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str) ->
         fake = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
         for _ in range(3):
             teachers.learn(fake, np.array([0, 1, 0, 1]))
-        (slopes,) = teachers.slopes(fake, np.array([0, 1, 0, 1]))
-        assert (slopes[3] == 0).all()
-        assert (slopes[0] != 0).any()
+        (gradients,) = teachers.pixel_gradients(fake, np.array([0, 1, 0, 1]))
+        assert (gradients[3] == 0).all()
+        assert (gradients[0] != 0).any()
         return teachers
 
     changed = images.copy()
@@ -313,9 +313,9 @@ def test_under_spectral_norm_no_matrix_stretches_by_more_than_one(network: Any) 
     for bias, raw in zip(stack._used()[1::2], stack.weights[1::2], strict=True):
         assert bias is raw
     x, heads = torch.rand(6, 1, 8, 8), np.zeros(6, dtype=np.int64)
-    (slopes,) = teachers.slopes(x, heads)
+    (gradients,) = teachers.pixel_gradients(x, heads)
     if isinstance(network, DenseCritic):  # a stack of matrices of norm 1 is 1-Lipschitz
-        assert float(torch.linalg.vector_norm(slopes, dim=2).max()) <= 1.01
+        assert float(torch.linalg.vector_norm(gradients, dim=2).max()) <= 1.01
 
 
 def test_spectral_norm_is_that_of_torch_critic_by_critic() -> None:
@@ -401,13 +401,13 @@ def test_a_warm_start_teaches_each_generator_the_pictures_of_its_own_teacher_alo
     assert halves[1, 1] > halves[1, 0] + 0.05
 
 
-def test_slopes_are_those_of_the_loss_of_a_drawn_picture() -> None:
+def test_gradients_are_those_of_the_loss_of_a_drawn_picture() -> None:
     # Finite differences of softplus(-score), for one critic and one pixel at a time.
     import torch
 
     teachers = make_teachers(n_teachers=3)
     x, heads = torch.rand(2, 1, 8, 8, dtype=torch.float64).float(), np.array([1, 2])
-    (slopes,) = teachers.slopes(x, heads)
+    (gradients,) = teachers.pixel_gradients(x, heads)
     w1, b1, w2, b2 = (w.astype(np.float64) for w in teachers.state(1))
 
     def loss(pixels: np.ndarray) -> np.ndarray:
@@ -420,7 +420,7 @@ def test_slopes_are_those_of_the_loss_of_a_drawn_picture() -> None:
         step = np.zeros((1, 1, 64))
         step[..., pixel] = 1e-6
         change = loss(base + step.reshape(1, 1, 8, 8)) - loss(base - step.reshape(1, 1, 8, 8))
-        np.testing.assert_allclose(slopes[1, :, pixel].numpy(), change / 2e-6, atol=1e-5)
+        np.testing.assert_allclose(gradients[1, :, pixel].numpy(), change / 2e-6, atol=1e-5)
 
 
 def test_gold_weighs_drawn_pictures_by_how_real_they_look() -> None:

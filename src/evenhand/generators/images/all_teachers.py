@@ -1,4 +1,4 @@
-"""TeacherGANImages: slopes of all teachers at every step, one sum with one bound."""
+"""TeacherGANImages: gradients of all teachers at every step, one sum with one bound."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from evenhand.typing import FloatArray, IntArray
 
 
 class TeacherGANImages(TeacherGAN):
-    """Train a generator by the slopes of many small critics, each on pictures of its own.
+    """Train a generator by the gradients of many small critics, each on pictures of its own.
 
-    At every step the slopes of one teacher's critic in all drawn pictures are one block, brought to
-    norm 1 as a whole. The blocks of all teachers are added; the sum leaves under noise.
+    At every step the gradients of one teacher's critic in all drawn pictures are one block, brought
+    to norm 1 as a whole. The blocks of all teachers are added; the sum leaves under noise.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class TeacherGANImages(TeacherGAN):
     def _aggregator(self, width: int) -> GradientSum:
         return GradientSum(clip_norm=1.0)
 
-    def _said(self, slopes: Any, question: Any, stream: Any) -> IntArray:
-        norms = torch.linalg.vector_norm(slopes, dim=(1, 2), keepdim=True)
-        blocks: FloatArray = (slopes / norms.clamp(min=1e-30)).numpy()
+    def _said(self, gradients: Any, question: Any, stream: Any) -> IntArray:
+        norms = torch.linalg.vector_norm(gradients, dim=(1, 2), keepdim=True)
+        blocks: FloatArray = (gradients / norms.clamp(min=1e-30)).numpy()
         return GradientSum(clip_norm=1.0).total(blocks)
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:

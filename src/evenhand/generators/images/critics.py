@@ -236,15 +236,15 @@ class CriticStack:
         summed.backward()
         self._adam.step()
 
-    def slopes(self, x: Any, heads: Any) -> Any:
+    def pixel_gradients(self, x: Any, heads: Any) -> Any:
         """Gradient of each critic's generator loss in the pictures x (n, n_pixels).
 
         Shape (n_critics, n, n_pixels).
         """
         shown = x.expand(self.n_critics, *x.shape).clone().requires_grad_()
         loss = self.loss_of_drawn(shown, heads.view(1, -1, 1).expand(self.n_critics, -1, 1))
-        (slope,) = torch.autograd.grad(loss.sum(), shown)
-        return slope
+        (gradient,) = torch.autograd.grad(loss.sum(), shown)
+        return gradient
 
     def loss_of_drawn(self, x: Any, heads: Any) -> Any:
         """Return what a generator lowers, for pictures (n_critics, n, n_pixels): (n_critics, n)."""
@@ -277,13 +277,13 @@ class CriticStack:
                 self._powers[i] = _unit(flat @ (flat.mT @ left))
 
     def _penalty(self, real: Any, heads: Any, fake: Any) -> Any:
-        """Price of slopes that are not 1 between real and drawn pictures, (n_critics,)."""
+        """Price of gradients that are not 1 between real and drawn pictures, (n_critics,)."""
         n = min(real.shape[1], fake.shape[1])
         share = torch.rand(self.n_critics, n, 1, generator=self._stream)
         between = (share * real[:, :n] + (1.0 - share) * fake[:, :n]).requires_grad_()
         score = self._of(between, heads[:, :n])
-        (slope,) = torch.autograd.grad(score.sum(), between, create_graph=True)
-        off = torch.linalg.vector_norm(slope, dim=2) - 1.0
+        (gradient,) = torch.autograd.grad(score.sum(), between, create_graph=True)
+        off = torch.linalg.vector_norm(gradient, dim=2) - 1.0
         return self.training.penalty * (off**2).mean(dim=1)
 
 

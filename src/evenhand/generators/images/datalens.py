@@ -1,4 +1,4 @@
-"""DataLensImages: signs of every teacher's largest slopes, added up and cut at a threshold."""
+"""DataLensImages: signs of every teacher's largest gradients, added up and cut at a threshold."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from evenhand.generators.teacher_sums import TopKSigns
 from evenhand.typing import FloatArray, IntArray
 
 CLIP = 1e-5
-"""Slopes beyond it have a certain sign; of smaller ones the sign is drawn (DataLens)."""
+"""Gradients beyond it have a certain sign; of smaller ones the sign is drawn (DataLens)."""
 
 
 class DataLensImages(TeacherGAN):
-    """Train a generator by the signs of teachers' largest slopes (Wang et al. 2021).
+    """Train a generator by the signs of teachers' largest gradients (Wang et al. 2021).
 
-    Of every drawn picture each teacher names the ``k`` pixels where its slope is largest, and a
-    sign for each: +1 with chance ``1/2 + slope / (2 b)``, with slopes cut to ``b``, the smaller of
-    1e-5 and the picture's largest one. The signs are added, the sum leaves under noise, and pixels
-    whose sum exceeds ``threshold * n_teachers`` move by its sign.
+    Of every drawn picture each teacher names the ``k`` pixels where its gradient is largest, and a
+    sign for each: +1 with probability ``1/2 + gradient / (2 b)``, with gradients cut to ``b``, the
+    smaller of 1e-5 and the picture's largest one. The signs are added, the sum leaves under noise,
+    and pixels whose sum exceeds ``threshold * n_teachers`` move by its sign.
 
     Parameters
     ----------
@@ -65,16 +65,16 @@ class DataLensImages(TeacherGAN):
     def _aggregator(self, width: int) -> TopKSigns:
         return TopKSigns(n_rows=self.n_rows, width=width, k=self._n_signs(width))
 
-    def _said(self, slopes: Any, question: Any, stream: Any) -> IntArray:
-        aggregator = self._aggregator(slopes.shape[2])
-        size = slopes.abs()
+    def _said(self, gradients: Any, question: Any, stream: Any) -> IntArray:
+        aggregator = self._aggregator(gradients.shape[2])
+        size = gradients.abs()
         largest, at = size.topk(aggregator.k, dim=2)
         bound = largest[..., :1].clamp(min=1e-30, max=CLIP)
-        share = slopes.gather(2, at).div(bound).clamp(-1.0, 1.0)
-        # Drawn for every teacher alike, whatever its slopes are.
+        share = gradients.gather(2, at).div(bound).clamp(-1.0, 1.0)
+        # Drawn for every teacher alike, whatever its gradients are.
         drawn = torch.rand(share.shape, generator=stream)
         signs = torch.where(drawn < (1.0 + share) / 2.0, 1, -1) * (largest[..., :1] > 0)
-        said = torch.zeros(slopes.shape, dtype=torch.int8).scatter_(2, at, signs.to(torch.int8))
+        said = torch.zeros(gradients.shape, dtype=torch.int8).scatter_(2, at, signs.to(torch.int8))
         return aggregator.total(said.numpy())
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:

@@ -199,7 +199,7 @@ class DPWGANImages(AdversarialImages):
                 turn = (turn + 1) % self.n_batches
             asked = self._even(self.n_rows, rng)
             drawn = learner.draw(asked)
-            learner.follow(drawn, critic.slopes(drawn, asked))
+            learner.follow(drawn, critic.pixel_gradients(drawn, asked))
             tell("steps", step + 1, self.n_steps)
 
     def _of_drawn(

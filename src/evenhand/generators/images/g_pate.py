@@ -1,4 +1,4 @@
-"""GPATEImages: teachers vote on bins of slopes along a few public directions."""
+"""GPATEImages: teachers vote on bins of gradients along a few public directions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from evenhand.typing import FloatArray, IntArray
 
 
 class GPATEImages(TeacherGAN):
-    """Train a generator by teachers' votes on projected slopes (Long et al. 2021).
+    """Train a generator by teachers' votes on projected gradients (Long et al. 2021).
 
     At every step ``n_directions`` public Gaussian directions are drawn. Each teacher projects its
-    slope in each drawn picture on them and votes for one of ``n_bins`` bins per direction. The
+    gradient in each drawn picture on them and votes for one of ``n_bins`` bins per direction. The
     histograms leave under noise; a direction moves by the middle of its fullest bin if that holds
     ``threshold * n_teachers`` votes, and not at all otherwise.
 
@@ -26,7 +26,7 @@ class GPATEImages(TeacherGAN):
     ----------
     n_directions, n_bins : int
     reach : float
-        Slopes count up to plus or minus this.
+        Gradients count up to plus or minus this.
     threshold : float
         Votes that the fullest bin needs, as a share of the teachers that are asked. At least 0.
     **others
@@ -81,10 +81,10 @@ class GPATEImages(TeacherGAN):
     def _question(self, stream: Any, width: int) -> Any:
         return torch.randn(width, self.n_directions, generator=stream) / self.n_directions**0.5
 
-    def _said(self, slopes: Any, question: Any, stream: Any) -> IntArray:
-        # Of a condition that it does not hold a teacher's slopes are 0, and it has nothing to say.
-        holds = (slopes.abs().amax(dim=2) > 0).numpy()
-        return self._aggregator(slopes.shape[2]).total((slopes @ question).numpy(), holds)
+    def _said(self, gradients: Any, question: Any, stream: Any) -> IntArray:
+        # Of a condition that it does not hold a teacher's gradients are 0: it has nothing to say.
+        holds = (gradients.abs().amax(dim=2) > 0).numpy()
+        return self._aggregator(gradients.shape[2]).total((gradients @ question).numpy(), holds)
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
         least = self.threshold * self._n_answering

@@ -27,7 +27,7 @@ SCHEDULES: Final = ("all", "in turn")
 
 
 class GSWGANImages(TeacherGANImages):
-    """Train a generator by sanitised slopes of Wasserstein critics (Chen et al. 2020).
+    """Train a generator by sanitised gradients of Wasserstein critics (Chen et al. 2020).
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class GSWGANImages(TeacherGANImages):
 
     Notes
     -----
-    The penalty holds slopes near norm 1 where the paper clips them; here each block is brought to
-    norm 1 as a whole. A private generator of the warm start is a small dense network, where the
+    The penalty holds gradients near norm 1 where the paper clips them; here each block is brought
+    to norm 1 as a whole. A private generator of the warm start is a small dense network, where the
     paper's has the shape of the one that is released.
     """
 
@@ -163,8 +163,8 @@ class GSWGANImages(TeacherGANImages):
             self._train_critics(teachers, learner, rng, alone)
             heads = self._even(self.n_rows, rng)
             drawn = learner.draw(heads)
-            (slopes,) = teachers.slopes(drawn, heads, alone)
-            learner.follow(drawn, release(self._said(slopes, None, stream)))
+            (gradients,) = teachers.pixel_gradients(drawn, heads, alone)
+            learner.follow(drawn, release(self._said(gradients, None, stream)))
             tell("steps", step + 1, self.n_steps)
 
     def _release(self, purse: Purse, width: int) -> Release:

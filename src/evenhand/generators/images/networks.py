@@ -62,7 +62,7 @@ class GrowingNetwork:
     Two 3 x 3 convolutions or more, leaky rectifiers, and every pixel's features at the same root
     mean square (pixel norm, Karras et al. 2018), so that noise in the gradients cannot drive the
     layers apart. The output is cut to [0, 1] and the gradient goes straight through the cut: the
-    slope of a sigmoid dies where noise has pushed a pixel to an end, and never comes back.
+    gradient of a sigmoid dies where noise has pushed a pixel to an end, and never comes back.
     """
 
     shape: tuple[int, int, int]
@@ -140,7 +140,7 @@ def _level(h: Any) -> Any:
 
 
 class Learner:
-    """A generator network that follows slopes in its pictures, and its running mean.
+    """A generator network that follows gradients in its pictures, and its running mean.
 
     Parameters
     ----------

@@ -77,12 +77,12 @@ class SingleCritic:
         for weight in self._weights:
             weight.clamp_(-BOUND, BOUND)
 
-    def slopes(self, drawn: Any, heads: IntArray) -> FloatArray:
+    def pixel_gradients(self, drawn: Any, heads: IntArray) -> FloatArray:
         """Gradient of ``-score`` in drawn pictures (n, n_pixels), of norm 1 together."""
         shown = drawn.detach().flatten(1).requires_grad_()
         score = self._score(tuple(self._weights), shown, torch.as_tensor(heads))
-        (slope,) = torch.autograd.grad(-score.sum(), shown)
-        away: FloatArray = (slope / slope.norm().clamp(min=1e-30)).numpy().astype(np.float64)
+        (gradient,) = torch.autograd.grad(-score.sum(), shown)
+        away: FloatArray = (gradient / gradient.norm().clamp(min=1e-30)).numpy().astype(np.float64)
         return away
 
     def _score(self, weights: Any, pixels: Any, heads: Any) -> Any:

@@ -74,7 +74,7 @@ class TeacherGAN(AdversarialImages):
         Whether every teacher holds one group (stratified sampling, the rival of fair sampling in
         PFGuard's Table 7); each group has as many teachers.
     condition, noise, random_state
-        See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for slopes are real
+        See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for gradients are real
         numbers; exact noise on every number of every step takes as long as the training.
 
     Privacy
@@ -140,10 +140,10 @@ class TeacherGAN(AdversarialImages):
         """Return what a step releases; ``width`` is the number of pixels of a picture."""
 
     @abstractmethod
-    def _said(self, slopes: Any, question: Any, stream: Any) -> IntArray:
-        """Total of what these teachers say, from their slopes (n_some, n_rows, n_pixels).
+    def _said(self, gradients: Any, question: Any, stream: Any) -> IntArray:
+        """Total of what these teachers say, from their gradients (n_some, n_rows, n_pixels).
 
-        ``stream`` is for random answers; what is drawn from it may not depend on the slopes.
+        ``stream`` is for random answers; what is drawn from it may not depend on the gradients.
         """
 
     @abstractmethod
@@ -190,7 +190,7 @@ class TeacherGAN(AdversarialImages):
         width, n_heads = data.pixels[0].size, self.conditions_.n
         shapes = self._critic().shapes(self.codec_.size, n_heads)
         each = sum(map(math.prod, shapes))
-        # Weights, gradients and two moments; slopes and minibatches of one stack; noise.
+        # Weights, gradients and two moments; gradients and minibatches of one stack; noise.
         critics = 16.0 * each * self.n_teachers
         queue = 8.0 * self.n_teachers * AHEAD * self.critic_rows
         shown = 4.0 * CHUNK * width * (8 * self.n_rows + 12 * self.critic_rows) + 4.0 * POOL
@@ -229,7 +229,7 @@ class TeacherGAN(AdversarialImages):
             heads = self._even(self.n_rows, rng)
             drawn = learner.draw(heads)
             asked = self._question(stream, drawn[0].numel())
-            said = [self._said(s, asked, stream) for s in teachers.slopes(drawn, heads)]
+            said = [self._said(s, asked, stream) for s in teachers.pixel_gradients(drawn, heads)]
             released = release(np.sum(said, axis=0))
             learner.follow(drawn, self._direction(released, asked))
             tell("steps", step + 1, self.n_steps)

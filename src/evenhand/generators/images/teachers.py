@@ -136,16 +136,18 @@ class Teachers:
                 own.learn(asked, self._held[some][:, asked])
             yield some.start + stack.n_critics
 
-    def slopes(self, drawn: Any, heads: IntArray, stacks: range | None = None) -> Iterator[Any]:
-        """Every teacher's slopes in the same drawn pictures, a few teachers at a time.
+    def pixel_gradients(
+        self, drawn: Any, heads: IntArray, stacks: range | None = None
+    ) -> Iterator[Any]:
+        """Every teacher's gradients in the same drawn pictures, a few teachers at a time.
 
-        Tensors (n_some, n, n_pixels): along its slope a teacher takes a picture less for a real
+        Tensors (n_some, n, n_pixels): along its gradient a teacher takes a picture less for a real
         one. Of a condition that a teacher has no picture of it knows nothing: zeros.
         """
         x = drawn.detach().reshape(len(drawn), -1)
         asked = torch.as_tensor(heads)
         for some, stack in self._parts(stacks):
-            yield stack.slopes(x, asked) * self._held[some][:, asked].unsqueeze(2)
+            yield stack.pixel_gradients(x, asked) * self._held[some][:, asked].unsqueeze(2)
 
     @property
     def n_stacks(self) -> int:

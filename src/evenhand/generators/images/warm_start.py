@@ -20,7 +20,7 @@ class PrivateGenerators:
     """Small generators, one for each critic of a stack and read by nobody else.
 
     A hidden layer and a sigmoid, from normal inputs and a one-hot condition. (Where no noise is
-    added to its slope a sigmoid does not die, and so these need not be cut as ``GrowingNetwork``.)
+    added to its gradient a sigmoid does not die: these need not be cut as ``GrowingNetwork``.)
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class PrivateGenerators:
         drawn = self.draw(heads)
         asked = torch.as_tensor(heads).view(1, -1, 1).expand(len(drawn), -1, 1)
         loss = (self._stack.loss_of_drawn(drawn, asked) * counts).mean(dim=1).sum()
-        slopes = torch.autograd.grad(loss, self.weights)
-        for weight, slope in zip(self.weights, slopes, strict=True):
-            weight.grad = slope
+        gradients = torch.autograd.grad(loss, self.weights)
+        for weight, gradient in zip(self.weights, gradients, strict=True):
+            weight.grad = gradient
         self._adam.step()
