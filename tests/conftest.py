@@ -21,7 +21,7 @@ import pytest  # noqa: E402 - the threads must be set first
 import sqlalchemy as sa  # noqa: E402 - as above
 from hypothesis import settings  # noqa: E402 - as above
 
-from evenhand import datasets  # noqa: E402 - as above
+from evenhand import datasets, show_values  # noqa: E402 - as above
 
 settings.register_profile("evenhand", deadline=None)  # a busy machine is no error
 settings.load_profile("evenhand")
@@ -222,3 +222,10 @@ def visit(browser: Any) -> Iterator[Callable[[Path], Visit]]:
     yield open_page
     for page in opened:
         page.close()
+
+
+@pytest.fixture
+def values_shown() -> Iterator[None]:
+    """Let messages quote private values, as the curator may ask for."""
+    with show_values():
+        yield

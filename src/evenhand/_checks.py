@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sized
 
 import numpy as np
 
+from evenhand import _values
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 
@@ -94,7 +95,9 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     if out.size and (out.min() < 0 or (n is not None and out.max() >= n)):
         upper = "" if n is None else f" and below {n}"
         raise ValueError(
-            f"{name} must be at least 0{upper}, got values from {out.min()} to {out.max()}."
+            f"{name} must be at least 0{upper}, got values from {_values.quoted(int(out.min()))} "
+            f"to "
+            f"{_values.quoted(int(out.max()))}."
         )
     return out
 
@@ -107,7 +110,8 @@ def matrix(name: str, values: ArrayLike) -> FloatArray:
     if not np.isfinite(out).all():
         row, column = np.argwhere(~np.isfinite(out))[0]
         raise ValueError(
-            f"{name} must be finite, got {out[row, column]} in row {row}, column {column}."
+            f"{name} must be finite, got {out[row, column]} in {_values.row(int(row))}, column "
+            f"{column + 1}."
         )
     return out
 

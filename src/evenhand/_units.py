@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from evenhand import _values
 from evenhand.typing import Array, ArrayLike
 
 SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
@@ -44,10 +45,9 @@ def ids_of(units: ArrayLike) -> Array:
     gone = np.asarray(pd.isna(array))
     missing = np.flatnonzero(gone | (np.where(gone, "", array) == ""))
     if missing.size:
-        first = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
         raise ValueError(
-            f"units must name a unit for every record, but {missing.size} are missing "
-            f"(rows {first}). Drop these records, or give each an id of its own."
+            f"units must name a unit for every record, and there is none in "
+            f"{_values.rows(missing)}. Drop these records, or give each an id of its own."
         )
     return np.array([_canonical(name) for name in array], dtype=object)
 
@@ -60,6 +60,7 @@ def _canonical(name: object) -> str:
     if isinstance(name, float | np.floating) and float(name).is_integer():
         return str(int(name))
     raise TypeError(
-        f"units must be whole numbers or strings, got {type(name).__name__}. "
+        f"units must be whole numbers or strings, got {_values.quoted(name)} "
+        f"({type(name).__name__}). "
         "Write the ids as strings, for example units.astype(str)."
     )

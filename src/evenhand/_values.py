@@ -77,14 +77,15 @@ def count(n: int) -> str:
     return f"{n:,}" if _shown.get() else WITHHELD
 
 
-def row(position: int) -> str:
+def row(position: int, what: str = "row") -> str:
     """Name one row by its position, which code counts from 0 and people from 1."""
-    return f"row {position + 1} (counted from 1 below the header)"
+    below = " below the header" if what == "row" else ""
+    return f"{what} {position + 1} (counted from 1{below})"
 
 
-def rows(positions: IntArray) -> str:
+def rows(positions: IntArray, what: str = "row") -> str:
     """Name the first of some rows; how many there are beyond it is a private count."""
-    first = row(int(positions[0]))
+    first = row(int(positions[0]), what)
     if len(positions) == 1:
         return first
     return f"{first} and {len(positions) - 1:,} more" if _shown.get() else f"{first} and others"

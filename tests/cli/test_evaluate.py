@@ -79,7 +79,7 @@ def test_an_unseen_group_is_an_error_that_lists_the_known_ones(model: Path, refu
     test = pd.read_csv("test.csv")
     test.loc[4, "sex"] = "X"
     test.to_csv("test.csv", index=False)
-    line = refuse("evaluate", "model", "test.csv")
+    line = refuse("evaluate", "model", "test.csv", "--show-values")
     assert "test.csv" in line
     assert "'X'" in line
     assert "'F', 'M'" in line
@@ -106,7 +106,7 @@ def test_missing_labels_and_groups_are_located(model: Path, refuse: Run) -> None
         test.loc[2, column] = None
         test.to_csv("gaps.csv", index=False)
         line = refuse("evaluate", "model", "gaps.csv")
-        assert f"{column!r} is missing in 1 of 300 rows (row 3" in line
+        assert f"{column!r} is missing in row 3 " in line
 
 
 def test_a_model_saved_from_python_needs_the_label_named(

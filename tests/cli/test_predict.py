@@ -95,7 +95,8 @@ def test_text_where_the_model_knows_numbers_is_located(model: Path, refuse: Run)
     new.to_csv("new.csv", index=False)
     line = refuse("predict", "model", "new.csv")
     assert "'hours'" in line
-    assert "'many' in row 2" in line
+    assert "(not shown) in row 3" in line
+    assert "'many' in row 3" in refuse("predict", "model", "new.csv", "--show-values")
 
 
 @pytest.mark.parametrize(

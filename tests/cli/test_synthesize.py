@@ -79,7 +79,7 @@ def test_missing_groups_come_from_public_rows_where_there_are_some(
     frame = pd.read_csv("private.csv")
     frame.loc[frame.index % 3 == 0, "sex"] = None
     frame.to_csv("private.csv", index=False)
-    assert "sensitive column 'sex' is missing in 400 of 1200 rows" in refuse(*ASKED)
+    assert "sensitive column 'sex' is missing in row " in refuse(*ASKED)
     told = json.loads(run(*ASKED, "--reference", "public.csv", "--json").stdout)
     assert "the reference rows from which missing groups are predicted" in told["guarantee"]
     assert any(note.startswith("where sex is missing") for note in told["notes"])

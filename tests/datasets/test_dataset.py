@@ -60,6 +60,7 @@ def test_the_users_frame_is_left_as_it_was() -> None:
     pd.testing.assert_frame_equal(frame, before)
 
 
+@pytest.mark.usefixtures("values_shown")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -78,26 +79,29 @@ def test_a_wrong_name_is_an_error_that_helps(changes: dict[str, Any], message: s
         made(**changes)
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_missing_labels_are_refused_with_rows_number_and_way_out() -> None:
     frame = people()
     frame.loc[[3, 7, 8, 9, 10, 11, 12], "repaid"] = None
-    with pytest.raises(ValueError, match="label 'repaid' is missing in 7 of 40 rows") as caught:
+    with pytest.raises(ValueError, match="label 'repaid' is missing in row 4 ") as caught:
         made(frame)
-    assert "rows 3, 7, 8, 9, 10 and 2 more" in str(caught.value)
+    assert "and 6 more" in str(caught.value)
     assert "dropna(subset=['repaid'])" in str(caught.value)
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_missing_groups_and_units_are_refused() -> None:
     frame = people()
     frame.loc[5, "sex"] = None
-    with pytest.raises(ValueError, match=r"'sex' is missing in 1 of 40 rows: rows 5.*fillna"):
+    with pytest.raises(ValueError, match=r"'sex' is missing in row 6 .*fillna"):
         made(frame)
     frame = people().astype({"client": float})
     frame.loc[6, "client"] = np.nan
-    with pytest.raises(ValueError, match=r"unit 'client' is missing in 1 of 40 rows: rows 6"):
+    with pytest.raises(ValueError, match=r"unit 'client' is missing in row 7 "):
         made(frame, unit="client")
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_one_class_one_group_no_rows_and_repeated_names_are_refused() -> None:
     with pytest.raises(ValueError, match="'repaid' has one class only, 'yes'"):
         made(people().assign(repaid="yes"))
@@ -111,8 +115,9 @@ def test_one_class_one_group_no_rows_and_repeated_names_are_refused() -> None:
         made(people().rename(columns={"city": "age"}))
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_a_label_of_amounts_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"must hold classes, got numbers such as 0\.5"):
+    with pytest.raises(ValueError, match=r"must hold classes, got numbers .* such as 0\.5"):
         made(people().assign(repaid=np.arange(40) / 2))
 
 

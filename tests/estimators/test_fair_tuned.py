@@ -98,11 +98,11 @@ def test_rows_that_cannot_tune_are_refused(model: Any, labelled: Any) -> None:
     X, y, groups = labelled
     with pytest.raises(ValueError, match="sensitive_features_public is missing"):
         model.fair_tuned(X, y, None, fairness=MARGIN)
-    with pytest.raises(ValueError, match="1 missing value, in row 3"):
+    with pytest.raises(ValueError, match="missing values, in row 4 "):
         model.fair_tuned(X, y, groups.where(np.arange(300) != 3), fairness=MARGIN)
-    with pytest.raises(ValueError, match=r"2 rows without a label \(first in row 7\)"):
+    with pytest.raises(ValueError, match=r"no label in row 8 .* and others"):
         model.fair_tuned(X, y.where(~np.isin(np.arange(300), [7, 9])), groups, fairness=MARGIN)
-    with pytest.raises(ValueError, match=r"holds 'yess', which is not .*Did you mean 'yes'"):
+    with pytest.raises(ValueError, match=r"holds .not shown., which is not "):
         model.fair_tuned(X, y.replace("yes", "yess"), groups, fairness=MARGIN)
     with pytest.raises(ValueError, match="X_public has 300, y_public has 299"):
         model.fair_tuned(X, y[1:], groups, fairness=MARGIN)

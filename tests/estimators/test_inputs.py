@@ -16,6 +16,7 @@ def bad(message: str) -> Any:
     return pytest.raises((ValueError, TypeError), match=message)
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_the_parts_of_fit_that_are_missing_are_named(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
@@ -28,7 +29,7 @@ def test_the_parts_of_fit_that_are_missing_are_named(
         parts.fit(model, sensitive_features_public=pd.Series(["a"] * 300))
     with bad("one class only"):
         parts.fit(model, y=pd.Series(["yes"] * 600))
-    with bad("y has 2 missing labels .first in row 4"):
+    with bad("y has no label in row 5 .* and 1 more"):
         parts.fit(model, y=parts.y.where(~np.isin(np.arange(600), (4, 9)), None))
     with bad("budget must be a Budget.*Budget.epsilon=3.0"):
         parts.fit(FairPATEClassifier(**(settings | {"budget": None})))
@@ -75,6 +76,7 @@ def test_a_misspelt_column_gets_the_nearest_name(parts: Parts, settings: dict[st
         fitted.predict(parts.X[["income"]])
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_text_where_numbers_were_names_column_and_value(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
@@ -89,6 +91,7 @@ def test_more_teachers_than_records_is_refused(parts: Parts, settings: dict[str,
         parts.fit(FairPATEClassifier(**(settings | {"n_teachers": 601})))
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_an_undeclared_class_is_named(parts: Parts, settings: dict[str, Any]) -> None:
     with bad("holds 'yes', which is not among classes.*Did you mean 'yess'"):
         parts.fit(FairPATEClassifier(**(settings | {"classes": ["no", "yess"]})))

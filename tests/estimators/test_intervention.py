@@ -233,7 +233,7 @@ def test_the_groups_of_private_rows_are_asked_for_where_they_are_read(
     with pytest.raises(ValueError, match="holds the group 'B2'"):
         fitted(parts, settings, at, given={"sensitive_features": strange})
     missing = parts.groups.where(parts.groups.index != 5)
-    with pytest.raises(ValueError, match="1 missing value, in row 5"):
+    with pytest.raises(ValueError, match="missing values, in row 6 "):
         fitted(parts, settings, at, given={"sensitive_features": missing})
 
 

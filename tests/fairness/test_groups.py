@@ -69,10 +69,10 @@ def test_the_order_of_rows_changes_no_name_and_moves_codes_with_rows(
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, "", "  "])
 def test_a_missing_value_is_an_error_that_names_its_rows_and_the_way_out(missing: object) -> None:
-    with pytest.raises(ValueError, match=r"2 missing values, in rows 1, 3 .*\.fillna\('unknown'\)"):
+    with pytest.raises(ValueError, match=r"missing values, in row 2 .* and others.*\.fillna"):
         encode_groups(pd.Series(["F", missing, "M", missing], dtype=object))
     frame = pd.DataFrame({"sex": ["F", "M"], "race": ["B", missing]}, dtype=object)
-    with pytest.raises(ValueError, match="1 missing value in column 'race', in row 1 "):
+    with pytest.raises(ValueError, match="missing values in column 'race', in row 2 "):
         encode_groups(frame)
 
 
@@ -101,8 +101,9 @@ def test_columns_are_read_value_by_value(rows: list[tuple[object, ...]]) -> None
     assert [found.names[i] for i in found.codes] == [f"c={c}, n={n}, d={d}" for c, n, d in wanted]
 
 
-def test_many_missing_rows_are_counted_and_the_first_ten_named() -> None:
-    with pytest.raises(ValueError, match=r"30 missing values, in rows 0, 1, .*8, 9, \.\.\. \("):
+@pytest.mark.usefixtures("values_shown")
+def test_many_missing_rows_are_counted_for_the_curator() -> None:
+    with pytest.raises(ValueError, match=r"missing values, in row 1 \(.*\) and 29 more"):
         encode_groups([None] * 30)
 
 
@@ -113,10 +114,11 @@ def test_the_groups_of_fit_time_keep_their_order_even_if_some_do_not_occur() -> 
     assert len(encode_groups([], names=("F", "M"))) == 0
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_an_unseen_group_is_an_error_that_lists_the_known_and_the_nearest() -> None:
     with pytest.raises(
         ValueError,
-        match=r"'female' \(first in row 1\).* groups: 'Female', 'Male'\. Did you mean 'Female'",
+        match=r"'female', first in row 2 .* groups: 'Female', 'Male'\. Did you mean 'Female'",
     ):
         encode_groups(["Male", "female"], names=("Female", "Male"))
 

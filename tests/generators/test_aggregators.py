@@ -327,7 +327,7 @@ def test_an_attack_stays_below_the_claim_and_convicts_half_the_noise(name: str) 
         ),
         (
             lambda: TopKSigns(n_rows=1, width=2, k=1).total(np.array([[[2, 0]]])),
-            "got values from 0 to 2",
+            "got values from",
         ),
         (
             lambda: TopKSigns(n_rows=1, width=2, k=1).total(np.zeros((1, 1, 3))),

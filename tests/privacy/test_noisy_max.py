@@ -329,5 +329,5 @@ def test_a_mask_that_is_no_mask_is_refused() -> None:
         check.decide(votes, drawn, [0, 1])
     with pytest.raises(ValueError, match="admissible must be boolean"):
         check.decide(votes, drawn, [True, False, True])
-    with pytest.raises(ValueError, match="admissible leaves no class in row 1"):
+    with pytest.raises(ValueError, match="admissible leaves no class in row 2 "):
         check.decide(votes, drawn, [[True, False], [False, False]])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._random import as_generator
 from evenhand._units import digest, ids_of
@@ -105,9 +106,9 @@ class Dataset:
         self._check_classes()
         for column in pd.DataFrame(self.groups):
             if pd.DataFrame(self.groups)[column].nunique() < 2:
-                only = pd.DataFrame(self.groups)[column].iloc[0]
+                only = _values.quoted(pd.DataFrame(self.groups)[column].iloc[0])
                 raise ValueError(
-                    f"The sensitive attribute {column!r} has one group only, {only!r}: there is "
+                    f"The sensitive attribute {column!r} has one group only, {only}: there is "
                     f"nothing to compare. Name a column with at least two groups."
                 )
 
@@ -117,20 +118,22 @@ class Dataset:
             amounts = values[values != np.floor(values)]
             if amounts.size:
                 raise ValueError(
-                    f"The label {self.label!r} must hold classes, got numbers such as "
-                    f"{float(amounts[0])!r}. Make classes of them first, e.g. "
+                    f"The label {self.label!r} must hold classes, got numbers that are not whole, "
+                    f"such as {_values.quoted(float(amounts[0]))}. Make classes of them first, "
+                    f"e.g. "
                     f"frame[{self.label!r}] > threshold."
                 )
         classes = self.classes
         if len(classes) < 2:
             raise ValueError(
-                f"The label {self.label!r} has one class only, {classes[0]!r}: there is nothing to "
-                f"learn. Two classes or more are needed."
+                f"The label {self.label!r} has one class only, {_values.quoted(classes[0])}: there "
+                f"is nothing to learn. Two classes or more are needed."
             )
         if self.positive is not None and self.positive not in classes:
             raise ValueError(
-                f"positive must be one of the classes of {self.label!r}: {some(classes, 20)}; got "
-                f"{self.positive!r}.{did_you_mean(self.positive, classes)}"
+                f"positive must be one of the classes of {self.label!r}, "
+                f"{_values.listed(classes, 20)}; got {self.positive!r}."
+                f"{_values.if_shown(did_you_mean(self.positive, classes))}"
             )
 
     @classmethod
@@ -319,7 +322,7 @@ def _classes(y: pd.Series[Any]) -> tuple[Hashable, ...]:
     except TypeError:
         raise TypeError(
             f"The label {y.name!r} mixes values that cannot be sorted, e.g. "
-            f"{some(values)}. Write all classes as text: frame[{y.name!r}].astype(str)."
+            f"{_values.listed(values)}. Write all classes as text: frame[{y.name!r}].astype(str)."
         ) from None
 
 
@@ -343,10 +346,8 @@ def _refuse_absent(frame: pd.DataFrame, **asked: tuple[str | None, ...]) -> None
 def _refuse_missing(frame: pd.DataFrame, what: str, way_out: str) -> None:
     """Raise ValueError that names the rows with a missing value."""
     for column in frame:
-        missing = frame[column].isna()
-        if missing.any():
-            rows = missing.index[missing].tolist()
+        missing = frame[column].isna().to_numpy(dtype=bool).nonzero()[0]
+        if missing.size:
             raise ValueError(
-                f"The {what} {column!r} is missing in {len(rows)} of {len(frame)} rows: "
-                f"rows {some(rows)}. {way_out}"
+                f"The {what} {column!r} is missing in {_values.rows(missing)}. {way_out}"
             )

@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
+from evenhand import _values
 from evenhand._checks import positive
 from evenhand.datasets.columns import Column, to_numbers, to_texts
 from evenhand.datasets.schema import ColumnSchema, Schema
@@ -244,8 +245,8 @@ def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:
     if infinite.size:
         row = int(infinite[0])
         raise ValueError(
-            f"Column {column.name!r} of the public table must be finite, got {numbers[row]} in row "
-            f"{values.index[row]}. Leave the value empty if it is not known."
+            f"Column {column.name!r} of the public table must be finite, got {numbers[row]} in "
+            f"{_values.row(row)}. Leave the value empty if it is not known."
         )
     numbers = numbers[~np.isnan(numbers)]
     if not numbers.size:

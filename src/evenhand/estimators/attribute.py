@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
@@ -100,8 +100,8 @@ class AttributeClassifier(PrivateClassifier):
         _checks.same_length(X=data.X_private, sensitive_features=groups)
         if groups.n_groups < 2:
             raise ValueError(
-                f"The rows hold one group only ({groups.names[0]!r}): there is nothing to compare "
-                f"it with. Check the sensitive column."
+                f"The rows hold one group only ({_values.quoted(groups.names[0])}): there is "
+                f"nothing to compare it with. Check the sensitive column."
             )
         encoder = PublicEncoder(self.schema).fit(data.X_private)
         return PeopleInputs(
@@ -159,10 +159,10 @@ class AttributeClassifier(PrivateClassifier):
 
 def _refuse_missing(sensitive_features: Any) -> None:
     """Refuse rows without a group, and a way out that would tell who they are."""
-    n = int(missing_groups(sensitive_features).sum())
-    if n:
+    gone = np.flatnonzero(missing_groups(sensitive_features))
+    if gone.size:
         raise ValueError(
-            f"sensitive_features is missing in {n} row{'s' * (n > 1)}. To leave these rows out "
+            f"sensitive_features is missing in {_values.rows(gone)}. To leave these rows out "
             f"would tell who did not say, which is a part of what is protected here. Make them a "
             f"group of their own, as with .fillna('unknown')."
         )

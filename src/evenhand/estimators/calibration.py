@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.estimators.inputs import FitInputs, checked_features
 from evenhand.fairness import Estimate, JointTally, Notion, encode_groups, gap_of
 from evenhand.students import Student, Within
@@ -125,16 +125,16 @@ def _codes(y: Any, classes: Array) -> IntArray:
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
-            f"y_calibration has {missing.size} missing labels (first in row {missing[0]}). Leave "
-            f"these rows out."
+            f"y_calibration has no label in {_values.rows(missing)}. Leave these rows out."
         )
     place = {value: code for code, value in enumerate(classes.tolist())}
     found = values.tolist()
     for row, value in enumerate(found):
         if value not in place:
             raise ValueError(
-                f"y_calibration holds {value!r} (first in row {row}), which is not among the "
-                f"classes {list(place)}.{_checks.did_you_mean(value, place)}"
+                f"y_calibration holds {_values.quoted(value)}, first in {_values.row(row)}, which "
+                f"is not among the classes of y, {_values.listed(place, 20)}."
+                f"{_values.if_shown(_checks.did_you_mean(value, place))}"
             )
     return np.array([place[value] for value in found], dtype=np.int64)
 
@@ -144,7 +144,10 @@ def _refuse_empty_cells(
 ) -> None:
     size = (len(names), len(classes))
     counts = np.bincount(groups * size[1] + labels, minlength=size[0] * size[1]).reshape(size)
-    empty = [f"{classes.tolist()[k]!r} in {names[z]!r}" for z, k in np.argwhere(counts == 0)]
+    empty = [
+        f"{_values.quoted(classes.tolist()[k])} in {names[z]!r}"
+        for z, k in np.argwhere(counts == 0)
+    ]
     if empty:
         more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
         raise ValueError(

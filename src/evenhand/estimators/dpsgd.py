@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
 from evenhand.estimators.gradient import GradientClassifier, layered_classifier
@@ -216,7 +216,8 @@ class DPSGDClassifier(GradientClassifier):
         known = self._private_groups(sensitive_features, data)
         if known.n_groups < 2:
             raise ValueError(
-                f"The rows hold one group only ({known.names[0]!r}): there is nothing to compare "
-                f"it with. Check the sensitive column, or leave out fairness= and penalty=."
+                f"The rows hold one group only ({_values.quoted(known.names[0])}): there is "
+                f"nothing to compare it with. Check the sensitive column, or leave out fairness= "
+                f"and penalty=."
             )
         return known

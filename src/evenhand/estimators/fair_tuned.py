@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
 from evenhand.students import Within, fair_tune
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -78,15 +78,15 @@ def _class_codes(y: ArrayLike, classes: Array) -> IntArray:
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
-            f"y_public has {missing.size} rows without a label (first in row {missing[0]}). "
-            f"Fair-tuning learns from labelled rows only: leave these out."
+            f"y_public has no label in {_values.rows(missing)}. Fair-tuning learns from labelled "
+            f"rows only: leave these out."
         )
     known = classes.tolist()
     strange = [value for value in np.unique(values).tolist() if value not in known]
     if strange:
         raise ValueError(
-            f"y_public holds {strange[0]!r}, which is not among the classes of the model, {known}."
-            f"{_checks.did_you_mean(strange[0], known)}"
+            f"y_public holds {_values.quoted(strange[0])}, which is not among the classes of the "
+            f"model, {known}.{_values.if_shown(_checks.did_you_mean(strange[0], known))}"
         )
     codes: IntArray = np.searchsorted(classes, values).astype(np.int64)
     return codes

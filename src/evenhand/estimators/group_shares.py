@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.estimators.books import parted
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import (
@@ -139,8 +139,9 @@ def several(groups: GroupCodes) -> GroupCodes:
     """Return ``groups`` if there is something to compare."""
     if groups.n_groups < 2:
         raise ValueError(
-            f"There is one group only ({groups.names[0]!r}): there is nothing to compare it with. "
-            f"Check the sensitive column, or use DPSGDClassifier without fairness= and penalty=."
+            f"There is one group only ({_values.quoted(groups.names[0])}): there is nothing to "
+            f"compare it with. Check the sensitive column, or use DPSGDClassifier without "
+            f"fairness= and penalty=."
         )
     return groups
 
@@ -150,8 +151,9 @@ def _of_label(given: Mapping[Any, Any], label: Any) -> Mapping[Any, Any]:
     found = given.get(key)
     if not isinstance(found, Mapping):
         raise ValueError(
-            f"group_shares must hold a mapping of group to share for each label; for {key!r} it "
-            f"holds {found!r}. Its keys are {list(given)}. Or release them: "
+            f"group_shares must hold a mapping of group to share for each label; for "
+            f"{_values.quoted(key)} it holds {found!r}. Its keys are {list(given)}. Or release "
+            f"them: "
             f"group_shares='released'."
         )
     return found

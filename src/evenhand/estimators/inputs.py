@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import Noise, secret_coins
@@ -168,7 +168,8 @@ def read_fit_inputs(
         _require_groups(groups, set_aside, private_given=sensitive_features is not None)
     if len(np.unique(codes)) < 2:
         raise ValueError(
-            f"y holds one class only ({known[codes[0]]!r}); a classifier needs at least two."
+            f"y holds one class only ({_values.quoted(known[codes[0]])}); a classifier needs at "
+            f"least two."
         )
     return FitInputs(
         X_private=X,
@@ -211,8 +212,8 @@ def _labels(y: ArrayLike) -> Array:
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
-            f"y has {missing.size} missing labels (first in row {missing[0]}); input y contains "
-            f"NaN. Leave these rows out: a teacher cannot learn from them."
+            f"y has no label in {_values.rows(missing)}: input y contains NaN. Leave these rows "
+            f"out: a teacher cannot learn from them."
         )
     check_classification_targets(values)
     return np.asarray(values)
@@ -225,8 +226,8 @@ def _classes(labels: Array, declared: ArrayLike | None) -> Array:
     strange = [value for value in np.unique(labels) if value not in known]
     if strange:
         raise ValueError(
-            f"y holds {strange[0]!r}, which is not among classes={known.tolist()}."
-            f"{_checks.did_you_mean(strange[0], known.tolist())}"
+            f"y holds {_values.quoted(strange[0])}, which is not among classes={known.tolist()}."
+            f"{_values.if_shown(_checks.did_you_mean(strange[0], known.tolist()))}"
         )
     return known
 
@@ -285,8 +286,8 @@ def _require_groups(groups: GroupCodes | None, set_aside: int, *, private_given:
         )
     if groups.n_groups < 2:
         raise ValueError(
-            f"The public rows hold one group only ({groups.names[0]!r}): there is nothing to "
-            f"compare it with. Check the sensitive column, or use PATEClassifier."
+            f"The public rows hold one group only ({_values.quoted(groups.names[0])}): there is "
+            f"nothing to compare it with. Check the sensitive column, or use PATEClassifier."
         )
 
 

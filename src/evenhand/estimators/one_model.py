@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
 from evenhand.fairness import GroupCodes, encode_groups
@@ -44,8 +44,9 @@ class OneModelInputs:
         _checks.same_length(X=range(n_given), sensitive_features=known)
         if known.n_groups < 2:
             raise ValueError(
-                f"The rows hold one group only ({known.names[0]!r}): there is nothing to compare "
-                f"it with. Check the sensitive column, or train without a margin."
+                f"The rows hold one group only ({_values.quoted(known.names[0])}): there is "
+                f"nothing to compare it with. Check the sensitive column, or train without a "
+                f"margin."
             )
         return GroupCodes(codes=known.codes[self.data.private_rows], names=known.names)
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.typing import BoolArray, IntArray
-
-_SHOWN = 10  # rows named in a message; more would hide the way out
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,10 +108,11 @@ def encode_groups(
         if name not in known:
             row = int(np.flatnonzero(codes == i)[0])
             raise ValueError(
-                f"sensitive_features holds the group {name!r} (first in row {row}), which is not "
-                f"among the known groups: {', '.join(map(repr, names))}."
-                f"{_checks.did_you_mean(name, names)} Map it to a known group, or leave its rows "
-                f"out."
+                f"sensitive_features holds the group {_values.quoted(name)}, first in "
+                f"{_values.row(row)}, which is not among the known groups: "
+                f"{', '.join(map(repr, names))}."
+                f"{_values.if_shown(_checks.did_you_mean(name, names))} Map it to a known group, "
+                f"or leave its rows out."
             )
     to_known = np.array([known[name] for name in seen], dtype=np.int64)
     return GroupCodes(codes=to_known[codes], names=tuple(names))
@@ -213,12 +212,10 @@ def _refuse_missing(columns: list[_Column]) -> None:
     for column in columns:
         rows = np.flatnonzero(column.missing)
         if rows.size:
-            shown = ", ".join(map(str, rows[:_SHOWN])) + (", ..." if rows.size > _SHOWN else "")
             where = f" in column {column.name!r}" if len(columns) > 1 else ""
             raise ValueError(
-                f"sensitive_features has {rows.size} missing value{'s' * (rows.size > 1)}{where}, "
-                f"in row{'s' * (rows.size > 1)} {shown} (counted from 0). Leave these rows out, or "
-                f"make them a group of their own, as with .fillna('unknown')."
+                f"sensitive_features has missing values{where}, in {_values.rows(rows)}. Leave "
+                f"these rows out, or make them a group of their own, as with .fillna('unknown')."
             )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.typing import REJECTED, ArrayLike, FloatArray, IntArray
 
 
@@ -163,7 +163,8 @@ def answers(name: str, labels: ArrayLike, n_classes: int) -> IntArray:
         if outside.any():
             raise ValueError(
                 f"{name} must lie between 0 and {n_classes - 1}, or be REJECTED (-1); got "
-                f"{array[outside][0]} in row {np.flatnonzero(outside)[0]}."
+                f"{_values.quoted(array[outside][0])} in "
+                f"{_values.row(int(np.flatnonzero(outside)[0]))}."
             )
         return array.astype(np.int64)
     return _checks.codes(name, labels, n_classes)

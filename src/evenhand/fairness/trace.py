@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.fairness.notions import parity_gaps
 from evenhand.fairness.tally import answers, ratio
 from evenhand.typing import REJECTED, ArrayLike, BoolArray, FloatArray, IntArray
@@ -56,7 +56,8 @@ def gap_trace(
     if falls.size:
         raise ValueError(
             f"events must never fall, but it goes from {when[falls[0]]} to {when[falls[0] + 1]} "
-            f"after row {falls[0]}. Sort the answers by the order in which they were given."
+            f"after {_values.row(int(falls[0]))}. Sort the answers by the order in which they were "
+            f"given."
         )
     number = np.concatenate([[0], np.cumsum(np.diff(when) > 0)])
     n_events, n_groups, n_classes = int(number[-1]) + 1, int(z.max()) + 1, int(k.max()) + 1

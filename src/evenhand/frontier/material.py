@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks, datasets
+from evenhand import _checks, _values, datasets
 from evenhand.datasets import Dataset, Schema, read_table
 from evenhand.frontier.run import DATA_KINDS
 
@@ -313,8 +313,9 @@ def _refuse_unknown_classes(file: str, rows: Dataset, classes: Sequence[Any]) ->
     for value in rows.classes:
         if value not in classes:
             raise ValueError(
-                f"{file} holds the class {value!r}, which no private row has: "
-                f"{', '.join(map(repr, classes))}.{_checks.did_you_mean(value, classes)}"
+                f"{file} holds the class {_values.quoted(value)}, which no private row has: "
+                f"{_values.listed(classes, 20)}."
+                f"{_values.if_shown(_checks.did_you_mean(value, classes))}"
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
 from evenhand.datasets import ColumnSchema, Schema
 from evenhand.datasets.columns import Column, to_numbers, to_texts
@@ -111,7 +111,7 @@ class ColumnCode:
         gone = np.flatnonzero(codes < 0)
         if gone.size and not self.has_missing:
             raise ValueError(
-                f"Column {self.name!r} of the {where} has no value in row {column.index[gone[0]]}, "
+                f"Column {self.name!r} of the {where} has no value in {_row(column, gone[0])}, "
                 f"and the schema does not say that values may be missing. Declare it with "
                 f'{{"missing": true}}, or leave these rows out.'
             )
@@ -284,17 +284,25 @@ class Conditions:
         return categories.index(value)
 
 
+def _row(column: Column, position: Any) -> str:
+    """Name a row by its place in the table that was given, which its index keeps."""
+    label = column.index[int(position)]
+    return _values.row(int(label) if isinstance(label, int | np.integer) else int(position))
+
+
 def _categories(schema: ColumnSchema, column: Column, where: str) -> IntArray:
     codes, texts = to_texts(column, where)
     place = {category: i for i, category in enumerate(schema.categories)}
     for j, text in enumerate(texts):
         if text not in place:
-            row = column.index[int(np.flatnonzero(codes == j)[0])]
+            row = _row(column, np.flatnonzero(codes == j)[0])
             raise ValueError(
-                f"Column {schema.name!r} of the {where} holds {text!r} in row {row}, which is not "
-                f"a category of the schema: {', '.join(map(repr, schema.categories[:12]))}"
+                f"Column {schema.name!r} of the {where} holds {_values.quoted(text)} in {row}, "
+                f"which is not a category of the schema: "
+                f"{', '.join(map(repr, schema.categories[:12]))}"
                 f"{', ...' if len(schema.categories) > 12 else ''}."
-                f"{did_you_mean(text, schema.categories)} Correct the value, or declare it."
+                f"{_values.if_shown(did_you_mean(text, schema.categories))} Correct the value, or "
+                f"declare it."
             )
     places = np.array([*(place[text] for text in texts), -1], dtype=np.int64)
     return places[codes]

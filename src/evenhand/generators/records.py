@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
 from evenhand.datasets.columns import Column, as_frame, some
 from evenhand.typing import Array, IntArray
@@ -86,7 +86,8 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
     Of the rows of a unit the first ``per_unit`` are kept: which ones depends on the order of its
     own rows alone.
     """
-    frame = as_frame(frame, "private table")
+    # Whoever gave the table counts its rows from the first one, also where rows are left out.
+    frame = as_frame(frame, "private table").reset_index(drop=True)
     for what, names in (
         ("label", (roles.label,)),
         ("sensitive", roles.sensitive),
@@ -132,9 +133,8 @@ def pair_counts(codes: IntArray, i: int, j: int, shape: tuple[int, int]) -> IntA
 
 
 def _refuse_missing(column: Column, what: str) -> None:
-    gone = column.isna()
-    if gone.any():
-        rows = column.index[gone.to_numpy(dtype=bool)].tolist()
+    gone = column.isna().to_numpy(dtype=bool).nonzero()[0]
+    if gone.size:
         way = {
             "label": "Leave these rows out",
             "sensitive": "Leave these rows out, make them a group with fillna('unknown'), or "
@@ -142,6 +142,5 @@ def _refuse_missing(column: Column, what: str) -> None:
             "unit": "Give each of these rows an id of its own",
         }[what]
         raise ValueError(
-            f"The {what} column {column.name!r} is missing in {len(rows)} of {len(column)} rows: "
-            f"rows {some(rows)}. {way}."
+            f"The {what} column {column.name!r} is missing in {_values.rows(gone)}. {way}."
         )

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from evenhand import _values
 from evenhand._checks import at_least, positive
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.renyi import ORDERS, RenyiCurve
@@ -297,7 +298,8 @@ def _largest(votes: IntArray, admissible: ArrayLike) -> IntArray:
     closed = np.flatnonzero(~mask.any(axis=1))
     if closed.size:
         raise ValueError(
-            f"admissible leaves no class in row {closed[0]}. Skip such a query before asking: "
+            f"admissible leaves no class in {_values.row(int(closed[0]))}. Skip such a query "
+            f"before asking: "
             f"the skip is public and costs nothing."
         )
     largest: IntArray = np.where(mask, votes, -1).max(axis=1)

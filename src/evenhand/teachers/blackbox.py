@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.teachers.ensemble import Progress
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -118,9 +118,9 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
         if len(missing):
             teacher, query = missing[0]
             raise ValueError(
-                f"source must hold a vote of every teacher on every query, but {len(missing)} are "
-                f"missing (first: teacher {teacher}, query {query}). Ask that teacher again, or "
-                "leave it out altogether."
+                f"source must hold a vote of every teacher on every query, and one of teacher "
+                f"{teacher + 1} on query {query + 1} (counted from 1) is missing. Ask that teacher "
+                f"again, or leave it out altogether."
             )
         if self.classes is not None:
             return self._named(votes, n_classes)
@@ -128,7 +128,7 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
             numbers = votes.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                f"source must hold class codes, got {_plain(votes.flat[0])!r}. "
+                f"source must hold class codes, got {_values.quoted(_plain(votes.flat[0]))}. "
                 "Name the classes in the order of their codes: OutsideVotes(source, classes=[...])."
             ) from None
         wrong = np.argwhere((numbers < 0) | (numbers >= n_classes) | (numbers != numbers.round()))
@@ -136,7 +136,8 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
             teacher, query = wrong[0]
             raise ValueError(
                 f"source must hold class codes 0 to {n_classes - 1}, "
-                f"got {_plain(votes[teacher, query])!r} from teacher {teacher} on query {query}."
+                f"got {_values.quoted(_plain(votes[teacher, query]))} from teacher {teacher + 1} "
+                f"on query {query + 1} (counted from 1)."
             )
         return numbers.astype(np.int64)
 
@@ -154,8 +155,9 @@ class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
             teacher, query = unknown[0]
             name = _plain(votes[teacher, query])
             raise ValueError(
-                f"source must hold the classes {', '.join(map(repr, names))}, got {name!r} from "
-                f"teacher {teacher} on query {query}.{_checks.did_you_mean(name, names)}"
+                f"source must hold the classes {', '.join(map(repr, names))}, got "
+                f"{_values.quoted(name)} from teacher {teacher + 1} on query {query + 1} (counted "
+                f"from 1).{_values.if_shown(_checks.did_you_mean(name, names))}"
             )
         return codes
 

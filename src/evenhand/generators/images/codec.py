@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
-from evenhand.datasets.columns import some, text_of
+from evenhand.datasets.columns import text_of
 from evenhand.generators.codec import Conditions
 from evenhand.typing import Array, ArrayLike, IntArray
 
@@ -97,8 +97,7 @@ class PublicValues:
         gone = np.flatnonzero(given.isna().to_numpy(dtype=bool))
         if gone.size:
             raise ValueError(
-                f"The {_SAID[role]} is missing for {gone.size} of {len(given)} pictures: rows "
-                f"{some(gone.tolist())}. {_WAYS[role]}"
+                f"The {_SAID[role]} is missing for {_values.rows(gone, 'picture')}. {_WAYS[role]}"
             )
         codes, found = pd.factorize(given)
         plain = [_scalar(value) for value in found]
@@ -111,13 +110,14 @@ class PublicValues:
             if text_of(value) not in place:
                 row = int(np.flatnonzero(codes == at)[0])
                 raise ValueError(
-                    f"The {_SAID[role]} {value!r} of picture {row} is not among the declared ones: "
-                    f"{', '.join(map(repr, listed[:12]))}.{did_you_mean(value, listed)} Correct "
-                    f"it, or declare it."
+                    f"The {_SAID[role]} {_values.quoted(value)} of "
+                    f"{_values.row(row, 'picture')} is not among the declared ones: "
+                    f"{', '.join(map(repr, listed[:12]))}."
+                    f"{_values.if_shown(did_you_mean(value, listed))} Correct it, or declare it."
                 )
         if len(place) < (2 if role == LABEL else 1):
             raise ValueError(
-                f"Labels have at least two values, got {', '.join(map(repr, listed)) or 'none'}. "
+                f"Labels have at least two values, got {_values.listed(listed) or 'none'}. "
                 f"Declare all of them as classes=."
             )
         at_place = np.array([place[text_of(value)] for value in plain], dtype=np.int64)
@@ -266,9 +266,9 @@ def read_images(
         whose = pd.Series(np.asarray(unit_ids))
         _checks.same_length(images=given, unit_ids=whose)
         if whose.isna().any():
-            rows = np.flatnonzero(whose.isna().to_numpy(dtype=bool)).tolist()
+            rows = np.flatnonzero(whose.isna().to_numpy(dtype=bool))
             raise ValueError(
-                f"unit_ids is missing for {len(rows)} of {len(given)} pictures: rows {some(rows)}. "
+                f"unit_ids is missing for {_values.rows(rows, 'picture')}. "
                 f"Give each of these pictures an id of its own."
             )
         rank = whose.groupby(whose, sort=False).cumcount().to_numpy()
@@ -312,8 +312,8 @@ def refuse_bad_pictures(images: Array) -> None:
     wrong = np.flatnonzero(~((flat >= 0).all(axis=1) & (flat <= 1).all(axis=1)))
     if wrong.size:
         raise ValueError(
-            f"Pixels must lie in [0, 1], and those of {wrong.size} of {len(images)} pictures do "
-            f"not: pictures {some(wrong.tolist())}. Divide by the largest possible value, known "
+            f"Pixels must lie in [0, 1], and some do not in "
+            f"{_values.rows(wrong, 'picture')}. Divide by the largest possible value, known "
             f"without looking at the pictures, or pass uint8."
         )
 
@@ -382,7 +382,7 @@ def _scalar(value: Any) -> str | int | float | bool:
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, str | int | float | bool):
         raise TypeError(
-            f"Labels and groups are numbers, text or booleans, got {value!r} "
+            f"Labels and groups are numbers, text or booleans, got {_values.quoted(value)} "
             f"({type(value).__name__})."
         )
     return plain

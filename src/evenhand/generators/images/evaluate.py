@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from evenhand import _values
 from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
 from evenhand.fairness import encode_groups
@@ -257,7 +258,7 @@ def _codes(y: Array, classes: Sequence[str], where: str) -> IntArray:
     strange = sorted({text_of(value) for value in y} - set(place))
     if strange:
         raise ValueError(
-            f"The {where} pictures have the label {strange[0]!r}, which no test picture has: "
-            f"{', '.join(map(repr, classes))}."
+            f"The {where} pictures have a label that no test picture has, "
+            f"{_values.quoted(strange[0])}; they have {_values.listed(classes, 20)}."
         )
     return np.array([place[text_of(value)] for value in y], dtype=np.int64)
