@@ -16,7 +16,10 @@ from evenhand.privacy import DatabaseStore
 Run = Callable[..., Any]
 
 # A budget of one answer makes a student that knows one class, which it says in a warning.
-one_answer = pytest.mark.filterwarnings("ignore::evenhand.students.student.ConstantStudentWarning")
+one_answer = pytest.mark.filterwarnings(
+    "ignore::evenhand.students.student.ConstantStudentWarning",
+    "ignore::evenhand.students.student.FewAnswersWarning",
+)
 
 
 def change(path: str, **columns: object) -> pd.DataFrame:

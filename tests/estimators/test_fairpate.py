@@ -22,6 +22,8 @@ from evenhand.typing import IntArray
 
 from .conftest import Parts
 
+few = pytest.mark.filterwarnings("ignore::evenhand.students.FewAnswersWarning")
+
 
 class Recording(LogisticTeachers):
     """Logistic teachers that leave their votes where a test can see them."""
@@ -106,6 +108,7 @@ def test_private_rows_reach_the_model_only_through_the_answers(
     assert one.guarantee_ == two.guarantee_
 
 
+@few
 def test_the_budget_bounds_what_is_spent_and_the_claim_is_the_budget(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
@@ -254,6 +257,7 @@ def test_answers_of_one_class_make_a_constant_student_and_a_warning(
     assert set(model.predict(parts.X)) == {"no"}
 
 
+@few
 @pytest.mark.filterwarnings("ignore::evenhand.students.ConstantStudentWarning")
 def test_a_budget_too_small_names_epsilon_and_teachers(
     parts: Parts, settings: dict[str, Any]

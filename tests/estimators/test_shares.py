@@ -188,6 +188,7 @@ def test_pate_learns_from_shares_too(parts: Parts, by_shares: dict[str, Any]) ->
     assert (model.predict(parts.X) == parts.y).mean() > 0.75
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.students.ConstantStudentWarning")
 def test_noise_that_drowns_the_answers_is_said(parts: Parts, by_shares: dict[str, Any]) -> None:
     changes = {"budget": Budget(epsilon=0.01, delta=1e-5)}
     with pytest.warns(NoiseDrownsAnswers, match=r"20 teachers x mu .* Raise epsilon"):

@@ -175,6 +175,7 @@ def test_what_is_no_module_or_has_other_scores_is_refused() -> None:
         small_conv((1, 2, 9))
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.students.ConstantStudentWarning")  # of one epoch
 @pytest.mark.parametrize(
     ("settings", "name"),
     [

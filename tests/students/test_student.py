@@ -7,6 +7,7 @@ from sklearn.tree import DecisionTreeClassifier
 from evenhand.fairness import DemographicParity
 from evenhand.students import (
     ConstantStudentWarning,
+    FewAnswersWarning,
     ShareLoss,
     Within,
     fit_linear,
@@ -34,6 +35,10 @@ def answers(labels: list[int], reasons: list[int] | None = None) -> Answers:
     )
 
 
+few = pytest.mark.filterwarnings("ignore::evenhand.students.FewAnswersWarning")
+
+
+@few
 def test_it_learns_from_answered_rows_only() -> None:
     X = np.array([[0.0], [1.0], [np.nan], [2.0]])  # a row without answer may not be touched
     student = fit_student(DecisionTreeClassifier(random_state=0), X, answers([0, 1, -1, 1])).model
@@ -49,11 +54,42 @@ def test_the_default_student_is_a_logistic_regression() -> None:
     assert student.predict([[0.0], [5.0]]).tolist() == [0, 1]
 
 
+@few
 def test_one_class_makes_a_constant_and_says_so() -> None:
-    with pytest.warns(ConstantStudentWarning, match="All 2 answers are of one class"):
+    with pytest.warns(ConstantStudentWarning, match="one class for all 2 answered public rows"):
         student = fit_student(None, np.zeros((3, 1)), answers([1, -1, 1])).model
     assert type(student) is DummyClassifier
     assert student.predict(np.zeros((4, 1))).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("own", [None, DecisionTreeClassifier(random_state=0)])
+def test_of_a_student_that_reads_no_margin_nobody_says_that_it_met_one(own: object) -> None:
+    X = np.arange(6.0)[:, None]
+    assert fit_student(own, X, answers([0, 0, 0, 1, 1, 1])).met is None
+
+
+def test_a_student_that_decides_nothing_is_announced_also_where_answers_differ() -> None:
+    X, groups, shares = some_shares()
+    share = np.random.default_rng(0).uniform(0.7, 0.9, len(X))  # every row leans to class 1
+    leaning = Shares(
+        shares=np.stack([1 - share, share], axis=1),
+        variance=shares.variance,
+        n_asked=len(X),
+        groups=groups,
+    )
+    within = Within(notion=DemographicParity(margin=0.05), groups=groups, n_groups=2)
+    with pytest.warns(ConstantStudentWarning, match="for all 400 answered public rows. The margin"):
+        fit_student(None, X, leaning, within)
+
+
+def test_labels_so_few_that_any_could_be_followed_are_announced() -> None:
+    # Cover (1965): of 2 (p + 1) points in general position half of all labellings are separable.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 14))
+    labels = rng.integers(0, 2, 60)
+    with pytest.warns(FewAnswersWarning, match="29 labels, and has 14 columns: fewer than 30"):
+        fit_student(None, X[:29], answers(labels[:29].tolist()))
+    fit_student(None, X[:30], answers(labels[:30].tolist()))
 
 
 def test_no_answer_at_all_is_an_error_that_counts_the_reasons() -> None:

@@ -56,6 +56,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     student: Any
     n_teachers_: int
     choices_: tuple[str, ...]
+    within_margin_: bool | None = None
     schema: Any
     classes: ArrayLike | None
     public_fraction: float | None

@@ -71,9 +71,10 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
     gate_ : DemographicParityGate or None
         The table of given answers, ``gap`` and ``violations``; None for shares, and for a notion
         that needs true classes.
-    bound_, within_margin_, public_gap_ : bool, bool, float
+    bound_, within_margin_, public_gap_ : bool, bool or None, float
         Whether the margin was a constraint on the student, whether it was met (if not, the best
-        student found is kept, with a warning), and the student's gap where the margin is read.
+        student found is kept, with a warning), and the student's gap where the margin is read. A
+        student that reads no margin has None and NaN: nobody looked.
     margin_source_ : str or None
         Where that is: ``"public rows"`` for demographic parity; else ``"calibration rows"``, or
         ``"released answers"``: the gap is then one with respect to what the teachers say, with

@@ -11,6 +11,7 @@ from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
 from evenhand.students.student import (
     ConstantStudentWarning,
+    FewAnswersWarning,
     Student,
     fit_student,
     refuse_unbound,
@@ -26,6 +27,7 @@ __all__ = [
     "Constraint",
     "DerivedRule",
     "FairTuning",
+    "FewAnswersWarning",
     "FollowingLoss",
     "GroupThresholds",
     "LabelLoss",

@@ -25,7 +25,11 @@ CLEAR: Final = 3.0
 
 
 class ConstantStudentWarning(UserWarning):
-    """All answers were of one class, so the student can only repeat it."""
+    """The student predicts one class for every public row: it decides nothing."""
+
+
+class FewAnswersWarning(UserWarning):
+    """So few labels were released that a student could follow them whatever they were."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,8 +43,9 @@ class Student:
         Whether the margin was a constraint of the fit.
     public_gap : float
         Gap of its decisions where the margin is read; NaN if it was not bound.
-    met : bool
-        False if it was bound and no student within the margin was found.
+    met : bool or None
+        False if it was bound and no student within the margin was found; None if it was not bound,
+        for then nobody looked.
     within : Within or None
         The margin as it was read: on which rows, and with which classes.
     """
@@ -48,7 +53,7 @@ class Student:
     model: Any
     bound: bool = False
     public_gap: float = float("nan")
-    met: bool = True
+    met: bool | None = None
     within: Within | None = None
 
 
@@ -74,8 +79,9 @@ def fit_student(
     Returns
     -------
     Student
-        Trained on class codes. Where all labels are of one class: a constant classifier, with a
-        :class:`ConstantStudentWarning`.
+        Trained on class codes. Where all labels are of one class: a constant classifier. A student
+        that predicts one class for all public rows comes with a :class:`ConstantStudentWarning`,
+        one of very few labels with a :class:`FewAnswersWarning`.
 
     Raises
     ------
@@ -96,7 +102,15 @@ def fit_student(
                 f"Noisy shares are not labels, and {type(student).__name__} learns labels. Leave "
                 f"student=None for the student that knows the noise, or use answers='labels'."
             )
-        return _of_shares(X_public, answers, within)
+        return _warned(_of_shares(X_public, answers, within), X_public)
+    _warn_of_few(answers, X_public.shape[1])
+    return _warned(_of_labels(student, X_public, answers, within), X_public[answers.answered])
+
+
+def _of_labels(
+    student: Any, X_public: FloatArray, answers: Answers, within: Within | None
+) -> Student:
+    """Fit a student of one's own, or the linear one, on the rows that carry a label."""
     rows = np.flatnonzero(answers.answered)
     if (constant := _constant(X_public, answers)) is not None:
         return Student(model=constant)
@@ -116,7 +130,7 @@ def fit_student(
         model=fit.classifier(answers.n_classes),
         bound=within is not None,
         public_gap=fit.gap,
-        met=fit.met,
+        met=None if within is None else fit.met,
         within=within,
     )
 
@@ -138,7 +152,7 @@ def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> 
     measured = X_public if within.X is None else within.X
     gap = within.gap(free.predict(measured).astype(np.int64), answers.n_classes)
     if gap <= within.notion.margin:
-        return Student(model=free, bound=True, public_gap=gap, within=within)
+        return Student(model=free, bound=True, public_gap=gap, met=True, within=within)
     smooth: FloatArray = free.predict_proba(X_public)
     follow = ShareLoss(shares=smooth, variance=np.full(len(smooth), SMOOTHED_VARIANCE))
     fit = fit_linear(X_public, follow, within, answers.n_classes)
@@ -190,7 +204,7 @@ def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
     -------
     Free: reads public rows and released shares only (post-processing).
     """
-    p = fit_student(None, X_public, shares).model.predict_proba(X_public)
+    p = _of_shares(X_public, shares, None).model.predict_proba(X_public)
     unsure: FloatArray = 1.0 - (p * p).sum(axis=1)
     return unsure
 
@@ -257,11 +271,40 @@ def _constant(X_public: FloatArray, answers: Answers) -> DummyClassifier | None:
     labels = answers.labels[rows]
     if len(np.unique(labels)) > 1:
         return None
-    warnings.warn(
-        f"All {len(labels)} answers are of one class, so the student always predicts it. "
-        f"Raise epsilon, or lower sigma or the number of teachers.",
-        ConstantStudentWarning,
-        stacklevel=4,
-    )
     # One row of another class would make most learners raise; a constant says what is known.
     return DummyClassifier(strategy="constant", constant=int(labels[0])).fit(X_public[rows], labels)
+
+
+def _warned(student: Student, X: FloatArray) -> Student:
+    """Return the student; warn if it decides nothing on the public rows that were answered."""
+    if len(np.unique(student.model.predict(X))) > 1:
+        return student
+    why = (
+        f"The margin of {student.within.notion.margin:g} may leave no other: widen it, merge small "
+        f"groups, or raise epsilon."
+        if student.within is not None
+        else "Raise epsilon, or give more records."
+    )
+    warnings.warn(
+        f"The student predicts one class for all {len(X):,} answered public rows. {why}",
+        ConstantStudentWarning,
+        stacklevel=5,
+    )
+    return student
+
+
+def _warn_of_few(answers: Answers, n_columns: int) -> None:
+    """Warn where labels of pure noise could be followed without an error (Cover 1965).
+
+    Half of all labellings of ``2 (n_columns + 1)`` rows in general position are linearly separable,
+    and nearly all of fewer: how well a student follows so few says nothing.
+    """
+    n, enough = int(answers.answered.sum()), 2 * (n_columns + 1)
+    if 0 < n < enough:
+        warnings.warn(
+            f"The student learns from {n:,} labels, and has {n_columns:,} columns: fewer than "
+            f"{enough:,} labels could be followed whatever they are. Raise epsilon, lower sigma, or "
+            f"use answers='shares'.",
+            FewAnswersWarning,
+            stacklevel=5,
+        )
