@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from fairlearn.metrics import demographic_parity_difference
@@ -35,6 +36,35 @@ def test_the_numbers_are_those_of_pandas_and_fairlearn(model: Path, run: Run) ->
     assert said["covered"] is False
     rows = {group["name"]: group["n"] for group in said["groups"]}
     assert rows == test["sex"].value_counts().to_dict()
+
+
+def test_errors_stand_beside_that_of_the_majority_class_and_of_no_margin(
+    model: Path, run: Run
+) -> None:
+    said = evaluate(run)
+    test = pd.read_csv("test.csv")
+    beside = said["yardstick"]
+    most = test["loan"].value_counts()
+    assert beside["majority_error"]["value"] == pytest.approx(1 - most.iloc[0] / len(test))
+    fitted = evenhand.load("model")
+    free = fitted.without_margin().predict(test[list(fitted.feature_names_in_)])
+    assert beside["without_margin"]["value"] == pytest.approx((free != test["loan"]).mean())
+    assert said["warnings"] == []
+    words = run("evaluate", "model", "test.csv").stdout
+    assert f"error of always predicting '{most.index[0]}'" in words
+    assert "error of the same model without its margin" in words
+
+
+def test_a_model_that_is_no_better_than_the_majority_class_is_announced(
+    model: Path, run: Run
+) -> None:
+    test = pd.read_csv("test.csv")
+    rng = np.random.default_rng(0)
+    test["loan"] = rng.choice(["granted", "refused"], len(test), p=[0.3, 0.7])  # no relation
+    test.to_csv("test.csv", index=False)
+    result = run("evaluate", "model", "test.csv", "--json")
+    assert "no better than always predicting 'refused'" in json.loads(result.stdout)["warnings"][0]
+    assert "warning: on the 300 test rows, the model is no better" in result.stderr
 
 
 def test_label_and_groups_are_remembered_from_training(model: Path, run: Run) -> None:

@@ -1,10 +1,12 @@
 """Noisy shares through the estimators, and the margin that binds the student."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import evenhand
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
@@ -208,3 +210,46 @@ def test_how_many_records_units_have_reaches_neither_teachers_nor_their_reasons(
     assert whole.choices_ == fewer.choices_
     # Of records, whose number is public, it may.
     assert parts.fit(FairPATEClassifier(**settings)).n_teachers_ < 150
+
+
+@pytest.mark.parametrize("answers", ["labels", "shares"])
+def test_the_same_model_without_its_margin_is_that_of_a_margin_that_binds_nothing(
+    parts: Parts, settings: dict[str, Any], answers: str, tmp_path: Path
+) -> None:
+    given = settings | {"answers": answers}
+    given |= {"mechanism": None} if answers == "shares" else {"cold_start": 300}
+    model = parts.fit(FairPATEClassifier(**given))
+    yardstick = model.public_yardstick_
+    assert yardstick.error.value < yardstick.majority_error.value
+    assert yardstick.without_margin.value < yardstick.majority_error.value
+    free = model.without_margin()
+    assert (free.predict(parts.X_public) != model.predict(parts.X_public)).any()
+    if answers == "shares":  # with labels the gate refuses others under another margin
+        wide = given | {"fairness": DemographicParity(margin=1.0)}
+        loose = parts.fit(FairPATEClassifier(**wide))
+        assert (free.predict(parts.X_public) == loose.predict(parts.X_public)).all()
+    assert (free.bound_, free.within_margin_) == (False, None)
+    assert model.ledger_.spent == free.ledger_.spent  # nothing was drawn for it
+    model.save(tmp_path / "model")
+    loaded = evenhand.load(tmp_path / "model")
+    assert loaded.public_yardstick_ == yardstick
+    assert (loaded.without_margin().predict(parts.X) == free.predict(parts.X)).all()
+
+
+def test_without_a_constraint_on_a_linear_student_there_is_no_model_without_it(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = parts.fit(FairPATEClassifier(**settings | {"student": LogisticRegression()}))
+    with pytest.raises(ValueError, match="no constraint of a linear student"):
+        model.without_margin()
+    assert model.public_yardstick_.without_margin is None
+
+
+def test_the_majority_class_of_the_yardstick_is_read_from_what_was_released(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    # Were it read from private labels, it would move with them while the answers stay.
+    model = parts.fit(FairPATEClassifier(**settings))
+    labels = model.answers_.labels[model.answers_.answered]
+    assert model.public_yardstick_.majority == np.bincount(labels).argmax()
+    assert model.public_yardstick_.majority_error.n == len(labels)

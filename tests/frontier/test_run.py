@@ -113,3 +113,13 @@ def test_what_is_no_run_is_refused() -> None:
         setting(arguments={"teachers": [1, 2]})
     with pytest.raises(ValueError, match="finite numbers, got epsilon=inf"):
         setting(arguments={"epsilon": math.inf})
+
+
+def test_a_run_kept_before_there_were_yardsticks_is_read_and_knows_none(run_of: Any) -> None:
+    kept = run_of(majority_error=0.25, error_without_margin=0.16, no_better=False).to_dict()
+    assert Run.from_dict(json.loads(json.dumps(kept))).majority_error == 0.25
+    for name in ("majority_error", "error_without_margin", "no_better"):
+        del kept[name]
+    old = Run.from_dict(kept)
+    assert math.isnan(old.majority_error)
+    assert old.no_better is None

@@ -323,6 +323,7 @@ READ = {
     "model_",
     "n_features_in_",
     "public_gap_",
+    "public_yardstick_",
     "rule",
     "rule_",
     "thresholds_",
@@ -475,3 +476,21 @@ def test_adult_is_reported_as_it_was_measured(real_data: Callable[..., Dataset])
     assert report.outcomes.sizes.tolist() == [
         int((split.public.groups == name).sum()) for name in model.groups_
     ]
+
+
+def test_a_model_no_better_than_the_majority_class_is_announced_first(shares: Any) -> None:
+    truth = np.repeat([0, 1], [60, 40])
+    useless = fairness_report(truth, np.zeros(100, int), list("ab") * 50)
+    good = fairness_report(truth, truth, list("ab") * 50)
+    for case, measured, announced in ((shares, useless, True), (shares, good, False)):
+        report = ModelReport.of(case.model, measured=measured)
+        assert any("no better than always predicting" in w for w in report.warnings) == announced
+        page = render(report)
+        assert ("no better than always predicting" in page) == announced
+        assert "always predicting &#x27;False&#x27;: 0.400" in page
+
+
+def test_without_test_rows_the_released_answers_are_the_yardstick(shares: Any) -> None:
+    report = ModelReport.of(shares.model)
+    assert report.yardstick is shares.model.public_yardstick_
+    assert "Error by the released answers" in render(report)

@@ -88,9 +88,12 @@ def evaluate(
                 )
     if report is not None:
         note(f"the report is in {report}")
+    summary = results.of_measured(measured, compared)
+    for warning in summary["warnings"]:
+        note(f"warning: {warning}")
     if json:
         about = {"model": str(model), "test": str(test), "label": roles.label}
-        emit(about | {"sensitive": roles.sensitive} | results.of_measured(measured, compared))
+        emit(about | {"sensitive": roles.sensitive} | summary)
     else:
         show(*results.measured_parts(measured, compared))
 

@@ -112,7 +112,8 @@ def frontier(
         found = [run for run in kept if run.key in keys]
         # What the folder holds of other grids was released from the same data too.
         cost = ReleaseCost.of(kept)
-        summary = _summary(done, cost, out)
+        useless = sum(run.no_better is True for run in found)
+        summary = _summary(done, cost, out) | {"n_no_better": useless}
         if found:
             bars.begin("writing the page")
             from evenhand.frontier.page import write_page
@@ -121,6 +122,11 @@ def frontier(
             summary["page"] = str(write_page(found, out / PAGE, title=title, cost=cost))
     for reason, n in summary["skipped"].items():
         note(f"{n} settings cannot be trained: {reason}")
+    if useless:
+        note(
+            f"warning: {useless:,} of {len(found):,} runs are no better than always predicting the "
+            f"majority class of the rows they were measured on"
+        )
     if json:
         emit(summary)
         return
@@ -178,6 +184,8 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
                 f"{run.epsilon:g}",
                 f"{run.gap:.4f}",
                 f"{run.error:.4f}",
+                _known(run.majority_error),
+                _known(run.error_without_margin),
                 f"{run.coverage:.1%}",
             )
             for run in sorted(best, key=lambda run: (run.epsilon, run.gap))[:_SHOWN]
@@ -185,7 +193,18 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
         show(
             f"Not dominated in epsilon, gap, error and coverage: {len(best)} runs"
             + (f", the first {_SHOWN}:" if len(best) > _SHOWN else ":"),
-            table(("method", "epsilon", "gap", "error", "coverage"), rows),
+            table(
+                (
+                    "method",
+                    "epsilon",
+                    "gap",
+                    "error",
+                    "of the majority class",
+                    "without margin",
+                    "coverage",
+                ),
+                rows,
+            ),
         )
     show(str(cost))
     if "page" in summary:
@@ -193,6 +212,10 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
 
 
 _SHOWN = 12
+
+
+def _known(value: float) -> str:
+    return "" if value != value else f"{value:.4f}"
 
 
 def _train(grid: Grid, key: str, out: Path, *, json: bool) -> None:

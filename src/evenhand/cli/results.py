@@ -87,14 +87,29 @@ def measure(
     X = features_of(model, trial.X, trial.path)
     predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
+    free = _without_margin(model, X)
+
+    def coded(labels: list[Any]) -> IntArray:
+        return np.array([place[text_of(label)] for label in labels], dtype=np.int64)
+
     return fairness_report(
         truth,
-        np.array([place[text_of(label)] for label in predicted], dtype=np.int64),
+        coded(predicted),
         groups,
         classes=names,
         positive=_positive(positive, names),
         chances=model.predict_proba(X) if _of_scores(model) else None,
+        without_margin=None if free is None else coded(free.tolist()),
     )
+
+
+def _without_margin(model: Any, X: Any) -> Any:
+    """Predict with the same model without its margin, where that is free; else None."""
+    if hasattr(model, "model_"):  # thresholds stand around the model that they cut
+        return model.model_.predict(X)
+    if model.student_without_margin_ is None:
+        return None
+    return model.without_margin().predict(X)
 
 
 def _of_scores(model: Any) -> bool:
@@ -174,7 +189,7 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "guarantee": str(guarantee),
         "public": list(guarantee.public),
         "holds": guarantee.holds,
-        "warnings": list(ModelReport.of(model).warnings),
+        "warnings": list(ModelReport.of(model, measured=measured).warnings),
         "epsilon_spent": (
             None
             if model.ledger_ is None
@@ -205,6 +220,11 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
             name: None if answers is None else getattr(answers, name)
             for name in ("n_asked", "n_answered", "n_rejected", "coverage")
         },
+        "yardstick": (
+            None
+            if (yardstick := getattr(inner, "public_yardstick_", None)) is None
+            else yardstick.to_dict() | {"majority": str(model.classes_[yardstick.majority])}
+        ),
         "mechanism": repr(inner.mechanism_) if hasattr(inner, "mechanism_") else None,
         "measured": None if measured is None else of_measured(measured, reference),
     }
@@ -236,7 +256,14 @@ def of_measured(measured: FairnessReport, reference: str) -> dict[str, Any]:
         "gap_interval": [gap.low, gap.high],
         "reference": reference,
         **measured.to_dict(),
+        "warnings": _warnings(measured),
     }
+
+
+def _warnings(measured: FairnessReport) -> list[str]:
+    """Return what must be known of the measurements first."""
+    found = measured.yardstick
+    return [words] if found is not None and (words := found.warning(measured.classes)) else []
 
 
 def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
@@ -268,6 +295,7 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     ):
         if summary[gap] is not None:
             rows.append((f"gap of the {whose}", _against_margin(summary, gap)))
+    rows += _by_answers(summary["yardstick"])
     if summary["noisy_violation"] is not None:
         rows.append(("violation by the noisy groups", _against_margin(summary, "noisy_violation")))
     shown: list[str | Table] = [
@@ -285,6 +313,16 @@ def _against_margin(summary: Mapping[str, Any], gap: str) -> str:
     return f"{summary[gap]:.4f}, margin {summary['margin']:g} of {notion}"
 
 
+def _by_answers(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the errors by the released answers: what is known without test rows."""
+    if found is None:
+        return []
+    free = found["without_margin"]
+    beside = f"; always predicting {found['majority']!r}: {found['majority_error']['value']:.4f}"
+    beside += "" if free is None else f"; without the margin: {free['value']:.4f}"
+    return [("error by the released answers", f"{found['error']['value']:.4f}{beside}")]
+
+
 def _again(summary: Mapping[str, Any]) -> str:
     again = summary["n_asked"] - summary["n_queries"]
     return f", {again:,} of them a row again" if again > 0 else ""
@@ -294,6 +332,9 @@ def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table
     """Return measurements for people: the error, the gaps, and a row per group."""
     error = measured["error_rate"]
     rows = [("error", _number(error), _interval(error))]
+    if (yardstick := measured.yardstick) is not None:
+        beside = yardstick.rows(measured.classes)
+        rows += [(f"error of {words}", _number(e), _interval(e)) for words, e in beside]
     there = {estimate.name for estimate in measured.estimates}
     for name, words in GAPS.items():
         if f"{name}_{reference}" not in there:

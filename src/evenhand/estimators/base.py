@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
+import numpy as np
+
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
@@ -20,7 +22,8 @@ from evenhand.estimators.plan import (
     resolve_answers,
     warn_of_drowning,
 )
-from evenhand.fairness import DemographicParityGate, FairnessKind
+from evenhand.fairness import DemographicParityGate, FairnessKind, Yardstick
+from evenhand.fairness.yardstick import RELEASED
 from evenhand.privacy import (
     Budget,
     Guarantee,
@@ -28,7 +31,7 @@ from evenhand.privacy import (
     NoisyHistogram,
     delta_warning,
 )
-from evenhand.students import Within, fit_student, uncertainty
+from evenhand.students import Student, Within, fit_student, uncertainty
 from evenhand.teachers import Ensemble, LogisticTeachers, Partition, Teachers, by_position, by_unit
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 from evenhand.voting import (
@@ -57,6 +60,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     n_teachers_: int
     choices_: tuple[str, ...]
     within_margin_: bool | None = None
+    public_yardstick_: Yardstick | None = None
     schema: Any
     classes: ArrayLike | None
     public_fraction: float | None
@@ -247,6 +251,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         gated = isinstance(answers, Answers) and answers.groups is not None
         unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
         self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
+        self.student_without_margin_ = student.without_margin
+        self.public_yardstick_ = _public_yardstick(student, X_public, answers)
         read = student.within
         self.margin_source_ = None if read is None else read.source
         self.calibration_gap_ = calibration_gap(student)
@@ -286,6 +292,21 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             not_covered=tuple(not_covered),
             warnings=tuple(words for words in (vouched, warning) if words),
         )
+
+
+def _public_yardstick(
+    student: Student, X_public: FloatArray, answers: Answers | Shares
+) -> Yardstick:
+    """Measure the student by the released answers, beside the majority class: free."""
+    rows = answers.answered if isinstance(answers, Answers) else slice(None)
+    X = X_public[rows]
+    decided = student.model.predict(X).astype(np.int64)
+    free: Any = student.without_margin
+    others = {} if free is None else {"without_margin": free.predict(X).astype(np.int64)}
+    if isinstance(answers, Shares):
+        return Yardstick.of_shares(answers.shares, decided, **others)
+    labels = answers.labels[rows]
+    return Yardstick.of_truth(labels, decided, answers.n_classes, where=RELEASED, **others)
 
 
 def _stage(progress: Progress, name: str) -> Callable[[int, int], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -34,6 +35,9 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
     ----------
     student_ : classifier on class codes
         The model that leaves; it reads encoded rows.
+    student_without_margin_ : classifier on class codes or None
+        The same student without its margin, from the same released answers; see
+        ``without_margin``.
     encoder_ : PublicEncoder
     classes_ : ndarray, shape (n_classes,)
     groups_ : tuple of str or None
@@ -47,6 +51,7 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
     """
 
     student_: Any
+    student_without_margin_: Any = None
     ledger_: Any
     groups_: tuple[str, ...] | None
     fairness_kind_: FairnessKind
@@ -89,6 +94,35 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
         out = np.zeros((len(encoded), len(self.classes_)))
         out[:, self.student_.classes_.astype(np.int64)] = self.student_.predict_proba(encoded)
         return out
+
+    def without_margin(self) -> Self:
+        """Return this model with its student as it would be without a margin: a yardstick.
+
+        Raises
+        ------
+        ValueError
+            If the margin was not a constraint of a linear student; another fit would be needed.
+
+        Privacy
+        -------
+        Free: made from the same released answers (post-processing).
+        """
+        check_is_fitted(self, "student_")
+        if self.student_without_margin_ is None:
+            raise ValueError(
+                "This model has no student without a margin beside it: the margin was no "
+                "constraint of a linear student. Train PATEClassifier, which is a release of its "
+                "own."
+            )
+        model = copy.copy(self)
+        model.student_, model.student_without_margin_ = self.student_without_margin_, None
+        gated = self.fairness_kind_ is FairnessKind.WEIGHTS and getattr(self, "gate_", None)
+        model.fairness_kind_ = FairnessKind.ANSWERS if gated else FairnessKind.NONE
+        if hasattr(self, "bound_"):
+            changed: Any = model
+            changed.bound_, changed.within_margin_, changed.public_gap_ = False, None, np.nan
+            changed.margin_source_ = changed.calibration_gap_ = changed.public_yardstick_ = None
+        return model
 
     def with_reject_option(
         self,

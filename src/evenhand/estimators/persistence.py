@@ -22,9 +22,9 @@ from evenhand.estimators.student_files import (
     refuse_modules,
     save_student,
 )
-from evenhand.fairness import Estimate, FairnessKind
+from evenhand.fairness import Estimate, FairnessKind, Yardstick
 from evenhand.privacy import Guarantee, SavedLedger
-from evenhand.students import DerivedRule, GroupThresholds
+from evenhand.students import DerivedRule, GroupThresholds, LinearFit
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 
@@ -120,6 +120,12 @@ def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterabl
     if head.get("rule") is not None:
         model.rule_ = DerivedRule.from_dict(head["rule"])
         model.table_ = np.array(head["table"], dtype=np.float64)
+    if (yardstick := head.get("yardstick")) is not None:
+        model.public_yardstick_ = Yardstick.from_dict(yardstick)
+    if (free := head.get("without_margin")) is not None:
+        coef, intercept = np.array(free["coef"]), np.array(free["intercept"])
+        fit = LinearFit(coef=coef, intercept=intercept, gap=float("nan"), met=True)
+        model.student_without_margin_ = fit.classifier(len(model.classes_))
     if (estimate := head.get("calibration_gap")) is not None:
         model.calibration_gap_ = Estimate(**estimate)
     if (bounds := head.get("bounds")) is not None:
@@ -219,10 +225,23 @@ def _write_model(model: Any, folder: Path) -> None:
             if (shares := getattr(model, "estimated_shares_", None)) is None
             else shares.tolist()
         ),
+        "yardstick": (
+            None
+            if (yardstick := getattr(model, "public_yardstick_", None)) is None
+            else yardstick.to_dict()
+        ),
+        "without_margin": _coefficients(getattr(model, "student_without_margin_", None)),
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
     write_json(folder / MODEL, head)
     save_student(model.student_, folder)
+
+
+def _coefficients(student: Any) -> dict[str, Any] | None:
+    """Return a linear student in plain numbers."""
+    if student is None:
+        return None
+    return {"coef": student.coef_.tolist(), "intercept": student.intercept_.tolist()}
 
 
 def _plain_arguments(model: Any, folder: Path) -> dict[str, Any] | None:

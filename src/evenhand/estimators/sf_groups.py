@@ -12,7 +12,7 @@ from evenhand.estimators.attribute import PeopleInputs
 from evenhand.fairness import FairnessFunction
 from evenhand.learners import EvenFrame
 from evenhand.privacy import Ledger
-from evenhand.students import Constraint, fit_student, tilted
+from evenhand.students import Constraint, smoothed, tilted
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import (
     AttributeCertificate,
@@ -124,7 +124,7 @@ def told_groups(
         hard = (np.arange(asked.shares.n_classes) == winner[:, None]) * 1.0
         return ToldGroups(weights=hard, rows=asked.rows)
     X = people.X_encoded
-    smooth = fit_student(None, X[asked.rows], asked.shares).model.predict_proba(X)
+    smooth = smoothed(X[asked.rows], asked.shares, of=X)
     if not mu_squared:
         return ToldGroups(weights=smooth, rows=None)
     features = moment_features(one_hot_classes(people), chances, smooth, X)

@@ -67,6 +67,7 @@ from evenhand.fairness.sieve import admitted
 from evenhand.fairness.state_file import StateFile
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
+from evenhand.fairness.yardstick import Yardstick
 
 __all__ = [
     "FUNCTIONS",
@@ -104,6 +105,7 @@ __all__ = [
     "StateOfAnotherModel",
     "Tally",
     "Verdict",
+    "Yardstick",
     "admitted",
     "alpha_from_eta",
     "attribute_certificate",

@@ -16,6 +16,7 @@ from evenhand.fairness.notions import REFERENCES
 from evenhand.fairness.score_parity import generalized_demographic_parity
 from evenhand.fairness.tally import JointTally, Tally, answers
 from evenhand.fairness.trace import Coverage, coverage_table
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.typing import REJECTED, ArrayLike, FloatArray
 
 
@@ -39,6 +40,9 @@ class FairnessReport:
         Answered per group and class: the true class, or one column "all" without true labels.
     positive : int or None
         Class for which being selected is the good outcome.
+    yardstick : Yardstick or None
+        The error of the majority class on the same answered rows, and of the same model without a
+        margin where its predictions were given; None without true labels.
     """
 
     estimates: tuple[Estimate, ...]
@@ -49,6 +53,7 @@ class FairnessReport:
     errors: tuple[Estimate, ...]
     coverage: Coverage
     positive: int | None
+    yardstick: Yardstick | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.groups), len(self.classes))
@@ -97,6 +102,11 @@ class FairnessReport:
                 for z, group in enumerate(self.groups)
             ],
             "coverage": self.coverage.to_dict(),
+            "yardstick": (
+                None
+                if (found := self.yardstick) is None
+                else found.to_dict() | {"majority": self.classes[found.majority]}
+            ),
         }
 
 
@@ -110,6 +120,7 @@ def fairness_report(
     level: float = metrics.LEVEL,
     group_names: tuple[str, ...] | None = None,
     chances: ArrayLike | None = None,
+    without_margin: ArrayLike | None = None,
 ) -> FairnessReport:
     """Assess predictions per group.
 
@@ -131,6 +142,8 @@ def fairness_report(
         Groups known beforehand, see ``encode_groups``; one without records is reported as empty.
     chances : array-like of float, shape (n, n_classes), optional
         Probabilities of the classes. With them ``generalized_demographic_parity`` is reported.
+    without_margin : array-like of int, shape (n,), optional
+        What the same model predicts without its margin; its error stands in ``yardstick``.
 
     Returns
     -------
@@ -165,6 +178,8 @@ def fairness_report(
         ]
     errors: tuple[Estimate, ...] = ()
     truth = np.zeros(len(predicted), dtype=np.int64)
+    given = predicted != REJECTED
+    yardstick = None
     if y_true is not None:
         joint = JointTally.of(codes.codes, y_true, predicted, *size)
         truth = _checks.codes("y_true", y_true, n_classes)
@@ -178,6 +193,15 @@ def fairness_report(
             ]
         estimates.append(metrics.error_rate(joint, level=level))
         errors = metrics.group_error_rates(joint, level=level)
+        if given.any():
+            free = (
+                None
+                if without_margin is None
+                else answers("without_margin", without_margin, n_classes)[given]
+            )
+            yardstick = Yardstick.of_truth(
+                truth[given], predicted[given], n_classes, without_margin=free, level=level
+            )
     return FairnessReport(
         estimates=tuple(estimates),
         groups=codes.names,
@@ -190,11 +214,12 @@ def fairness_report(
         coverage=coverage_table(
             codes.codes,
             truth,
-            predicted != REJECTED,
+            given,
             names=codes.names,
             n_classes=n_classes if y_true is not None else 1,
         ),
         positive=positive,
+        yardstick=yardstick,
     )
 
 

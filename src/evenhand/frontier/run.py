@@ -112,6 +112,12 @@ class Run:
     data_kind : {"private", "public stand-in", "synthetic stand-in", "published"}
         Whose rows the model learned from. "published" marks a point that others reported: we ran
         nothing, and claim nothing.
+    majority_error, error_without_margin : float
+        On the same rows: of always predicting their majority class, and of the same model without
+        its margin where that is free. NaN where it is not known.
+    no_better : bool or None
+        Whether these rows do not show the model to be better than the majority class; None where
+        nobody looked.
 
     Privacy
     -------
@@ -136,9 +142,12 @@ class Run:
     seconds: float
     gap_name: str = "demographic_parity_rest"
     data_kind: str = "private"
+    majority_error: float = math.nan
+    error_without_margin: float = math.nan
+    no_better: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("error", "gap", "coverage"):
+        for name in ("error", "gap", "coverage", *_YARDSTICK):
             value = getattr(self, name)
             if not (math.isnan(value) or 0 <= value <= 1):
                 raise ValueError(f"{name} must lie in [0, 1], got {name}={value!r}.")
@@ -172,7 +181,8 @@ class Run:
         given["setting"] = Setting.from_dict(given["setting"])
         given["epsilon"] = math.inf if given["epsilon"] is None else given["epsilon"]
         for name in set(_MAY_BE_UNKNOWN) - {"epsilon"}:
-            given[name] = math.nan if given[name] is None else given[name]
+            if name not in _YARDSTICK or name in given:  # runs kept by earlier versions lack these
+                given[name] = math.nan if given[name] is None else given[name]
         for name in ("error_interval", "gap_interval"):
             low, high = (math.nan if x is None else x for x in given[name])
             given[name] = (low, high)
@@ -197,4 +207,13 @@ GAP_NAMES: Final = tuple(f"{notion}_{of}" for notion in NOTIONS for of in REFERE
 
 DATA_KINDS: Final = ("private", "public stand-in", "synthetic stand-in", "published")
 
-_MAY_BE_UNKNOWN: Final = ("epsilon", "delta", "error", "gap", "coverage", "seconds")
+_YARDSTICK: Final = ("majority_error", "error_without_margin")
+_MAY_BE_UNKNOWN: Final = (
+    "epsilon",
+    "delta",
+    "error",
+    "gap",
+    "coverage",
+    "seconds",
+    *_YARDSTICK,
+)

@@ -22,6 +22,7 @@ from evenhand.fairness import (
     Estimate,
     FairnessKind,
     JointTally,
+    Yardstick,
     admitted,
     encode_groups,
     error_rate,
@@ -238,6 +239,26 @@ class _Trial:
             ),
             "gap_name": gap.name,
             "data_kind": self._source.kind,
+            **self._beside(model, predicted, len(classes)),
+        }
+
+    def _beside(self, model: Any, predicted: IntArray, n_classes: int) -> dict[str, Any]:
+        """Return the errors to read the run's error beside, on the rows that it answered."""
+        given = predicted != REJECTED
+        if not given.any():
+            return {}
+        free = getattr(model, "student_without_margin_", None)
+        found = Yardstick.of_truth(
+            self._truth[given],
+            predicted[given],
+            n_classes,
+            without_margin=None if free is None else free.predict(self._sparse).astype(int)[given],
+        )
+        unbound = found.without_margin
+        return {
+            "majority_error": found.majority_error.value,
+            "error_without_margin": float("nan") if unbound is None else unbound.value,
+            "no_better": found.no_better,
         }
 
     def _predict(self, model: Any) -> IntArray:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._version import __version__
 from evenhand.datasets import Dataset
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion
+from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.report import claim, settings
 from evenhand.report.derived import Derived
@@ -134,6 +134,10 @@ class ModelReport:
         What is known of the true groups, for a model of SF-PATE.
     measured : Measured or None
         What was measured on test rows, *not covered* by the guarantee.
+    yardstick : Yardstick or None
+        The errors to read beside the model's: on the test rows where there are any, else by the
+        released answers.
+    classes : tuple of str
     facts : tuple of (str, str)
         What the report's writer says about the data.
     settings : tuple of (str, str)
@@ -167,6 +171,8 @@ class ModelReport:
     derived: Derived | None
     true_groups: TrueGroups | None
     measured: Measured | None
+    yardstick: Yardstick | None
+    classes: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
     choices: tuple[str, ...]
@@ -227,6 +233,8 @@ class ModelReport:
             derived=Derived.of(model),
             true_groups=TrueGroups.of(inner),
             measured=None if measured is None else Measured.of(measured, classes=classes),
+            yardstick=_yardstick(inner, measured),
+            classes=classes,
             facts=facts,
             settings=settings.of_model(inner),
             choices=tuple(getattr(inner, "choices_", ())),
@@ -270,6 +278,8 @@ class ModelReport:
                 f"no student with a violation of at most alpha={self.true_groups.alpha:g} by the "
                 f"noisy groups was found; the best one has {self.true_groups.violation:.4f}"
             )
+        if self.yardstick is not None and (useless := self.yardstick.warning(self.classes)):
+            found.append(useless)
         if self.student is not None and self.student.source == "released answers":
             found.append(claim.TOLD_BY_ANSWERS)
         silent = self._without_answers()
@@ -287,6 +297,13 @@ class ModelReport:
             return []
         none = (table.sizes > 0) & (table.answered.sum(axis=1) == 0)
         return [group for group, silent in zip(table.groups, none, strict=True) if silent]
+
+
+def _yardstick(model: Any, measured: Any) -> Yardstick | None:
+    """Return the errors to compare with, on test rows before those by released answers."""
+    by_test: Yardstick | None = getattr(measured, "yardstick", None)
+    by_answers: Yardstick | None = getattr(model, "public_yardstick_", None)
+    return by_answers if by_test is None else by_test
 
 
 def _facts(

@@ -23,6 +23,7 @@ def measured(report: ModelReport) -> str:
     return (
         f'<p class="cover uncovered">{text(claim.NOT_COVERED)}</p>'
         f"<p>{text(_how_measured(found))}</p>"
+        + _errors(report)
         + framed(
             "gaps",
             "Gaps between groups on test rows",
@@ -37,6 +38,19 @@ def measured(report: ModelReport) -> str:
             figures.by_group(found),
             _group_table(found),
         )
+    )
+
+
+def _errors(report: ModelReport) -> str:
+    """Return the error of the model beside those that it must be better than."""
+    found = report.yardstick
+    if found is None or report.measured is None:
+        return ""
+    rows = [
+        (name, *_cells(e)) for name, e in (("this model", found.error), *found.rows(report.classes))
+    ]
+    return table(
+        "Error on test rows, and what to read it beside", ("Of", "Error", "Interval"), rows, 2
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from evenhand.fairness import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
 from evenhand.report import claim, figures
@@ -243,15 +245,19 @@ def glance(report: ModelReport) -> str:
         what = "noisy labels" if report.outcomes is not None else "noisy shares of the votes"
         n_given, n = report.answers.n_answered, len(report.answers)
         tiles.append(("Answers given", f"{n_given:,}", f"{what}, of {n:,} public rows"))
+    beside = "" if report.yardstick is None else _beside(report.yardstick, report.classes)
     if found is None or found.error is None:
         tiles.append(("Error on test rows", "not measured", "no labelled test rows were given"))
+        if report.yardstick is not None:
+            value = f"{report.yardstick.error.value:.3f}"
+            tiles.append(("Error by the released answers", value, beside.removesuffix("; ")))
     else:
         tiles.append(
             (
                 "Error on test rows",
                 f"{found.error.value:.3f}",
-                f"{found.level:.0%} interval {between(found.error, 3)}; not covered by the "
-                f"guarantee",
+                f"{found.level:.0%} interval {between(found.error, 3)}; {beside}not covered by "
+                f"the guarantee",
             )
         )
     inside = "".join(
@@ -260,6 +266,11 @@ def glance(report: ModelReport) -> str:
         for name, value, note in tiles
     )
     return f'<dl class="glance">{inside}</dl>'
+
+
+def _beside(found: Yardstick, classes: Sequence[str]) -> str:
+    """Return the errors to read a model's error beside."""
+    return "".join(f"{words}: {error.value:.3f}; " for words, error in found.rows(classes))
 
 
 def _affords(books: Spending, claimed: Guarantee) -> str:

@@ -74,6 +74,9 @@ def _measured(report: ModelReport) -> list[str]:
         for gap in found.gaps
         if known(gap.estimate)
     ]
+    if report.yardstick is not None:
+        of_others = [(f"Error of {w}", e) for w, e in report.yardstick.rows(report.classes)]
+        estimates[1:1] = of_others
     lines = [f"Measured on {found.n_rows:,} test rows, not covered by the guarantee:"]
     lines += [
         f"  {name}: {e.value:.4f} ({e.level:.0%} interval {e.low:.4f} to {e.high:.4f})"

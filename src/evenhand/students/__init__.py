@@ -15,6 +15,7 @@ from evenhand.students.student import (
     Student,
     fit_student,
     refuse_unbound,
+    smoothed,
     uncertainty,
 )
 from evenhand.students.thresholds import GroupThresholds
@@ -48,6 +49,7 @@ __all__ = [
     "fit_student",
     "noise_bound",
     "refuse_unbound",
+    "smoothed",
     "tilted",
     "uncertainty",
 ]

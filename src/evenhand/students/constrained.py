@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -54,12 +54,16 @@ class MarginNotMet(UserWarning):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearFit:
-    """Coefficients (n_columns, n_features), intercepts, and the public gap they give."""
+    """Coefficients (n_columns, n_features), intercepts, and the public gap they give.
+
+    ``free`` is the fit without the margin, from which one under a margin starts.
+    """
 
     coef: FloatArray
     intercept: FloatArray
     gap: float
     met: bool
+    free: LinearFit | None = None
 
     def classifier(self, n_classes: int) -> LogisticRegression:
         """Return a scikit-learn classifier with these coefficients."""
@@ -109,8 +113,12 @@ def fit_linear(
     rows = Rows.of(X_public)
     problem = _Problem(rows, objective, within)
     start = _free(rows, objective)
-    if within is None:
-        return problem.fit(start, float("nan"), met=True)
+    free = problem.fit(start, float("nan"), met=True)
+    return free if within is None else replace(_held(problem, within, start), free=free)
+
+
+def _held(problem: _Problem, within: Within, start: FloatArray) -> LinearFit:
+    """Move the free student at ``start`` until its gap is within the margin, or is least."""
     margin = within.notion.margin
     gap = problem.gap(start)
     if gap <= margin:
@@ -129,7 +137,7 @@ def fit_linear(
         f"No linear student was found whose gap {SOURCES[within.source]} is within {margin:g}; the "
         f"best has {closest[0]:.4f} and is kept. Widen the margin, or give more public rows.",
         MarginNotMet,
-        stacklevel=2,
+        stacklevel=3,
     )
     return problem.fit(closest[1], closest[0], met=False)
 

@@ -48,6 +48,8 @@ class Student:
         for then nobody looked.
     within : Within or None
         The margin as it was read: on which rows, and with which classes.
+    without_margin : classifier or None
+        The same student without the margin, where it was bound.
     """
 
     model: Any
@@ -55,6 +57,7 @@ class Student:
     public_gap: float = float("nan")
     met: bool | None = None
     within: Within | None = None
+    without_margin: Any = None
 
 
 def fit_student(
@@ -132,6 +135,7 @@ def _of_labels(
         public_gap=fit.gap,
         met=None if within is None else fit.met,
         within=within,
+        without_margin=None if fit.free is None else fit.free.classifier(answers.n_classes),
     )
 
 
@@ -152,7 +156,14 @@ def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> 
     measured = X_public if within.X is None else within.X
     gap = within.gap(free.predict(measured).astype(np.int64), answers.n_classes)
     if gap <= within.notion.margin:
-        return Student(model=free, bound=True, public_gap=gap, met=True, within=within)
+        return Student(
+            model=free,
+            bound=True,
+            public_gap=gap,
+            met=True,
+            within=within,
+            without_margin=free,
+        )
     smooth: FloatArray = free.predict_proba(X_public)
     follow = ShareLoss(shares=smooth, variance=np.full(len(smooth), SMOOTHED_VARIANCE))
     fit = fit_linear(X_public, follow, within, answers.n_classes)
@@ -162,6 +173,7 @@ def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> 
         public_gap=fit.gap,
         met=fit.met,
         within=within,
+        without_margin=free,
     )
 
 
@@ -204,9 +216,18 @@ def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
     -------
     Free: reads public rows and released shares only (post-processing).
     """
-    p = _of_shares(X_public, shares, None).model.predict_proba(X_public)
+    p = smoothed(X_public, shares)
     unsure: FloatArray = 1.0 - (p * p).sum(axis=1)
     return unsure
+
+
+def smoothed(X: FloatArray, shares: Shares, of: FloatArray | None = None) -> FloatArray:
+    """Return the probabilities of the student that follows the shares of rows ``X``.
+
+    They are those of rows ``of``, by default of ``X`` itself. Free (post-processing).
+    """
+    out: FloatArray = _of_shares(X, shares, None).model.predict_proba(X if of is None else of)
+    return out
 
 
 def told_by(answers: Answers | Shares, smooth: FloatArray, within: Within) -> Within:
@@ -303,8 +324,8 @@ def _warn_of_few(answers: Answers, n_columns: int) -> None:
     if 0 < n < enough:
         warnings.warn(
             f"The student learns from {n:,} labels, and has {n_columns:,} columns: fewer than "
-            f"{enough:,} labels could be followed whatever they are. Raise epsilon, lower sigma, or "
-            f"use answers='shares'.",
+            f"{enough:,} labels could be followed whatever they are. Raise epsilon, lower sigma, "
+            f"or use answers='shares'.",
             FewAnswersWarning,
             stacklevel=5,
         )

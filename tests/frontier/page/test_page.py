@@ -12,6 +12,7 @@ import pytest
 
 from evenhand.frontier import Run
 from evenhand.frontier.cost import NOT_COVERED, ReleaseCost
+from evenhand.frontier.page.data import page_data
 from evenhand.frontier.page.write import SCRIPTS, SHAPES, render
 from evenhand.report.onefile import asset
 from evenhand.testing.frontier import synthetic_runs
@@ -137,3 +138,13 @@ def test_names_of_every_place_are_escaped() -> None:
 @pytest.mark.parametrize("word", ["fair model", "debias", "guarantees fairness", "unbiased"])
 def test_the_page_promises_no_fairness(word: str) -> None:
     assert word not in render(synthetic_runs(2), title="T").lower()
+
+
+def test_runs_no_better_than_the_majority_class_are_announced() -> None:
+    known = {"majority_error": 0.25, "error_without_margin": 0.15}
+    one, other = (replace(run, **known, no_better=False) for run in synthetic_runs(2))
+    assert "No better than the majority class" not in visible(render([one, other], title="one"))
+    page = visible(render([one, replace(other, no_better=True)], title="two"))
+    assert "1 of 2 runs could not be told from a model that always predicts" in page
+    told = page_data([one])["settings"]
+    assert (told["majority"], told["free"]) == ([0.75], [0.85])

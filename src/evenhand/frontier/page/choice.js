@@ -16,7 +16,7 @@ function measure(name, value) { return name === "epsilon" ? Math.log(value) : va
 function readColumns(told, n) {
   var out = {};
   ["epsilon", "gap", "gap_low", "gap_high", "accuracy", "accuracy_low", "accuracy_high",
-    "coverage", "coverage_low", "coverage_high"].forEach(function (name) {
+    "coverage", "coverage_low", "coverage_high", "majority", "free"].forEach(function (name) {
     var missing = name === "epsilon" ? Infinity : NaN, column = new Float64Array(n);
     for (var i = 0; i < n; i++) column[i] = told[name][i] === null ? missing : told[name][i];
     out[name] = column;

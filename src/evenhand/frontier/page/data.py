@@ -72,12 +72,14 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
     place = np.cumsum(shown) - 1
     repeated = bool((settings.n_seeds[shown] > 1).any())
     texts = Texts()
+    beside_run, beside = _beside(runs, owner)
     return {
         "format": FORMAT,
         "level": LEVEL,
         "left_out": int((~shown).sum()),
         "kinds": kinds,
         "settings": _columns(settings, shown)
+        | {name: _plain(values[shown]) for name, values in beside.items()}
         | {
             "method": [texts(run.setting.method) for run in first],
             "kind": kind[shown].tolist(),
@@ -87,7 +89,12 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
             "chance": _plain(_chances(kept, place[owner[by_setting]], kind[shown])),
         },
         # With one seed each, runs are settings: their columns are not told twice.
-        "runs": (_columns(single, by_setting) if repeated else {})
+        "runs": (
+            _columns(single, by_setting)
+            | {name: _plain(values[by_setting]) for name, values in beside_run.items()}
+            if repeated
+            else {}
+        )
         | _details(kept, texts)
         | {"setting": place[owner[by_setting]].tolist()},
         "texts": texts.all,
@@ -145,6 +152,21 @@ def _columns(found: Points, which: BoolArray | IntArray) -> dict[str, list[float
         "coverage_high": _rounded(found.high["coverage"], up),
     }
     return {name: _plain(values[which]) for name, values in parts.items()}
+
+
+def _beside(
+    runs: Sequence[Run], owner: IntArray
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return the accuracies to read a run's accuracy beside, and their means per setting."""
+    of_run = {
+        "majority": np.array([1 - run.majority_error for run in runs], float),
+        "free": np.array([1 - run.error_without_margin for run in runs], float),
+    }
+    n = np.bincount(owner)
+    return (
+        {name: _rounded(values, False) for name, values in of_run.items()},
+        {name: _rounded(np.bincount(owner, v) / n, False) for name, v in of_run.items()},
+    )
 
 
 def _details(runs: Sequence[Run], texts: Texts) -> dict[str, list[Any]]:

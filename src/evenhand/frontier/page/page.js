@@ -305,6 +305,8 @@ function withInterval(cell, name, i) {
   put(cell.firstChild, short(name, C[name][i]));
   put(cell.lastChild, wide(low[i], high[i]) ? " " + low[i].toFixed(3) + "–" + high[i].toFixed(3) : "");
 }
+// What an accuracy is read beside.
+function besides(value) { return value === value ? short("accuracy", value) : "–"; }
 function rowAt(k) {
   if (pool[k]) return pool[k];
   var row = make("tr"), head = make("th"), button = make("button", "", "pick");
@@ -345,9 +347,11 @@ function fillList() {
     put(cells[2].firstChild, short("epsilon", view.columns.epsilon[i]));
     withInterval(cells[3], "gap", i);
     withInterval(cells[4], "accuracy", i);
-    withInterval(cells[5], "coverage", i);
+    put(cells[5].firstChild, besides(view.columns.majority[i]));
+    put(cells[6].firstChild, besides(view.columns.free[i]));
+    withInterval(cells[7], "coverage", i);
     var chance = chanceOf(view, i);
-    put(cells[6].firstChild, chance === chance ? Math.round(100 * chance) + " %" : "–");
+    put(cells[8].firstChild, chance === chance ? Math.round(100 * chance) + " %" : "–");
   }
   for (; k < pool.length; k++) pool[k].hidden = true;
   $("list-words").textContent = order.length
@@ -424,6 +428,11 @@ function fillFigures(i) {
     value.appendChild(make("span", interval ? "95 % interval " + low[i].toFixed(4) + " to "
       + C[name + "_high"][i].toFixed(4) : name === "epsilon"
       ? (C.epsilon[i] === Infinity ? "no bound" : "at delta " + deltaOf(state.run).replace("-", "\u2011")) : "", "note"));
+    if (name === "accuracy" && C.majority[i] === C.majority[i]) {
+      value.appendChild(make("span", "always the majority class: " + besides(C.majority[i])
+        + (C.free[i] === C.free[i] ? "; without the margin: " + besides(C.free[i]) : "")
+        + (C.accuracy_low[i] <= C.majority[i] ? ". No better than the majority class" : ""), "note"));
+    }
     part.appendChild(value);
     box.appendChild(part);
   });

@@ -20,6 +20,7 @@ LIMITS = (
 """The four limits, in the order and the words of the page."""
 
 LISTED_WITHOUT_SCRIPT = 40
+NUMBERS = ("gap", "accuracy", "majority", "free", "coverage")
 
 
 def head(title: str, runs: Sequence[Run], told: Mapping[str, Any]) -> str:
@@ -76,6 +77,16 @@ def notices(
                 f"{_of(measured['private holdout, not covered'], n)} had gap, accuracy and "
                 "coverage measured on private test rows without noise. No claim on this page "
                 "covers them.",
+                warn=True,
+            )
+        )
+    if useless := sum(run.no_better is True for run in runs):
+        out.append(
+            _notice(
+                "No better than the majority class",
+                f"{_of(useless, n)} could not be told from a model that always predicts the "
+                "majority class of the rows they were measured on. The list shows the accuracy of "
+                "that beside each.",
                 warn=True,
             )
         )
@@ -171,6 +182,8 @@ def choosing() -> str:
             ("epsilon", "Epsilon"),
             ("gap", "Gap"),
             ("accuracy", "Accuracy"),
+            ("majority", "Majority class"),
+            ("free", "Without margin"),
             ("coverage", "Coverage"),
             ("front", "Front"),
         )
@@ -215,13 +228,26 @@ def without_script(told: Mapping[str, Any]) -> str:
                 (
                     f"{name}: {words}" if words else name,
                     "∞" if epsilon is None else f"{epsilon:g}",
-                    *(_known(settings[key][i]) for key in ("gap", "accuracy", "coverage")),
+                    *(_known(settings[key][i]) for key in NUMBERS),
                 )
             )
     return (
         "<noscript><p>Sliders and charts need JavaScript. This is the front, "
         f"its first {_many(len(rows), 'setting')}.</p>"
-        + table("The front", ("Setting", "Epsilon", "Gap", "Accuracy", "Coverage"), rows, 4)
+        + table(
+            "The front",
+            (
+                "Setting",
+                "Epsilon",
+                "Gap",
+                "Accuracy",
+                "Of the majority class",
+                "Without margin",
+                "Coverage",
+            ),
+            rows,
+            6,
+        )
         + "</noscript>"
     )
 

@@ -1,0 +1,203 @@
+"""What an error is read beside, on the same rows: the majority class, the model without margin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from scipy.stats import norm
+
+from evenhand import _checks
+from evenhand.fairness.intervals import Estimate, clopper_pearson, estimate_rate
+from evenhand.typing import FloatArray, IntArray
+
+TEST_ROWS: Final = "test rows"
+RELEASED: Final = "public rows, by the released answers"
+DEFINITION: Final = "P(Yhat!=Y); in [0, 1], best 0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick:
+    """The errors that a model's error is read beside, all on the same rows.
+
+    Parameters
+    ----------
+    where : {"test rows", "public rows, by the released answers"}
+        Which rows, and by whose word they are right.
+    majority : int
+        Code of the class that is most frequent there.
+    error, majority_error : Estimate
+        Of the model, and of the classifier that always predicts the majority class.
+    without_margin : Estimate or None
+        Of the same model without its margin, where that costs no privacy.
+    gain : float
+        ``majority_error - error``, in [-1, 1].
+    gain_interval : tuple of (float, float)
+        At the level of the estimates, for the two classifiers on the same rows.
+
+    Notes
+    -----
+    By true classes the interval of the gain is the exact one of the sign test: among the m rows on
+    which just one of the two is right, a Clopper-Pearson interval of the share that the model wins,
+    times m / n. By released answers it is the normal one of a mean over rows, whose spread holds
+    the noise; the same answers chose the model, so it is on the hopeful side.
+    """
+
+    where: str
+    majority: int
+    error: Estimate
+    majority_error: Estimate
+    without_margin: Estimate | None
+    gain: float
+    gain_interval: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        _checks.one_of("where", self.where, (TEST_ROWS, RELEASED))
+
+    @property
+    def no_better(self) -> bool:
+        """Whether these rows do not show the model to be better than the majority class."""
+        return not self.gain_interval[0] > 0
+
+    def warning(self, classes: Sequence[str]) -> str:
+        """Say that the model is no better, in words for a report; empty where it is better."""
+        if not self.no_better:
+            return ""
+        gain, low, high = (round(value, 4) + 0.0 for value in (self.gain, *self.gain_interval))
+        return (
+            f"on the {self.error.n:,} {self.where}, the model is no better than always predicting "
+            f"{classes[self.majority]!r}, as far as they can tell: error {self.error.value:.4f} "
+            f"against {self.majority_error.value:.4f} (gain {gain:.4f}, {self.error.level:.0%} "
+            f"interval {low:.4f} to {high:.4f})"
+        )
+
+    def rows(self, classes: Sequence[str]) -> list[tuple[str, Estimate]]:
+        """Return the errors to read beside the model's, each with what it is of."""
+        found = [(f"always predicting {classes[self.majority]!r}", self.majority_error)]
+        if self.without_margin is not None:
+            found.append(("the same model without its margin", self.without_margin))
+        return found
+
+    @classmethod
+    def of_truth(
+        cls,
+        truth: IntArray,
+        predicted: IntArray,
+        n_classes: int,
+        *,
+        without_margin: IntArray | None = None,
+        where: str = TEST_ROWS,
+        level: float = 0.95,
+    ) -> Yardstick:
+        """Measure by class codes (n,), all rows answered and at least one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> found = Yardstick.of_truth(np.array([0, 0, 0, 1]), np.zeros(4, dtype=int), 2)
+        >>> found.majority_error.value, found.gain, found.no_better
+        (0.25, 0.0, True)
+        """
+        n = _checks.same_length(truth=truth, predicted=predicted)
+        majority = int(np.bincount(truth, minlength=n_classes).argmax())
+        right, right_by_majority = predicted == truth, truth == majority
+        won = int((right & ~right_by_majority).sum())
+        apart = int((right != right_by_majority).sum())
+        low, high = clopper_pearson([won], [apart], error=1 - level)
+
+        def error_of(decisions: Any) -> Estimate:
+            wrong = int((decisions != truth).sum())
+            return estimate_rate(wrong, n, name="error_rate", definition=DEFINITION, level=level)
+
+        return cls(
+            where=where,
+            majority=majority,
+            error=error_of(predicted),
+            majority_error=_named_majority(error_of(majority)),
+            without_margin=None if without_margin is None else error_of(without_margin),
+            gain=(2 * won - apart) / n,
+            gain_interval=(
+                float(2 * low[0] - 1) * apart / n,
+                float(2 * high[0] - 1) * apart / n,
+            ),
+        )
+
+    @classmethod
+    def of_shares(
+        cls,
+        shares: FloatArray,
+        predicted: IntArray,
+        *,
+        without_margin: IntArray | None = None,
+        level: float = 0.95,
+    ) -> Yardstick:
+        """Measure by unbiased noisy shares (n, n_classes) of what the teachers say.
+
+        Privacy
+        -------
+        Free: reads released shares and decisions on public rows (post-processing).
+        """
+        n = len(shares)
+        majority = int(shares.sum(axis=0).argmax())
+        rows = np.arange(n)
+
+        def error_of(decisions: Any) -> Estimate:
+            wrong = 1.0 - shares[rows, decisions]
+            value, low, high = _mean(wrong, level)
+            low, high = (min(max(end, 0.0), 1.0) for end in (low, high))
+            return Estimate(
+                name="error_rate",
+                definition=DEFINITION,
+                value=min(max(value, low), high),
+                low=low,
+                high=high,
+                level=level,
+                n=n,
+            )
+
+        gain, low, high = _mean(shares[rows, predicted] - shares[:, majority], level)
+        return cls(
+            where=RELEASED,
+            majority=majority,
+            error=error_of(predicted),
+            majority_error=_named_majority(error_of(majority)),
+            without_margin=None if without_margin is None else error_of(without_margin),
+            gain=gain,
+            gain_interval=(low, high),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        out = asdict(self) | {
+            name: None if (found := getattr(self, name)) is None else found.to_dict()
+            for name in _ERRORS
+        }
+        return out | {"gain_interval": list(self.gain_interval), "no_better": self.no_better}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Yardstick:
+        """Read what ``to_dict`` wrote."""
+        given = {name: value for name, value in values.items() if name != "no_better"}
+        given |= {
+            name: None if given[name] is None else Estimate(**given[name]) for name in _ERRORS
+        }
+        low, high = given["gain_interval"]
+        return cls(**given | {"gain_interval": (low, high)})
+
+
+_ERRORS: Final = ("error", "majority_error", "without_margin")
+
+
+def _named_majority(error: Estimate) -> Estimate:
+    return replace(error, name="majority_error_rate")
+
+
+def _mean(values: FloatArray, level: float) -> tuple[float, float, float]:
+    """Mean of independent values with its normal interval."""
+    mean = float(values.mean())
+    spread = float(values.std(ddof=1)) if len(values) > 1 else math.inf
+    reach = float(norm.ppf((1 + level) / 2)) * spread / math.sqrt(len(values))
+    return mean, mean - reach, mean + reach
