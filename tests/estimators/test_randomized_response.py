@@ -23,9 +23,11 @@ from evenhand import (
 )
 from evenhand.fairness import FairnessKind, JointTally, encode_groups, unbiased_sums
 from evenhand.privacy import (
+    GROUP_LABEL,
     Ledger,
     RandomizedResponse,
     SeededNoise,
+    attribute_of,
 )
 
 LOOSE = Budget(epsilon=1e6, delta=1e-5)  # everybody tells the truth, up to one in 2**63
@@ -158,11 +160,13 @@ def test_the_gap_that_answers_tell_is_unbiased() -> None:
     _, y, group = people(2000)
     codes = encode_groups(group).codes
     decided = (y == "yes").astype(float)
-    response = RandomizedResponse(epsilon=1.0, n_groups=2, delta=1e-6)
+    response = RandomizedResponse(epsilon=1.0, n_groups=2)
     true = np.bincount(codes, weights=decided)
     found, uncorrected = [], []
+    of_labels = {"unit": attribute_of("person"), "neighbors": GROUP_LABEL}
     for seed in range(200):
-        ledger = Ledger(Budget(epsilon=100.0, delta=1e-6), noise=SeededNoise(seed))
+        budget = Budget(epsilon=100.0, delta=1e-6)
+        ledger = Ledger(budget, noise=SeededNoise(seed), **of_labels)
         (answers,) = ledger.release(response, codes[None, :], purpose="groups")
         sums = np.bincount(answers, weights=decided)
         found.append(unbiased_sums(sums, float(response.truth)))

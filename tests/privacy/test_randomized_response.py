@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evenhand.privacy import (
+    GROUP_LABEL,
     Budget,
     BudgetExceeded,
     DiscreteNoise,
@@ -23,6 +24,7 @@ from evenhand.privacy import (
     Ledger,
     RandomizedResponse,
     SeededNoise,
+    attribute_of,
     audit_epsilon_lower_bound,
 )
 from evenhand.privacy.randomized_response import SMALLEST_EPSILON, _below
@@ -36,8 +38,13 @@ def response(epsilon: float = 1.0, n_groups: int = 3) -> RandomizedResponse:
     return RandomizedResponse(epsilon=epsilon, n_groups=n_groups, delta=1e-6)
 
 
+def opened(budget: Budget, noise: Any) -> Ledger:
+    unit = attribute_of("record")
+    return Ledger(budget, noise=noise, unit=unit, neighbors=GROUP_LABEL, single=True)
+
+
 def answers(mechanism: RandomizedResponse, groups: Any, noise: Any) -> np.ndarray:
-    ledger = Ledger(Budget(epsilon=1e3, delta=1e-6), noise=noise)
+    ledger = opened(Budget(epsilon=1e3, delta=1e-6), noise)
     return ledger.release(mechanism, np.asarray(groups)[None, :], purpose="groups")[0]
 
 
@@ -139,7 +146,7 @@ def test_an_attack_stays_below_the_claim_and_convicts_half_the_noise() -> None:
 
 def test_one_use_covers_everybody_fills_its_budget_and_a_second_is_refused() -> None:
     budget = Budget(epsilon=0.7, delta=1e-6)
-    ledger = Ledger(budget, noise=SeededNoise(0))
+    ledger = opened(budget, SeededNoise(0))
     made = RandomizedResponse.within(budget, n_groups=2)
     assert made.epsilon <= 0.7
     assert made.epsilon > 0.7 * (1 - 1e-5)

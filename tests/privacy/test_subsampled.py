@@ -19,6 +19,7 @@ from evenhand.privacy import (
     FloatNoise,
     Guarantee,
     Ledger,
+    Noise,
     SeededNoise,
     SubsampledGaussian,
     audit_epsilon_lower_bound,
@@ -28,6 +29,10 @@ from evenhand.privacy import (
 )
 
 FALSE_ALARM = 1e-6
+
+
+def own_ledger(budget: Budget, noise: Noise) -> Ledger:
+    return Ledger(budget, noise=noise, neighbors="add or remove one", single=True)
 
 
 def mechanism(**changes: Any) -> SubsampledGaussian:
@@ -114,7 +119,7 @@ def test_the_calibrated_noise_fits_the_budget_and_a_little_less_does_not(
     amplified = found.noise_multiplier > 0.41
     assert (less.epsilon(1e-6) > epsilon) or not amplified
     # And the ledger of this budget takes it: once, and not twice.
-    ledger = Ledger(budget, noise=SeededNoise(0), neighbors="add or remove one")
+    ledger = own_ledger(budget, SeededNoise(0))
     assert ledger.affordable(found) == 1
 
 
@@ -155,7 +160,7 @@ def test_mu_squared_is_the_gaussian_through_the_budget_at_its_delta_and_too_litt
 
 
 def test_discrete_noise_is_refused() -> None:
-    ledger = Ledger(Budget(epsilon=5.0, delta=1e-5), noise=DiscreteNoise())
+    ledger = own_ledger(Budget(epsilon=5.0, delta=1e-5), DiscreteNoise())
     with pytest.raises(ValueError, match=r"Gradients are real numbers.*Use FloatNoise\(\)"):
         ledger.reserve({mechanism(): 1}, purpose="wrong noise")
 
@@ -178,7 +183,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], message: str) -> Non
 
 def test_noise_has_the_scale_that_is_charged() -> None:
     step = mechanism(noise_multiplier=3.0, clip_norm=0.5, n_steps=400)
-    ledger = Ledger(Budget(epsilon=10.0, delta=1e-5), noise=SeededNoise(1))
+    ledger = own_ledger(Budget(epsilon=10.0, delta=1e-5), SeededNoise(1))
     with ledger.reserve({step: 1}, purpose="all steps") as grant:
         drawn = grant.draw(step, 50)
     assert drawn.shape == (400, 50)
@@ -251,9 +256,7 @@ def test_an_audit_of_one_step_convicts_half_the_noise_only(share: float, convict
     claim = Budget(epsilon=2.0, delta=1e-5)
     step = SubsampledGaussian.within(claim, sampling_rate=0.9, n_steps=1, clip_norm=1.0)
     n = 60_000
-    ledger = Ledger(Budget(epsilon=1e9, delta=1e-5), noise=SeededNoise(8))
-    with ledger.reserve({step: 2 * n}, purpose="audit") as grant:
-        noise = share * grant.draw(step, 1)[:, 0]
+    noise = share * step.draw_noise(SeededNoise(8), 2 * n, 1)[:, 0]
     there = np.array(
         [
             len(rows)

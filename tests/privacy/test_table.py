@@ -32,7 +32,7 @@ def test_no_output_tells_neighbors_apart_by_more_than_epsilon(epsilon: float) ->
 @pytest.mark.parametrize("noise", [DiscreteNoise(), FloatNoise(), SeededNoise(0)], ids=repr)
 def test_one_table_fills_its_budget_and_a_second_is_refused(noise: object) -> None:
     budget = Budget(epsilon=0.3, delta=1e-6)
-    ledger = Ledger(budget, noise=noise, neighbors="add or remove one")  # type: ignore[arg-type]
+    ledger = Ledger(budget, noise=noise, neighbors="add or remove one", single=True)  # type: ignore[arg-type]
     table = LaplaceTable.within(budget)
     noisy = ledger.release(table, [[10, 0, 5]], purpose="counts")
     assert noisy.shape == (1, 3)

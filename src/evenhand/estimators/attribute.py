@@ -116,7 +116,7 @@ class AttributeClassifier(PrivateClassifier):
             noise=noise,
             unit=UNIT,
             neighbors=GROUP_LABEL,
-            facts={"valid only at delta": repr(budget.delta)},
+            single=True,
         )
 
     @staticmethod

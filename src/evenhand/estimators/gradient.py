@@ -102,7 +102,7 @@ class GradientClassifier(PrivateClassifier):
             noise=noise,
             unit="record",
             neighbors="add or remove one",
-            facts={"valid only at delta": repr(budget.delta)},
+            single=True,
         )
 
     def _claim(

@@ -112,7 +112,7 @@ def release_table(
         noise=noise,
         unit="record",
         neighbors="add or remove one",
-        facts={"valid only at delta": repr(budget.delta)},
+        single=True,
     )
     noisy = run.release(LaplaceTable.within(budget), counts[None, :], purpose=purpose)
     return run, noisy[0]

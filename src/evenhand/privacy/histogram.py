@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from evenhand._checks import positive
 from evenhand.privacy.noise import Noise
+from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 
@@ -36,6 +38,9 @@ class NoisyHistogram:
     >>> round(NoisyHistogram(sigma=40.0, n_classes=2).mu_squared(FloatNoise()) * 1600, 9)
     1.0
     """
+
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
 
     sigma: float
     n_classes: int

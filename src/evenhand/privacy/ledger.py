@@ -30,11 +30,20 @@ from evenhand.privacy.relation import check_relation, is_attribute
 from evenhand.typing import Array, ArrayLike
 
 SCHEMA_VERSION = 1
-_OWN_FACTS = ("epsilon", "delta", "unit", "neighbors", "test_mode", "schema_version")
+_SINGLE = "valid only at delta"
+_OWN_FACTS = ("epsilon", "delta", "unit", "neighbors", "test_mode", "schema_version", _SINGLE)
 
 
 class Mechanism(Hashable, Protocol):
     """What the ledger can charge for and draw: an immutable value."""
+
+    @property
+    def neighbors(self) -> tuple[str, ...]:
+        """Relations between data sets for which its cost holds."""
+
+    @property
+    def delta(self) -> float | None:
+        """The one delta at which its cost holds; None if it holds at all, and so adds up."""
 
     def mu_squared(self, noise: Noise) -> float:
         """Cost of one use, whatever the data are."""
@@ -77,7 +86,10 @@ class Ledger:
         Whose data are protected: one "record", one "person"; ``attribute_of("person")`` where
         only the sensitive attribute is.
     neighbors : str
-        One of ``evenhand.privacy.NEIGHBORS``.
+        One of ``evenhand.privacy.NEIGHBORS``. A mechanism whose cost is about another is refused.
+    single : bool
+        The account of one release whose cost is known at the budget's delta alone
+        (``Mechanism.delta``). It adds up with nothing, so the release takes the whole account.
 
     Privacy
     -------
@@ -106,6 +118,7 @@ class Ledger:
         facts: Mapping[str, str | int] | None = None,
         unit: str = "record",
         neighbors: str = "replace one",
+        single: bool = False,
     ) -> None:
         own = sorted(set(facts or {}) & {*_OWN_FACTS, "within"})
         if own:
@@ -118,6 +131,9 @@ class Ledger:
         self.unit = unit
         self.neighbors = neighbors
         self.facts = {str(key): _fact(str(key), value) for key, value in (facts or {}).items()}
+        self.single = single
+        if single:
+            self.facts[_SINGLE] = repr(budget.delta)
         self._prices: dict[Mechanism, tuple[str, int]] = {}
         self._open(within=None)
 
@@ -171,6 +187,9 @@ class Ledger:
         ------
         BudgetExceeded
             If it does not fit; everything is as it was.
+        ValueError
+            If a mechanism's cost is about other neighbors, or does not add up with what an account
+            may hold besides.
         """
         charges = []
         for mechanism, n in uses.items():
@@ -206,6 +225,8 @@ class Ledger:
 
         Use it for one model trained under the account of a data set. Nothing is set aside for it.
         """
+        if self.single:
+            raise ValueError(f"{_only(self.budget)} It holds no runs. Open another account.")
         inner = Ledger.__new__(Ledger)
         inner.__dict__.update(self.__dict__)
         inner.budget = budget
@@ -217,8 +238,14 @@ class Ledger:
         """Epsilon of what was charged so far, at ``delta``.
 
         It informs; it is not the guarantee. How much was spent can depend on earlier answers, and
-        what was promised for every course of events is the budget.
+        what was promised for every course of events is the budget. A ``single`` ledger knows no
+        delta below its own.
         """
+        open_unit("delta", delta)
+        if self.single:
+            if delta < self.budget.delta:
+                raise ValueError(f"{_only(self.budget)} Ask at that delta, or at a larger one.")
+            delta = self.budget.delta
         return epsilon_from_mu(self.spent**0.5, open_unit("delta", delta))
 
     def guarantee(
@@ -240,7 +267,7 @@ class Ledger:
             not_covered=not_covered,
             warnings=warnings,
             holds=self.noise.protects,
-            mu_squared=self.budget.mu_squared,
+            mu_squared=None if self.single else self.budget.mu_squared,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -289,20 +316,56 @@ class Ledger:
         }
         # mu comes from a root search: SLACK keeps its last digits from passing the budget.
         limit = units_down(self.budget.mu_squared * (1.0 - SLACK))
+        self._limit = limit
         self.store.open(Account(name=self.account, limit=limit, facts=facts, within=within))
 
     def _price(self, mechanism: Mechanism) -> tuple[str, int]:
         """Words and units of one use, found once: a mechanism is a value and cannot change."""
         price = self._prices.get(mechanism)
         if price is None:
+            self._check_company(mechanism)
             mu_squared = mechanism.mu_squared(self.noise)
             if not 0 < mu_squared < float("inf"):
                 raise ValueError(
                     f"{mechanism!r} must cost a finite mu_squared > 0, got {mu_squared!r}. "
                     f"Something that costs nothing needs no ledger."
                 )
-            price = self._prices[mechanism] = (repr(mechanism), units_up(mu_squared))
+            units = units_up(mu_squared)
+            # Nothing may join a single release: it takes all there is, and the store sees to it.
+            units = max(units, self._limit) if self.single else units
+            price = self._prices[mechanism] = (repr(mechanism), units)
         return price
+
+    def _check_company(self, mechanism: Mechanism) -> None:
+        """Refuse a cost that is about other neighbors, or that does not add up here."""
+        for name in ("neighbors", "delta"):
+            if not hasattr(mechanism, name):
+                raise TypeError(
+                    f"{mechanism!r} does not state {name!r}. A mechanism says for which neighbors "
+                    f"its cost holds, and its delta if it holds at one only; see Mechanism."
+                )
+        if self.neighbors not in mechanism.neighbors:
+            raise ValueError(
+                f"The cost of {mechanism!r} is about neighbors {' or '.join(mechanism.neighbors)}, "
+                f"and this ledger counts for {self.neighbors}. Open another account with those."
+            )
+        if mechanism.delta is None:
+            if self.single:
+                raise ValueError(
+                    f"{_only(self.budget)} The cost of {mechanism!r} adds up with others: charge "
+                    f"it to a ledger without single=True."
+                )
+        elif not self.single:
+            raise ValueError(
+                f"The cost of {mechanism!r} is known at delta={mechanism.delta!r} alone, and adds "
+                f"up with no other. Open an account for it: Ledger(budget, single=True). A table "
+                f"or a randomised response without delta= costs more, and adds up."
+            )
+        elif mechanism.delta != self.budget.delta:
+            raise ValueError(
+                f"The cost of {mechanism!r} is known at delta={mechanism.delta!r} alone, and this "
+                f"ledger's budget is for delta={self.budget.delta!r}. Use one delta for both."
+            )
 
     def _refusal(self, over: OverLimit, charges: list[Charge]) -> str:
         asked = " and ".join(f"{charge.mechanism} on {charge.n_uses} queries" for charge in charges)
@@ -401,6 +464,10 @@ class Grant:
                 f"{mechanism!r} is not part of this grant, which holds "
                 f"{', '.join(map(repr, self._charged))}.{did_you_mean(mechanism, self._charged)}"
             ) from None
+
+
+def _only(budget: Budget) -> str:
+    return f"This ledger is for one release that is known at delta={budget.delta!r} alone."
 
 
 def _fact(name: str, value: object) -> str | int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from evenhand import _values
 from evenhand._checks import at_least, positive
 from evenhand.privacy.noise import Noise
-from evenhand.privacy.renyi import ORDERS, RenyiCurve
+from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
 from evenhand.typing import Array, ArrayLike, BoolArray, IntArray
 
 MOST_VOTES: Final = 2**52
@@ -48,6 +48,9 @@ class GNMax:
     >>> round(GNMax(sigma=40.0).cost(1000).epsilon(delta=1e-5), 3)
     5.378
     """
+
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
 
     sigma: float
 
@@ -97,6 +100,9 @@ class LNMax:
     >>> round(LNMax(scale=20.0).cost(100).epsilon(delta=1e-5), 3)
     3.127
     """
+
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
 
     scale: float
 
@@ -155,6 +161,9 @@ class NoisyThreshold:
     >>> check.decide([[35, 5], [21, 19]], drawn=np.array([-2, 3]))
     array([ True, False])
     """
+
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
 
     threshold: float
     sigma: float
@@ -243,6 +252,9 @@ class ConfidentGNMax:
     >>> round(cautious.cost(n_checks=1000, n_answers=500).epsilon(delta=1e-5), 3)
     3.761
     """
+
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
 
     threshold: float
     sigma_check: float

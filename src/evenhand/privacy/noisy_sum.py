@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from evenhand._checks import positive
 from evenhand.privacy.noise import Noise
+from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 
@@ -45,6 +47,9 @@ class NoisySum:
     >>> round(release.mu_squared(FloatNoise()), 6)
     0.0025
     """
+
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
 
     sigma: float
     l2_sensitivity: float

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from evenhand._checks import at_least, codes, open_unit, positive
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, mu_from_epsilon
+from evenhand.privacy.integer_noise import discrete_laplace_mu
 from evenhand.privacy.noise import WORD, DiscreteNoise, Noise, SeededNoise
+from evenhand.privacy.relation import GROUP_LABEL
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 RESPONSE_ACCOUNTING: Final = "k-ary randomised response (delta 0, local)"
@@ -38,8 +40,8 @@ class RandomizedResponse:
         At least ``1e-9``. Above 64 the answers are those of 64.
     n_groups : int
         At least 2. Public.
-    delta : float
-        The delta at which ``mu_squared`` speaks, in (0, 1). It is no part of the promise.
+    delta : float, optional
+        As for ``LaplaceTable``: with it the cost is smaller, and for a ``single`` ledger.
 
     Privacy
     -------
@@ -52,9 +54,9 @@ class RandomizedResponse:
 
     Notes
     -----
-    A pure epsilon is no Gaussian cost. As with ``LaplaceTable``, ``mu_squared`` is the Gaussian
-    whose curve passes through (epsilon, delta), so the ledger that it is charged to must be its own
-    and have this delta.
+    A pure epsilon is no Gaussian cost. With ``delta``, ``mu_squared`` is the Gaussian whose curve
+    passes through (epsilon, delta). Without, it is the least one that any epsilon-DP release keeps
+    to at every delta, ``mu = 2 Phi^-1(e^eps / (1 + e^eps))``: that of discrete Laplace noise.
 
     Examples
     --------
@@ -63,9 +65,11 @@ class RandomizedResponse:
     (0.7311, [[0.731, 0.269], [0.269, 0.731]])
     """
 
+    neighbors: ClassVar[tuple[str, ...]] = (GROUP_LABEL,)
+
     epsilon: float
     n_groups: int
-    delta: float
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         hint = "Without randomness the groups would leave as they are."
@@ -77,11 +81,12 @@ class RandomizedResponse:
             )
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "n_groups", at_least("n_groups", self.n_groups, 2))
-        object.__setattr__(self, "delta", open_unit("delta", self.delta))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", open_unit("delta", self.delta))
 
     @classmethod
     def within(cls, budget: Budget, *, n_groups: int) -> RandomizedResponse:
-        """Return the response that is true most often with an epsilon within ``budget``."""
+        """Return the truest response within ``budget``, for a ledger of its own."""
         # A ledger leaves a share SLACK of its budget unused; this much less epsilon is within.
         epsilon = budget.epsilon * (1.0 - 1000.0 * SLACK)
         return cls(epsilon=epsilon, n_groups=n_groups, delta=budget.delta)
@@ -112,7 +117,9 @@ class RandomizedResponse:
         return "random answers from a generator that the operating system seeded"
 
     def mu_squared(self, noise: Noise) -> float:
-        """``mu**2`` of the Gaussian that costs the same epsilon at ``self.delta``."""
+        """``mu**2`` at every delta, or of the Gaussian with this epsilon at ``self.delta``."""
+        if self.delta is None:
+            return discrete_laplace_mu(1.0 / self.epsilon) ** 2
         return mu_from_epsilon(self.epsilon, self.delta) ** 2
 
     def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:

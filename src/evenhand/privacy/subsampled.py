@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from scipy.optimize import brentq
@@ -65,9 +65,8 @@ class SubsampledGaussian:
     -----
     The release is not Gaussian-DP in a useful sense: its tail is heavier than that of the
     Gaussian through the same (epsilon, delta). ``mu_squared`` is the Gaussian whose curve passes
-    through (epsilon(delta), delta): true at this delta, and at no smaller one. A ledger that it is
-    charged to must therefore be its own and have this delta (``own_ledger`` of the estimators);
-    its cost adds up with no other cost.
+    through (epsilon(delta), delta): true at this delta, and at no smaller one. It adds up with no
+    other cost, so a ledger takes it only as a ``single`` one of this delta.
 
     Examples
     --------
@@ -77,6 +76,8 @@ class SubsampledGaussian:
     >>> round(step.epsilon(delta=1e-5), 2)
     1.98
     """
+
+    neighbors: ClassVar[tuple[str, ...]] = ("add or remove one",)
 
     noise_multiplier: float
     sampling_rate: float

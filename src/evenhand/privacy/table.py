@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -27,8 +27,9 @@ class LaplaceTable:
     ----------
     scale : float
         Of the noise on each cell, in records; its standard deviation is ``sqrt(2) * scale``.
-    delta : float
-        The delta at which ``mu_squared`` speaks, in (0, 1). It is no part of the promise.
+    delta : float, optional
+        None: ``mu_squared`` holds at every delta and adds up. In (0, 1): it is a smaller one that
+        holds at this delta alone, for a ``single`` ledger. It is no part of the promise.
 
     Privacy
     -------
@@ -39,31 +40,37 @@ class LaplaceTable:
 
     Notes
     -----
-    A pure epsilon is no Gaussian cost. As with ``SubsampledGaussian``, ``mu_squared`` is the
-    Gaussian whose curve passes through (epsilon, delta), so the ledger that it is charged to must
-    be its own and have this delta.
+    A pure epsilon is no Gaussian cost. With ``delta``, ``mu_squared`` is the Gaussian whose curve
+    passes through (epsilon, delta); two such tables together would cost more than their sum says.
+    Without, it is the least Gaussian whose trade-off curve lies below that of the noise everywhere
+    (``laplace_mu``), which any number of other costs may join.
 
     Examples
     --------
     >>> from evenhand.privacy import Ledger, SeededNoise
     >>> budget = Budget(epsilon=0.5, delta=1e-6)
-    >>> ledger = Ledger(budget, noise=SeededNoise(0), neighbors="add or remove one")
+    >>> ledger = Ledger(
+    ...     budget, noise=SeededNoise(0), neighbors="add or remove one", single=True
+    ... )
     >>> table = LaplaceTable.within(budget)
     >>> ledger.release(table, [[900, 100]], purpose="group sizes").round(1).tolist()
     [[900.6, 98.8]]
     """
 
+    neighbors: ClassVar[tuple[str, ...]] = ("add or remove one",)
+
     scale: float
-    delta: float
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         hint = "Without noise the counts would leave as they are."
         object.__setattr__(self, "scale", positive("scale", self.scale, hint))
-        object.__setattr__(self, "delta", open_unit("delta", self.delta))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", open_unit("delta", self.delta))
 
     @classmethod
     def within(cls, budget: Budget) -> LaplaceTable:
-        """Return the table with the least noise whose epsilon stays within ``budget``."""
+        """Return the table with the least noise within ``budget``, for a ledger of its own."""
         return cls(scale=(1.0 + _MORE) / budget.epsilon, delta=budget.delta)
 
     @property
@@ -72,7 +79,9 @@ class LaplaceTable:
         return 1.0 / self.scale
 
     def mu_squared(self, noise: Noise) -> float:
-        """``mu**2`` of the Gaussian that costs the same epsilon at ``self.delta``."""
+        """``mu**2`` at every delta, or of the Gaussian with this epsilon at ``self.delta``."""
+        if self.delta is None:
+            return noise.laplace_mu(self.scale) ** 2
         return mu_from_epsilon(self.epsilon, self.delta) ** 2
 
     def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:
