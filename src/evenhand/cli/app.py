@@ -13,6 +13,7 @@ from evenhand.cli.demo import demo
 from evenhand.cli.evaluate import evaluate
 from evenhand.cli.failures import CommandGroup
 from evenhand.cli.frontier import frontier
+from evenhand.cli.inspect import inspect
 from evenhand.cli.predict import predict
 from evenhand.cli.synthesize import synthesize
 from evenhand.cli.train import train
@@ -28,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+app.command()(inspect)
 app.command()(train)
 app.command()(predict)
 app.command()(evaluate)

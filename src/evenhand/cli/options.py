@@ -48,6 +48,23 @@ ShowValues = Annotated[
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder that train, demo or save() wrote.")
 ]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column to leave out, such as an identifier; may be repeated.",
+        rich_help_panel="Columns",
+    ),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column to learn as it is, although it looks like an identifier, a date or numbers in "
+        "text; may be repeated. See evenhand inspect.",
+        rich_help_panel="Columns",
+    ),
+]
 Epsilon = Annotated[
     float,
     typer.Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +32,15 @@ class Roles:
         Column that says whose record a row is.
     drop : tuple of str
         Columns to leave out.
+    keep : tuple of str
+        Features to learn as they are, although inspection would stop at them.
     """
 
     label: str
     sensitive: tuple[str, ...]
     unit: str | None = None
     drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         named = [
@@ -44,6 +48,7 @@ class Roles:
             *(("--sensitive", column) for column in self.sensitive),
             *([] if self.unit is None else [("--unit", self.unit)]),
             *(("--drop", column) for column in self.drop),
+            *(("--keep", column) for column in self.keep),
         ]
         first: dict[str, str] = {}
         for option, column in named:
@@ -125,6 +130,8 @@ def read_training(
         units = table[roles.unit]
         refuse_missing(units, private, "unit", "Give each of these rows an id of its own.")
     declared = None if schema is None else _declared(schema, roles)
+    used = table.drop(columns=[c for c in roles.drop if c in table.columns])
+    refuse_wrong(used, private, roles, public=asked, schema=declared)
     X_public = None
     where, holder = private, table
     if asked is not None and public is not None:
@@ -153,6 +160,35 @@ def read_training(
         private_groups=private_groups,
         columns=tuple(table.columns),
         schema=declared,
+    )
+
+
+def refuse_wrong(
+    frame: pd.DataFrame,
+    private: Path,
+    roles: Roles,
+    *,
+    public: pd.DataFrame | None = None,
+    schema: Schema | None = None,
+) -> None:
+    """Raise ValueError for all features at once that would silently be learnt wrong."""
+    from evenhand.datasets import inspect
+
+    for column in roles.keep:
+        require(frame, private, "--keep", column)
+    found = inspect(
+        frame,
+        label=roles.label,
+        sensitive=[c for c in roles.sensitive if c in frame.columns],  # some may be public alone
+        unit=roles.unit,
+        public=public,
+        schema=schema,
+    )
+    found.require(
+        f"table {private}",
+        f"Go on without: {{drop}}. Or learn a column as it is with --keep COLUMN, or declare it "
+        f"with --schema. More about each: evenhand inspect {shlex.quote(str(private))}.",
+        keep=roles.keep,
     )
 
 

@@ -87,14 +87,8 @@ def train(
             rich_help_panel=_ROLES,
         ),
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column to leave out, such as an identifier; may be repeated.",
-            rich_help_panel=_ROLES,
-        ),
-    ] = None,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
     unit: Annotated[
         str | None,
         typer.Option(
@@ -313,7 +307,13 @@ def train(
     started = time.perf_counter()
     sources = {name: context.get_parameter_source(name) for name in context.params}
     given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-    roles = Roles(label=label, sensitive=tuple(sensitive or ()), unit=unit, drop=tuple(drop or ()))
+    roles = Roles(
+        label=label,
+        sensitive=tuple(sensitive or ()),
+        unit=unit,
+        drop=tuple(drop or ()),
+        keep=tuple(keep or ()),
+    )
     asked = Asked(
         method=method,
         protect=protect,

@@ -9,6 +9,7 @@ from evenhand.datasets.dataset import Dataset, Split
 from evenhand.datasets.encoder import PublicEncoder, Scale
 from evenhand.datasets.files import read_table
 from evenhand.datasets.german import load_german
+from evenhand.datasets.inspection import Inspection, inspect
 from evenhand.datasets.parkinsons import load_parkinsons
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.datasets.sources import DataNotAvailable, available, fetch
@@ -19,6 +20,7 @@ __all__ = [
     "DataNotAvailable",
     "Dataset",
     "DatasetInfo",
+    "Inspection",
     "PublicEncoder",
     "Scale",
     "Schema",
@@ -26,6 +28,7 @@ __all__ = [
     "Table",
     "available",
     "fetch",
+    "inspect",
     "load_acs_income",
     "load_adult",
     "load_bank",

@@ -14,6 +14,8 @@ from evenhand._checks import did_you_mean
 from evenhand._random import as_generator
 from evenhand._units import digest, ids_of
 from evenhand.datasets.columns import as_frame, refuse_repeated, some
+from evenhand.datasets.inspection import IN_PYTHON
+from evenhand.datasets.inspection import inspect as look_at
 from evenhand.datasets.table import Table
 from evenhand.typing import IntArray, RandomState
 
@@ -148,6 +150,7 @@ class Dataset:
         positive: Hashable | None = None,
         keep_sensitive: bool = False,
         name: str = "table",
+        inspect: bool = False,
     ) -> Dataset:
         """Make a data set of a user's own table.
 
@@ -170,13 +173,16 @@ class Dataset:
             Leave the sensitive columns among the features as well.
         name : str
             What to call the data set in reports.
+        inspect : bool
+            Refuse features that would silently be learnt wrong, all at once: identifiers, copies
+            of the label, dates and numbers in text. See ``evenhand.datasets.inspect``.
 
         Raises
         ------
         ValueError
             For a column that is not there (the nearest name is given), a column named twice, a
             table without rows, a missing label, group or unit (the rows are given), one class or
-            one group only, and a label that is not made of classes.
+            one group only, a label that is not made of classes, and what ``inspect`` finds.
         """
         frame = as_frame(frame)
         if not len(frame):
@@ -197,6 +203,9 @@ class Dataset:
             raise ValueError("No column is left for the features. Drop fewer columns.")
         y = frame[label]
         classes = _classes(y)
+        if inspect:
+            used = frame[[column for column in frame.columns if column not in left_out]]
+            look_at(used, label=label, sensitive=named, unit=unit).require("table", IN_PYTHON)
         if positive is None and len(classes) == 2:
             positive = classes[1]
         return cls(

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks, _values, datasets
-from evenhand.datasets import Dataset, Schema, read_table
+from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.frontier.run import DATA_KINDS
 
 LOADERS: Final[Mapping[str, Callable[[], Dataset]]] = {
@@ -286,6 +286,8 @@ def _read(
     if not labelled:
         table = _with_label(table, source)
     is_private = file == source.private
+    if is_private:
+        _refuse_wrong(table, source)
     return Dataset.from_frame(
         table,
         label=source.label,
@@ -293,6 +295,29 @@ def _read(
         unit=unit,
         drop=[name for name in source.drop if is_private or name in table.columns],
         name=file,
+    )
+
+
+def _refuse_wrong(table: pd.DataFrame, source: DataSource) -> None:
+    """Stop at features that would silently be learnt wrong, all at once."""
+    used = table.drop(columns=[name for name in source.drop if name in table.columns])
+    named = {source.label, *source.sensitive, *([] if source.unit is None else [source.unit])}
+    if not named <= set(used.columns):
+        return  # said, with the nearest name, by whoever reads the roles
+    declared = None
+    if source.schema is not None:
+        declared = _declared(source.schema, _version(source.schema))
+    found = inspect(
+        used,
+        label=source.label,
+        sensitive=source.sensitive,
+        unit=source.unit,
+        schema=declared,
+    )
+    found.require(
+        f"table {source.private}",
+        "Leave them out with drop = {names} in the grid, correct them, or declare them in its "
+        "schema file.",
     )
 
 

@@ -1,0 +1,215 @@
+"""What may be wrong with a column, kind by kind: what a value looks like, and what follows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+import numpy as np
+
+from evenhand.typing import FloatArray, IntArray
+
+MANY: Final = 50
+"""A column with more categories than this is named."""
+
+TOO_MANY: Final = 1000
+"""Text with more different values is taken for an identifier, as ``Schema.of_public`` does."""
+
+LEAST_ROWS: Final = 20
+"""On fewer rows nothing is called an identifier."""
+
+_DOUBT: Final = 20 * math.log(2)  # a coincidence has a probability of at most 2**-20
+_NEARLY: Final = 0.9  # share of the different values that have the form in question
+_CODES: Final = 30  # so many different numbers in text may well be codes: PUMS has some of 24
+
+
+class Problem(Enum):
+    """Kinds of problem, the grave ones first.
+
+    Each has ``words``, that follow the name of a column; ``stops``, whether ``train``,
+    ``synthesize`` and ``Dataset.from_frame`` stop; and ``then``, what they do.
+    """
+
+    EMPTY = ("has no value at all", True, "stop: nothing can be learnt from it")
+    OBJECTS = ("holds neither numbers nor text", True, "stop: it cannot be read")
+    DATE = ("holds dates or times", True, "stop: each date would be a category")
+    COMMA_NUMBER = ("holds numbers with a comma", True, "stop: each number would be a category")
+    NUMBER_TEXT = ("holds numbers stored as text", True, "stop: each number would be a category")
+    IDENTIFIER = ("looks like an identifier", True, "stop: it names records and says no more")
+    LABEL_COPY = ("is a copy of the label", True, "stop: a model would learn nothing else")
+    OTHER_KIND = (
+        "holds numbers in one table and text in the other",
+        True,
+        "stop: the tables do not match",
+    )
+    NOT_PUBLIC = ("is not in the public table", True, "stop: the tables do not match")
+    REPEATED_ID = (
+        "looks like the id of somebody with several records",
+        False,
+        "go on, and learn it: name it with --unit or --drop",
+    )
+    SPELLINGS = (
+        "has categories that differ by case or blanks alone",
+        False,
+        "go on, and take each spelling as a category",
+    )
+    NEW_CATEGORIES = (
+        "has categories that the public table lacks",
+        False,
+        "go on: train reads them as no category, synthesize as any other",
+    )
+    MANY_CATEGORIES = (
+        f"has more than {MANY} categories",
+        False,
+        "go on: each is a feature (train), or rare ones become 'other' (synthesize)",
+    )
+    CONSTANT = ("has one value only", False, "go on: it says nothing")
+
+    def __init__(self, words: str, stops: bool, then: str) -> None:
+        self.words = words
+        self.stops = stops
+        self.then = then
+
+    @property
+    def kind(self) -> str:
+        """Name for programs, such as "label-copy"."""
+        return self.name.lower().replace("_", "-")
+
+
+_PLAIN = r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?"
+_WITH_COMMA = (
+    r"[+-]?\d+,\d+",  # 3,14
+    r"[+-]?\d{1,3}([. '\u00a0\u2019]\d{3})+,\d+",  # 1.234,56
+    r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?",  # 1,234.56
+)
+_DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"(1[89]|20|21)\d\d"
+_NAMED = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_TIME = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[ap]m)?"
+_SIGNED = r"[$€£]? ?({}) ?[%$€£]?"  # prices and shares are numbers, too
+
+_NUMBER: Final = re.compile(_SIGNED.format(_PLAIN))
+_COMMA: Final = re.compile(_SIGNED.format("|".join(_WITH_COMMA)))
+_DATE: Final = re.compile(
+    rf"({_YEAR}[-/.]{_MONTH}[-/.]{_DAY}"
+    rf"|({_DAY}[-/.]{_MONTH}|{_MONTH}[-/.]{_DAY})[-/.](\d\d|{_YEAR})"
+    rf"|({_DAY}[-. ]+)?{_NAMED}[-, ]+({_DAY},? )?{_YEAR})([T ].*)?|{_TIME}",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[+-]?0\d")  # "007" is a code: numbers are not written so
+_ID = re.compile(
+    r"(^|[^a-z])(id|ids|uuid|guid|ssn|iban)$|#$|^(subject|patient|person|customer|client|user)$"
+)
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def text_problem(texts: Sequence[str]) -> Problem | None:
+    """Return what the different values of a text column look like: dates or numbers, if anything.
+
+    Examples
+    --------
+    >>> text_problem(["31.12.2020", "1.1.2021"])
+    <Problem.DATE: ('holds dates or times', True, 'stop: each date would be a category')>
+    >>> text_problem(["1,5", "2", "3,75"]).kind, text_problem(["<=50K", ">50K"])
+    ('comma-number', None)
+    """
+    enough = _NEARLY * len(texts)
+    if sum(_DATE.fullmatch(text) is not None for text in texts) >= enough:
+        return Problem.DATE
+    commas = sum(_COMMA.fullmatch(text) is not None for text in texts)
+    plain = sum(_NUMBER.fullmatch(text) is not None for text in texts)
+    if commas and commas + plain >= enough:
+        return Problem.COMMA_NUMBER
+    coded = any(map(_CODE.match, texts))
+    if plain > _CODES and plain >= enough and not coded:
+        return Problem.NUMBER_TEXT
+    return None
+
+
+def first_that_is_no_number(texts: Sequence[str]) -> str | None:
+    """Return the first value that keeps a column of numbers from being read as numbers."""
+    return next((text for text in texts if not _NUMBER.fullmatch(text)), None)
+
+
+def text_is_identifier(n_different: int, n_rows: int) -> bool:
+    """Whether text with so many different values in so many rows names records.
+
+    Examples
+    --------
+    >>> text_is_identifier(990, 1000), text_is_identifier(300, 1000)
+    (True, False)
+    """
+    if n_rows < LEAST_ROWS:
+        return False
+    share = n_different / n_rows
+    return n_different > TOO_MANY or share >= 0.95 or (n_different > MANY and share >= 0.5)
+
+
+def numbers_are_identifier(values: FloatArray, name: str = "") -> bool:
+    """Whether numbers, none of them missing, number the records.
+
+    They do if all are whole and different, and either ascend or descend from row to row; or lie
+    so close that independent numbers would repeat: n of them among R are all different with a
+    probability of at most ``exp(-n (n - 1) / (2 R))``, whatever their distribution (the uniform
+    one repeats least); or the name of the column says so.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> numbers_are_identifier(rng.permutation(1000).astype(float))
+    True
+    >>> numbers_are_identifier(rng.normal(size=1000))  # a measurement, all different
+    False
+    """
+    n = len(values)
+    if n < LEAST_ROWS or not np.isfinite(values).all() or (values != np.floor(values)).any():
+        return False
+    steps = np.diff(values)
+    if (steps > 0).all() or (steps < 0).all():
+        return True
+    if len(np.unique(values)) < n:
+        return False
+    spread = float(values.max() - values.min()) + 1.0
+    return n * (n - 1) / (2.0 * spread) >= _DOUBT or names_an_id(name)
+
+
+def names_an_id(name: str) -> bool:
+    """Whether the name of a column says that it holds ids.
+
+    Examples
+    --------
+    >>> [names_an_id(name) for name in ("customer_id", "PersonID", "subject#", "paid")]
+    [True, True, True, False]
+    """
+    return _ID.search(_HUMP.sub("_", name).lower()) is not None
+
+
+def is_copy(values: IntArray, labels: IntArray) -> bool:
+    """Whether each value goes with one class and each class with one value.
+
+    ``values`` and ``labels`` are codes from 0 of the rows where the value is not missing. Of a few
+    rows, or of one class nearly, it is not said: chance agrees with ``exp(-n H)``, H the entropy of
+    the classes.
+    """
+    sizes = np.bincount(labels)
+    shares = sizes[sizes > 0] / len(labels)
+    if len(labels) * float(-(shares * np.log(shares)).sum()) < _DOUBT:
+        return False
+    pairs = np.unique(values * (int(labels.max()) + 1) + labels)
+    return len(pairs) == len(np.unique(values)) == len(shares)
+
+
+def spellings(texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the categories that differ by case or blanks alone, each set of them together.
+
+    Examples
+    --------
+    >>> spellings(["Private", "private ", "State", "pri vate"])
+    (('Private', 'private '),)
+    """
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(" ".join(text.casefold().split()), []).append(text)
+    return tuple(tuple(written) for written in alike.values() if len(written) > 1)
