@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from evenhand.frontier.cluster import RayTasks
 from evenhand.frontier.grid import Grid
 from evenhand.frontier.run import Run, Setting
+from evenhand.frontier.scratch import scratch_votes
 from evenhand.frontier.train import TOGETHER, Task, Trained, kin, teach, train
 from evenhand.frontier.votes_cache import VotesCache
 
@@ -107,7 +107,9 @@ def sweep(
         ``progress(stage, done, total)``.
     cache : path, optional
         Private folder where teachers' votes are kept for later sweeps. Default: a temporary one,
-        removed at the end. On a cluster it is needed, and lies where every machine sees it.
+        encrypted with a key that is in memory alone, and removed at the end; that of a sweep that
+        was killed is removed by the next. On a cluster it is needed, and lies
+        where every machine sees it.
     spec : str
         Name of the grid's file, for the command that trains a run again.
 
@@ -136,14 +138,14 @@ def sweep(
     n_before = len(here & store.keys())
     skipped: dict[str, tuple[Setting, str]] = {}
     new = 0
-    with _folder(cache) as folder:
+    with _votes(cache) as kept:
         for attempt in itertools.count(1):
             done = store.keys()
             left = [s for s in settings if s.key not in done and s.key not in skipped]
             if not left:
                 break
             try:
-                for trained in _trained(grid, left, folder, n_jobs, spec, progress):
+                for trained in _trained(grid, left, kept, n_jobs, spec, progress):
                     new += store.add_all(trained.runs)
                     skipped |= {setting.key: (setting, why) for setting, why in trained.skipped}
                     if progress is not None:
@@ -169,7 +171,7 @@ def sweep(
 def _trained(
     grid: Grid,
     settings: Sequence[Setting],
-    folder: Path,
+    cache: VotesCache,
     n_jobs: int | None,
     spec: str,
     progress: Progress | None,
@@ -178,7 +180,7 @@ def _trained(
     # The size of a task follows from public numbers alone, and never from how long one took.
     workers = max(1, joblib.effective_n_jobs(n_jobs))
     sizes = list(Counter(kin(setting) for setting in settings).values())
-    tasks = list(_tasks(grid, settings, folder, spec, _largest_task(sizes, workers)))
+    tasks = list(_tasks(grid, settings, cache, spec, _largest_task(sizes, workers)))
     ensembles = {kin(task.settings[0]): task for task in tasks if _shares_teachers(task)}
     if len(ensembles) < len(tasks):
         jobs = (joblib.delayed(_on_one_thread)(teach, task) for task in ensembles.values())
@@ -208,7 +210,7 @@ def _largest_task(families: Sequence[int], workers: int) -> int:
 
 
 def _tasks(
-    grid: Grid, settings: Sequence[Setting], folder: Path, spec: str, largest: int
+    grid: Grid, settings: Sequence[Setting], cache: VotesCache, spec: str, largest: int
 ) -> Iterator[Task]:
     """Deal settings into tasks: those that share their teachers together, none too large.
 
@@ -223,7 +225,7 @@ def _tasks(
             yield Task(
                 source=grid.data,
                 settings=tuple(family[first::n_tasks]),
-                cache=folder,
+                cache=cache,
                 spec=spec,
             )
 
@@ -256,10 +258,10 @@ def _check_backend(cache: str | Path | None) -> None:
 
 
 @contextmanager
-def _folder(cache: str | Path | None) -> Iterator[Path]:
-    """Give the cache folder: the user's, or a temporary one that is removed."""
+def _votes(cache: str | Path | None) -> Iterator[VotesCache]:
+    """Give the place of the votes: the user's, or one that ends with this sweep."""
     if cache is not None:
-        yield VotesCache(folder=Path(cache)).folder
+        yield VotesCache(folder=Path(cache))
         return
-    with tempfile.TemporaryDirectory(prefix="evenhand-votes-") as own:  # mode 0700
-        yield Path(own)
+    with scratch_votes() as own:
+        yield own

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -60,15 +59,15 @@ class Task:
     ----------
     source : DataSource
     settings : tuple of Setting
-    cache : Path or None
-        Folder of the votes.
+    cache : VotesCache or None
+        Where the votes are kept.
     spec : str
         Name of the file with the grid, for the command of a run.
     """
 
     source: DataSource
     settings: tuple[Setting, ...]
-    cache: Path | None
+    cache: VotesCache | None
     spec: str
 
 
@@ -166,7 +165,7 @@ def _model(setting: Setting, task: Task, material: Material) -> Any:
         return estimator_of(setting, **shared)
     kept = KeptTeachers(
         teachers=LogisticTeachers(),
-        cache=VotesCache(folder=task.cache),
+        cache=task.cache,
         name=f"{setting.data} {setting.fingerprint} seed {setting.seed}",
     )
     return estimator_of(setting, teachers=kept, **shared)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from evenhand.learners import Progress
 from evenhand.teachers import Ensemble, Partition, Teachers
@@ -20,7 +22,18 @@ from evenhand.typing import Array, ArrayLike, IntArray
 
 FORMAT: Final = "evenhand votes 1"
 KEY_FILE: Final = "key"
-_KEY_BYTES: Final = 32
+KEY_BYTES: Final = 32
+NOTE: Final = "WHAT-THIS-IS.txt"
+_NONCE_BYTES: Final = 12  # drawn anew for each file: 2**32 files are safe under one key
+
+_WORDS: Final = """\
+Votes of teachers: functions of single private records, without noise. Private like the records
+themselves: keep this folder where they are kept, and never publish any of it.
+"""
+_WORDS_OF_A_RUN: Final = """\
+Work of one run of evenhand frontier: votes of teachers, encrypted with a key that was in the memory
+of that run alone. When the run has ended nobody can read them, and the next run removes the folder.
+"""
 
 
 class VotesOfOtherData(ValueError):
@@ -35,16 +48,20 @@ class VotesCache:
     ----------
     folder : Path
         Made with mode 0700 if it is not there; refused if others may read it.
+    secret : bytes, optional
+        Key of one run. All files are then encrypted with it (AES-GCM) and it is never written, so
+        that nothing can be read when the run is gone, however it ended.
 
     Privacy
     -------
     Votes are private: they are functions of single teachers' records, without noise. The folder
     must stay where the private rows stay; nothing of it enters a store, a page or a log. Whether
-    votes belong to the rows at hand is decided by a keyed hash of these rows, whose key lies in
-    the folder as well: without the folder it says nothing, and it never leaves it.
+    votes belong to the rows at hand is decided by a keyed hash of these rows, whose key is
+    ``secret``, or lies in the folder as well: without the folder it says nothing.
     """
 
     folder: Path
+    secret: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         folder = Path(self.folder)
@@ -56,6 +73,9 @@ class VotesCache:
                 f"The folder {folder} may be read by others (mode {mode:o}), and votes are "
                 f"private. Run chmod 700 on it, or choose another folder."
             )
+        if not (folder / NOTE).exists():
+            words = _WORDS if self.secret is None else _WORDS_OF_A_RUN
+            self._put(NOTE, words.encode(), keep_first=True)
 
     def read(self, name: str, belongs_to: str) -> IntArray | None:
         """Return the votes kept under ``name``, or None if there are none.
@@ -70,7 +90,7 @@ class VotesCache:
         file = self.folder / f"{name}.votes"
         if not file.exists():
             return None
-        head, _, content = file.read_bytes().partition(b"\n")
+        head, _, content = self._opened(file.read_bytes()).partition(b"\n")
         try:
             said = json.loads(head)
             whole = said["format"] == FORMAT and said["sha256"] == _sha256(content)
@@ -103,7 +123,7 @@ class VotesCache:
             "sha256": _sha256(content),
             "belongs_to": belongs_to,
         }
-        self._put(f"{name}.votes", json.dumps(head).encode() + b"\n" + content)
+        self._put(f"{name}.votes", self._sealed(json.dumps(head).encode() + b"\n" + content))
 
     def keyed(self, *parts: Array | str) -> str:
         """Return the keyed hash of arrays: equal for equal rows, and nothing without the key."""
@@ -114,11 +134,28 @@ class VotesCache:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
+    def _sealed(self, content: bytes) -> bytes:
+        if self.secret is None:
+            return content
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + AESGCM(self.secret).encrypt(nonce, content, None)
+
+    def _opened(self, content: bytes) -> bytes:
+        if self.secret is None:
+            return content
+        nonce, sealed = content[:_NONCE_BYTES], content[_NONCE_BYTES:]
+        try:
+            return AESGCM(self.secret).decrypt(nonce, sealed, None)
+        except (InvalidTag, ValueError):
+            return b""  # said to be damaged
+
     def _key(self) -> bytes:
+        if self.secret is not None:
+            return self.secret
         file = self.folder / KEY_FILE
         if not file.exists():
             # The first of several processes wins: a link is made whole, or refused.
-            self._put(KEY_FILE, secrets.token_bytes(_KEY_BYTES), keep_first=True)
+            self._put(KEY_FILE, secrets.token_bytes(KEY_BYTES), keep_first=True)
         return file.read_bytes()
 
     def _put(self, name: str, content: bytes, *, keep_first: bool = False) -> None:
