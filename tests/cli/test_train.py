@@ -15,6 +15,8 @@ import evenhand
 from evenhand.privacy import ConfidentGNMax, DatabaseStore, GNMax, epsilon_from_mu
 from evenhand.privacy.ledger_store import mu_squared_of
 
+from .conftest import command
+
 Run = Callable[..., Any]
 
 
@@ -219,3 +221,15 @@ def test_what_draws_labels_does_not_draw_shares(asked: Run, refuse: Run) -> None
     line = refuse(*asked({"--answers": "shares", "--sigma": "20", "--out": "other"}))
     assert "--answers shares" in line
     assert "Leave out --sigma" in line
+
+
+@pytest.mark.parametrize(("epsilon", "says"), [("10", ""), ("12", "little"), ("120", "nothing")])
+def test_a_large_epsilon_is_announced_as_the_help_says(
+    town: Path, run: Run, epsilon: str, says: str
+) -> None:
+    done = run(*command({"--epsilon": epsilon}), "--json")
+    loud = [words for words in json.loads(done.stdout)["warnings"] if "epsilon=" in words]
+    assert bool(loud) == bool(says)
+    assert all(f"says {says}" in words for words in loud)
+    assert (f"warning: epsilon={epsilon} is above" in done.stderr) == bool(says)
+    assert ("says little" in Path("model/report.html").read_text()) == (says == "little")

@@ -282,3 +282,14 @@ def test_whatever_is_added_to_no_bound_there_is_none(mu: float, neighbors: str, 
         assert (both.neighbors, both.not_covered) == (neighbors, one.not_covered)
     twice = none + no_guarantee("a key was published")
     assert twice.reason == "no noise and a key was published"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "says"),
+    [(10.0, ""), (10.5, "says little"), (100.0, "says little"), (101.0, "says nothing")],
+)
+def test_an_epsilon_that_says_little_or_nothing_is_a_caution(epsilon: float, says: str) -> None:
+    claim = replace(no_guarantee("x"), epsilon=epsilon, holds=True, reason="")
+    assert bool(claim.cautions) == bool(says)
+    assert all(says in words for words in claim.cautions)
+    assert no_guarantee("x").cautions == ()  # no bound at all has a banner of its own

@@ -69,7 +69,7 @@ Epsilon = Annotated[
     float,
     typer.Option(
         help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
-        "strong, above 10 says little.",
+        "strong, above 10 says little, above 100 nothing.",
         rich_help_panel="Privacy",
     ),
 ]
@@ -77,7 +77,7 @@ RunEpsilon = Annotated[
     float | None,
     typer.Option(
         help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
-        "strong, above 10 says little. Needed by every method that is private.",
+        "strong, above 10 says little, above 100 nothing. Needed by every method that is private.",
         show_default=False,
         rich_help_panel="Privacy",
     ),

@@ -266,6 +266,8 @@ def _tell(
     generator: Synthesizer | ImageSynthesizer, told: dict[str, Any], measured: list[Any], json: bool
 ) -> None:
     """Print what was done: for a person, or for a program."""
+    for words in told["warnings"]:
+        note(f"warning: {words}")
     for words in generator.notes_:
         note(f"note: {words}")
     note(str(generator.snr_))

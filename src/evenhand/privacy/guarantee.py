@@ -14,6 +14,10 @@ from evenhand.privacy.relation import apart, check_relation, each, words_of
 EXACT_GAUSSIAN: Final = "exact Gaussian DP accounting"
 BASIC: Final = "basic composition of epsilon and delta"
 
+LITTLE: Final = 10.0
+NOTHING: Final = 100.0
+"""Epsilons above which a claim says little, and nothing."""
+
 _TEXTS: Final = ("unit", "neighbors", "noise", "accounting", "reason")
 _LISTS: Final = ("public", "not_covered", "warnings")
 
@@ -96,6 +100,12 @@ class Guarantee:
     def bounded(self) -> bool:
         """Whether there is a bound at all, be it one that holds or one that would."""
         return math.isfinite(self.epsilon)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader must know first: the warnings, and what so large an epsilon says."""
+        large = epsilon_warning(self.epsilon) if self.bounded else ""
+        return tuple(filter(None, (*self.warnings, large)))
 
     def __str__(self) -> str:
         who = words_of(self.unit, self.neighbors)
@@ -280,6 +290,30 @@ def delta_warning(delta: float, n_records: int) -> str:
     return (
         f"delta={delta!r} is not below 1 / {n_records} records: publishing one record outright "
         f"would satisfy it"
+    )
+
+
+def epsilon_warning(epsilon: float) -> str:
+    """Return a warning if ``epsilon`` promises little or nothing, else an empty text.
+
+    Of two equally likely data sets, (epsilon, 0)-privacy lets an attacker guess the right one with
+    probability ``1 / (1 + e^-epsilon)``: at 10 that is .99995, at 100 it is 1 in any arithmetic.
+
+    Examples
+    --------
+    >>> epsilon_warning(30.0)
+    'epsilon=30 is above 10 and says little: an outcome may be 10^14 times as likely with a record'
+    >>> epsilon_warning(10.0)
+    ''
+    """
+    if epsilon <= LITTLE:
+        return ""
+    if epsilon > NOTHING:
+        return f"epsilon={epsilon:g} is above {NOTHING:g} and says nothing: it is no protection"
+    times = f"10^{math.ceil(epsilon / math.log(10))}"
+    return (
+        f"epsilon={epsilon:g} is above {LITTLE:g} and says little: an outcome may be {times} times "
+        f"as likely with a record"
     )
 
 

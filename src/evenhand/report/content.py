@@ -255,7 +255,7 @@ class ModelReport:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before relying on the model, the claim's own warnings first."""
-        found = [words for words in self.guarantee.warnings if words]
+        found = list(self.guarantee.cautions)
         if self.spending is not None and self.spending.n_open:
             found.append(
                 f"{self.spending.n_open:,} uses were reserved by a run that did not finish; they "

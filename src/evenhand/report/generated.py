@@ -53,7 +53,7 @@ class GeneratorReport:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before using what was generated."""
-        return (*self.guarantee.warnings, *self.notes)
+        return (*self.guarantee.cautions, *self.notes)
 
 
 def told_of(
