@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
 from html.parser import HTMLParser
 from pathlib import Path
@@ -273,20 +270,10 @@ def test_no_name_becomes_an_element(hostile_page: str) -> None:
     reader = read(hostile_page)
     kinds = {tag for tag, _ in reader.elements}
     assert not kinds & {"img", "i", "b", "iframe", "object", "form"}
-    assert [found.get("type", "run") for found, _ in reader.scripts].count("run") == 2
+    assert reader.scripts == []
     assert not any(name.startswith("on") for _, a in reader.elements for name in a)
     for name in ("<script>window.hit = 1</script>", '<img src="x" onerror="window.hit = 1">'):
         assert name in reader.text  # shown as it is
-
-
-def test_names_in_chart_data_neither_end_it_nor_carry_markup(hostile_page: str) -> None:
-    raw = [text for found, text in read(hostile_page).scripts if found]
-    assert not any("<" in text for text in raw)
-    data = [json.loads(text) for text in raw]
-    assert len(data) == 5
-    names = [bar["name"] for figure in data for bar in figure["data"] if bar["type"] == "bar"]
-    assert "answered &lt;/script&gt;&lt;i&gt;deny&lt;/i&gt;" in names
-    assert "<i>" not in json.dumps(data)
 
 
 def test_the_page_names_nothing_to_load(hostile_page: str, protected_page: str) -> None:
@@ -297,22 +284,13 @@ def test_the_page_names_nothing_to_load(hostile_page: str, protected_page: str) 
                 assert attributes[name].startswith("#") or attributes[name] == "data:,"
 
 
-def test_only_the_two_scripts_of_the_page_may_run(protected_page: str) -> None:
-    reader = read(protected_page)
+def test_no_script_may_run(protected_page: str) -> None:
     (policy,) = [
         a["content"]
-        for tag, a in reader.elements
+        for tag, a in read(protected_page).elements
         if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
     ]
-    assert policy.startswith("default-src 'none'; script-src 'sha256-")
-    assert "unsafe-eval" not in policy
-    allowed = policy.partition("script-src ")[2].partition(";")[0].split()
-    running = [
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-        for found, text in reader.scripts
-        if not found
-    ]
-    assert running == allowed
+    assert policy.startswith("default-src 'none'; script-src 'none';")
 
 
 def test_every_chart_has_its_numbers_in_a_table_beside_it(protected_page: str) -> None:
@@ -333,7 +311,7 @@ def test_the_file_is_whole_small_and_the_same_each_time(protected: Any, tmp_path
     first = write_model_report(protected.model, tmp_path / "deep" / "report.html")
     second = write_model_report(protected.model, str(tmp_path / "again.html"))
     assert first.read_bytes() == second.read_bytes()
-    assert first.stat().st_size < 8_000_000
+    assert first.stat().st_size < 200_000
     assert first.read_text(encoding="utf-8").endswith("</html>\n")
 
 

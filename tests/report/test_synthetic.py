@@ -133,5 +133,5 @@ def test_it_opens_from_disk_without_complaint_or_request(
         charts = seen.page.locator(".chart")
         assert charts.count() == n_charts
         for i in range(n_charts):
-            assert charts.nth(i).locator(".cartesianlayer .trace path").count() >= 1
+            assert charts.nth(i).locator(".bar rect, circle").first.is_visible()
         assert seen.page.evaluate("window.hit === undefined")

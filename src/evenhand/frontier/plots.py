@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import Final
 
 import numpy as np
@@ -12,9 +13,14 @@ from evenhand import _checks
 from evenhand.frontier.page.points import Points, of_runs, of_settings, owners
 from evenhand.frontier.pareto import front
 from evenhand.frontier.run import OBJECTIVES, Run
-from evenhand.report.figures import FONT, GRID, INK, SOFT, colours, label
+from evenhand.report.colours import INK, colours
+from evenhand.report.svg import shortened
 from evenhand.typing import BoolArray, FloatArray
 
+SOFT, GRID = "#52606d", "#e4e7eb"
+FONT: Final = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
+)
 SYMBOLS: Final = (
     "circle",
     "square",
@@ -60,7 +66,9 @@ def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> go
         found = of_settings(of_runs(own), owners(own))
         known = np.isfinite(_value(found, x)) & np.isfinite(_value(found, y))
         symbol = SYMBOLS[at % len(SYMBOLS)]
-        figure.add_trace(_points(found, known, x, y, label(method), colour, symbol))
+        figure.add_trace(
+            _points(found, known, x, y, escape(shortened(method), quote=False), colour, symbol)
+        )
         figure.add_trace(_steps(found, known, x, y, colour))
     figure.update_layout(
         template="none",

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from evenhand.fairness import Estimate
 from evenhand.report import claim
 from evenhand.report.content import ModelReport
 from evenhand.report.htmltext import text
-from evenhand.report.onefile import data_element
 
 
-def framed(name: str, title: str, about: str, figure: Any, numbers: str = "") -> str:
+def framed(name: str, title: str, about: str, chart: str, numbers: str = "") -> str:
     """Return a chart with its caption, and its numbers as a table if not beside it already."""
-    data = data_element(f"{name}-data", json.loads(figure.to_json()))
-    height = int(figure.layout.height)
     more = f"<details><summary>The numbers as a table</summary>{numbers}</details>"
     return (
         f'<figure aria-labelledby="{name}-title"><figcaption id="{name}-title">{text(title)}'
         f"<span>{text(about)}</span></figcaption>"
         f'<div class="chart" id="{name}" role="img" aria-label="{text(title)}. The numbers follow '
-        f'as a table." style="height:{height}px">'
-        "This chart needs JavaScript; its numbers follow as a table.</div>"
-        f"{data}{more if numbers else ''}</figure>"
+        f'as a table.">{chart}</div>{more if numbers else ""}</figure>'
     )
 
 

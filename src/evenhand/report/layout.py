@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from plotly.offline import get_plotlyjs
-
 from evenhand.privacy import Guarantee
 from evenhand.report import claim
 from evenhand.report.htmltext import items, text
@@ -70,7 +68,7 @@ def assemble(
     links = "".join(f'<li><a href="#{name}">{text(title)}</a></li>' for name, title, _ in told)
     return document(
         title=report.title,
-        style=asset("evenhand.report", "page.css"),
+        style=asset("evenhand.report", "page.css") + asset("evenhand.report", "dark.css"),
         body=(
             '<a class="skip" href="#claim">Skip to the claim</a>\n'
             f"<header>{_head(report, kind)}{glance}"
@@ -78,7 +76,7 @@ def assemble(
             f"<footer>Written by evenhand {text(report.version)}. This page is complete in "
             "itself: it loads nothing and sends nothing.</footer>\n"
         ),
-        scripts=(get_plotlyjs(), asset("evenhand.report", "page.js")),
+        scripts=(),
     )
 
 

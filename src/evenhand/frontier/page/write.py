@@ -10,7 +10,7 @@ from evenhand.frontier.cost import ReleaseCost
 from evenhand.frontier.page import parts
 from evenhand.frontier.page.data import MOST_RUNS, page_data
 from evenhand.frontier.run import Run
-from evenhand.report.figures import colours
+from evenhand.report.colours import colours
 from evenhand.report.onefile import asset, data_element, document, write_whole
 
 SHAPES: Final = ("circle", "square", "diamond", "triangle", "wedge", "cross", "plus")
