@@ -118,6 +118,13 @@ class PostgresServer:
         """The SQLAlchemy URL of a database."""
         return f"postgresql+psycopg://evenhand@/{database}?host={self._folder}"
 
+    def ask_for_a_password(self, user: str, password: str) -> None:
+        """Make a user who is let in by this password alone."""
+        self.run(f"CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{password}'")
+        rules = self._folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {user} scram-sha-256\n" + rules.read_text())
+        self.run("SELECT pg_reload_conf()")
+
     def run(self, statement: str) -> None:
         """Run one statement about databases, which knows no transaction."""
         engine = sa.create_engine(self.url("postgres"), poolclass=sa.pool.NullPool)
@@ -168,6 +175,22 @@ def postgres(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.run(f"CREATE DATABASE {name}")
     yield postgres_server.url(name)
     postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+GUARD = "canary-in-a-cage"
+
+
+@pytest.fixture
+def guarded(postgres_server: Any, postgres: str) -> Callable[..., str]:
+    """Return ``guarded(password="...")``: the URL of a database that asks for a password."""
+    user = f"guard_{sa.make_url(postgres).database}"
+    postgres_server.ask_for_a_password(user, GUARD)
+
+    def url(**query: str) -> str:
+        made = sa.make_url(postgres).set(username=user)
+        return made.update_query_dict(query).render_as_string(hide_password=False)
+
+    return url
 
 
 CHROMIUM = Path("/usr/bin/chromium")

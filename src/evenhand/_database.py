@@ -6,12 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 WAIT_S: Final = 60.0
 """How long one process waits for another's transaction before it gives up."""
+
+_NO_SECRETS: Final = (
+    *("host", "hostaddr", "port", "dbname", "user", "service", "passfile"),
+    *("sslmode", "sslcert", "sslkey", "sslrootcert", "connect_timeout", "application_name"),
+    *("target_session_attrs", "mode", "cache", "uri", "timeout"),
+)
+"""Parts of a URL's query that may be shown; a password may stand in any other."""
 
 _CREATE_LOCK: Final = 0x6576656E68616E64  # one lock for making tables, on PostgreSQL
 
@@ -61,7 +69,10 @@ class Database:
         self._engine.dispose()
 
     def __str__(self) -> str:
-        return self._url.render_as_string(hide_password=True)
+        return shown(self._url)
+
+    def __repr__(self) -> str:
+        return f"Database({str(self)!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_url": self._url}  # a copy opens connections of its own
@@ -72,7 +83,11 @@ class Database:
 
     def _connect(self) -> None:
         try:
-            self._engine = sa.create_engine(self._url, poolclass=NullPool)
+            self._engine = sa.create_engine(self._url, poolclass=NullPool, hide_parameters=True)
+        except sa.exc.NoSuchModuleError:
+            raise ValueError(
+                f"There is no driver for {self._url.drivername}://. Write postgresql://."
+            ) from None
         except ModuleNotFoundError as error:
             raise ImportError(
                 f"PostgreSQL needs the driver {error.name}. Install it with: "
@@ -88,16 +103,40 @@ def cause(error: sa.exc.SQLAlchemyError) -> str:
     return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
 
 
+def shown(url: sa.URL) -> str:
+    """Return a URL as others may see it: of its query only what is known to be no secret."""
+    query = {name: value if name in _NO_SECRETS else "***" for name, value in url.query.items()}
+    text = url.set(query=query).render_as_string(hide_password=True)
+    return text.replace(quote("***"), "***")
+
+
 def _url(text: str, *, what: str, in_memory: str) -> sa.URL:
-    url = sa.make_url(text) if "://" in text else sa.URL.create("sqlite", database=text)
+    url = _parsed(text, what) if "://" in text else sa.URL.create("sqlite", database=text)
+    if url.get_backend_name() == "postgres":  # as PostgreSQL's own tools write it, too
+        url = url.set(drivername="postgresql")
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise ValueError(f"{what} must be SQLite or PostgreSQL, got {url.get_backend_name()!r}.")
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # SQLAlchemy 2.0 would take psycopg2
     if url.get_backend_name() == "sqlite":
         if url.database in (None, "", ":memory:"):
-            raise ValueError(f"{text!r} would forget everything at once. {in_memory}")
+            raise ValueError(f"{shown(url)!r} would forget everything at once. {in_memory}")
         url = url.set(database=str(Path(str(url.database)).absolute()))  # whatever chdir does later
+    return url
+
+
+def _parsed(text: str, what: str) -> sa.URL:
+    """Read a URL; what cannot be read may be a part of a password, and is not repeated."""
+    try:
+        url = sa.make_url(text)
+    except (ValueError, sa.exc.ArgumentError):
+        url = None
+    if url is None or "@" in (url.host or ""):
+        raise ValueError(
+            f"{what} cannot be read from this URL. It is written postgresql://user@host:5432/name. "
+            f"In a password @, : and / are written %40, %3A and %2F; better, leave the password "
+            f"out and keep it in PGPASSWORD or a pgpass file."
+        )
     return url
 
 
