@@ -22,6 +22,7 @@ from evenhand.estimators.plan import (
     resolve_answers,
     warn_of_drowning,
 )
+from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParityGate, FairnessKind, Yardstick
 from evenhand.fairness.yardstick import RELEASED
 from evenhand.privacy import (
@@ -32,7 +33,7 @@ from evenhand.privacy import (
     delta_warning,
 )
 from evenhand.students import Student, Within, fit_student, uncertainty
-from evenhand.teachers import Ensemble, LogisticTeachers, Partition, Teachers, by_position, by_unit
+from evenhand.teachers import Ensemble, Partition, Teachers, by_position, by_unit
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 from evenhand.voting import (
     Answers,
@@ -53,7 +54,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     budget: Budget | None
     n_teachers: int | None
-    teachers: Teachers | None
+    teachers: Any
     answers: str | None
     mechanism: Mechanism | NoisyHistogram | Rounds | None
     student: Any
@@ -171,7 +172,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.encoder_ = PublicEncoder(self.schema).fit(data.X_public)
         X_public = self.encoder_.transform(data.X_public)
         X_private = self.encoder_.transform(data.X_private)
-        teachers = self._teachers()
+        teachers = self._teachers(X_private.shape[1], data.n_classes)
         given: dict[str, Any] = {}
         if getattr(teachers, "reads_groups", False):
             private = data.groups_private
@@ -187,9 +188,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         )
         return Votes.of(self._vote(ensemble, X_public, data), data.n_classes), X_public
 
-    def _teachers(self) -> Teachers:
+    def _teachers(self, n_features: int, n_classes: int) -> Teachers:
         """Return how teachers are trained."""
-        return LogisticTeachers() if self.teachers is None else self.teachers
+        return as_teachers(self.teachers, n_features=n_features, n_classes=n_classes, rng=self._rng)
 
     def _vote(self, ensemble: Ensemble, X_public: FloatArray, data: FitInputs) -> IntArray:
         """Let each teacher vote on each public row."""

@@ -54,8 +54,10 @@ class InterventionClassifier(TeacherEnsembleClassifier):
     at : {"T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post"}
         The point: before, in, after the teachers; at the aggregator; before, in, after the student.
     n_teachers : int, optional
-    teachers : Teachers, optional
-        How teachers are trained. Default ``LogisticTeachers()``, at ``"T_in"`` ``ParityTeachers``.
+    teachers : Teachers, classifier, torch.nn.Module or callable, optional
+        How teachers are trained, or what each of them is; a callable makes it from
+        ``(n_features, n_classes)``. Default ``LogisticTeachers()``; at ``"T_in"``
+        ``ParityTeachers``.
     answers : {"labels", "shares"}, default "labels"
         As for ``PATEClassifier``; a gate (``"aggregator"``, ``"S_pre"``) needs labels.
     mechanism : GNMax, ConfidentGNMax, LNMax or NoisyHistogram, optional
@@ -112,7 +114,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         at: str = "aggregator",
         *,
         n_teachers: int | None = None,
-        teachers: Teachers | None = None,
+        teachers: Any = None,
         answers: str = "labels",
         mechanism: Mechanism | NoisyHistogram | None = None,
         student: Any = None,
@@ -238,13 +240,14 @@ class InterventionClassifier(TeacherEnsembleClassifier):
                 f"answers='labels', or another point."
             )
 
-    def _teachers(self) -> Teachers:
+    def _teachers(self, n_features: int, n_classes: int) -> Teachers:
         """Return teachers that choose their records (step 1) or train under the margin (2)."""
         assert self.fairness is not None
         if self.at == "T_pre":
-            return ResampledTeachers(KeepWithin(fairness=self.fairness), self.teachers)
+            learners = super()._teachers(n_features, n_classes)
+            return ResampledTeachers(KeepWithin(fairness=self.fairness), learners)
         if self.at != "T_in":
-            return super()._teachers()
+            return super()._teachers(n_features, n_classes)
         if self.teachers is None:
             return ParityTeachers(self.fairness)
         if not getattr(self.teachers, "reads_groups", False):
@@ -253,7 +256,8 @@ class InterventionClassifier(TeacherEnsembleClassifier):
                 f"{type(self.teachers).__name__} reads no groups. Leave teachers=None, or use "
                 f"ParityTeachers."
             )
-        return self.teachers
+        trained_within: Teachers = self.teachers
+        return trained_within
 
     def _vote(self, ensemble: Ensemble, X_public: FloatArray, data: FitInputs) -> IntArray:
         """Let each teacher vote at one threshold per group (step 3)."""

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
-from evenhand.teachers import Teachers
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Mechanism, Rounds
 
@@ -21,8 +20,9 @@ class PATEClassifier(TeacherEnsembleClassifier):
     n_teachers : int, optional
         Each is trained on its own part of the private rows. At most the number of records.
         Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
-    teachers : Teachers, optional
-        How teachers are trained. Default ``LogisticTeachers()``.
+    teachers : Teachers, classifier, torch.nn.Module or callable, optional
+        How teachers are trained, or what each of them is; a callable makes it from
+        ``(n_features, n_classes)``. Default ``LogisticTeachers()``.
     answers : {"shares", "labels"}, optional
         What is released about a public row. ``"shares"``: the noisy histogram of the votes, for a
         student that knows the noise. ``"labels"``: a noisy winner. Default: shares, which measure
@@ -80,7 +80,7 @@ class PATEClassifier(TeacherEnsembleClassifier):
         budget: Budget | None = None,
         *,
         n_teachers: int | None = None,
-        teachers: Teachers | None = None,
+        teachers: Any = None,
         answers: str | None = None,
         mechanism: Mechanism | NoisyHistogram | Rounds | None = None,
         student: Any = None,

@@ -22,6 +22,7 @@ from evenhand.estimators.sf_learning import (
     after_fair_votes,
     under_told_groups,
 )
+from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessFunction, FairnessKind, function_named, reads_labels
 from evenhand.privacy import (
     GROUP_AND_CLASS_LABEL,
@@ -38,7 +39,6 @@ from evenhand.privacy import (
 from evenhand.students import NetworkStudent
 from evenhand.teachers import (
     GroupMissingInPartition,
-    LogisticTeachers,
     Partition,
     by_position,
     by_unit,
@@ -87,8 +87,8 @@ class SFPATEClassifier(AttributeClassifier):
         Largest difference between a group and the whole population. At least 0.
     n_teachers : int
         Each reads the groups of its own rows. At most the number of rows.
-    teachers : Teachers, optional
-        How teachers are trained. Default: logistic regression. With ``variant="teachers"``
+    teachers : Teachers, classifier, torch.nn.Module or callable, optional
+        As for ``PATEClassifier``. Default: logistic regression. With ``variant="teachers"``
         ``LogisticTeachers`` and ``MLPTeachers`` are trained under the constraint;
         ``BlackBoxFairTeachers`` takes any fair classifier.
     n_queries : int, optional
@@ -405,7 +405,9 @@ class SFPATEClassifier(AttributeClassifier):
         teachers = self.teachers
         more: dict[str, Any] = {}
         if by_group:
-            teachers = LogisticTeachers() if teachers is None else teachers
+            teachers = as_teachers(
+                teachers, n_features=people.X_encoded.shape[1], n_classes=n_said, rng=rng
+            )
         else:
             teachers = constrained(teachers, function, self.alpha)
             more = {"groups": z, "n_groups": people.groups.n_groups}
