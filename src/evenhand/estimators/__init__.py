@@ -1,6 +1,7 @@
 """The scikit-learn face: one module per method."""
 
 from evenhand.estimators.calibration import CellsNotRead
+from evenhand.estimators.callers import EachFitIsARelease
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
@@ -29,6 +30,7 @@ __all__ = [
     "DPFERMIClassifier",
     "DPPostProcessingClassifier",
     "DPSGDClassifier",
+    "EachFitIsARelease",
     "FairOnlyClassifier",
     "FairPATEClassifier",
     "GroupThresholdClassifier",

@@ -50,6 +50,7 @@ class PeopleInputs:
 class AttributeClassifier(PrivateClassifier):
     """Base of the classifiers that protect the group of each person and nothing else."""
 
+    _features_are_private = False
     budget: Budget | None
     schema: Any
     classes: ArrayLike | None

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
+from evenhand.estimators.callers import check_callers
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import Noise, secret_coins
 from evenhand.teachers import chosen_units
@@ -123,6 +124,11 @@ def read_fit_inputs(
         For rows that do not match, missing labels, one class only, one group only, groups or
         public rows that are not there; each message names the way out.
     """
+    if hasattr(estimator, "noise"):  # it has a claim that a caller can break
+        check_callers(
+            type(estimator).__name__,
+            features_are_private=getattr(estimator, "_features_are_private", True),
+        )
     X = checked_features(estimator, X, reset=True)
     if y is None:
         raise ValueError(
