@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from evenhand import _values
 from evenhand._checks import positive
+from evenhand._display import Shown
 from evenhand.datasets.columns import Column, to_numbers, to_texts
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
@@ -34,7 +35,7 @@ class Scale:
             raise ValueError(f"A scale must be finite with sd > 0, got {self}.")
 
 
-class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-learn has no types
     """Turn a table into a float64 matrix; everything it knows comes from public rows or a schema.
 
     A numeric column becomes ``(value - mean) / sd``, with both numbers taken over the public rows,

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
-
 from evenhand import _checks
+from evenhand._display import Shown
 
 
-class NestedValues(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class NestedValues(Shown):
     """An estimator whose frozen dataclasses take part in ``get_params`` and ``set_params``.
 
     scikit-learn does this for nested estimators, which it changes in place. A ``Budget`` or a

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
+from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.estimators import persistence
 from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
@@ -17,7 +18,7 @@ from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
 from evenhand.typing import Array, FloatArray, RandomState
 
 
-class GroupThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
     """A fitted classifier with a claim, whose decisions are taken at one threshold per group.
 
     Made by ``model.with_group_thresholds``. For two classes.

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 
 from evenhand import _checks
+from evenhand._display import Shown
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # splitmix64
@@ -20,7 +21,7 @@ def _all_have(name: str) -> Callable[[Any], bool]:
     return lambda self: all(hasattr(member, name) for member in self.members_)
 
 
-class Mixture(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+class Mixture(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
     """Classifiers on the codes 0 and 1, each of which decides on its share of all rows.
 
     A randomised classifier draws, for each row, the member that decides. Here the draw is a

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
+from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.fairness import FairnessFunction, encode_groups, function_named
 from evenhand.learners import Guide
@@ -85,7 +86,7 @@ class ModuleStudent(NetworkStudent):
         return learner.fit(X, targets, rng=rng, guide=guide)
 
 
-class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped bases
     """A torch module with scikit-learn's manners: each teacher may be one.
 
     ``SklearnTeachers(ModuleClassifier(module))`` tell groups;

@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
+from evenhand._display import Shown
 from evenhand.learners import Guide
 from evenhand.students.constrained import MarginNotMet
 from evenhand.students.lagrangian import Constraint
@@ -30,7 +30,7 @@ CHUNK_ROWS: Final = 1024  # of rows that pass the layers together, so that they 
 __all__ = ["Layers", "NetworkStudent", "as_scikit_learn"]
 
 
-class NetworkStudent(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class NetworkStudent(Shown):
     """Settings of a student with hidden layers. Needs the extra ``torch``.
 
     Parameters

@@ -9,11 +9,12 @@ import numpy as np
 from fairlearn.reductions import DemographicParity as ParityMoment
 from fairlearn.reductions import EqualizedOdds as OddsMoment
 from fairlearn.reductions import ExponentiatedGradient
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
+from evenhand._display import Shown
 from evenhand.learners import Mixture
 from evenhand.students.constrained import DEFAULT_C
 from evenhand.students.within import Within
@@ -23,7 +24,7 @@ CONSTRAINTS: Final = ("demographic_parity", "equalized_odds")
 """What the reduction bounds."""
 
 
-class ReductionStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped base
+class ReductionStudent(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
     """A mixture of classifiers found by exponentiated gradient (Agarwal et al. 2018).
 
     Pass it as ``student=``; the estimator hands it the margin and the groups of the answered rows.

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from evenhand._display import Shown
 from evenhand.learners import Progress, StackedLearner, StackedLogistic, StackedModel
 from evenhand.teachers.ensemble import checked, queries
 from evenhand.teachers.partition import Partition
@@ -45,7 +45,7 @@ class StackedEnsemble:
         return found
 
 
-class LogisticTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class LogisticTeachers(Shown):
     """One logistic regression for each teacher, all solved at once in NumPy.
 
     Parameters
@@ -94,7 +94,7 @@ class LogisticTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         return fit_stack(learner, X, y, partition, n_classes, rng, progress)
 
 
-class MLPTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class MLPTeachers(Shown):
     """One ReLU network for each teacher, all trained as one stacked network in PyTorch.
 
     Needs the extra ``torch``: ``pip install "evenhand[torch]"``.

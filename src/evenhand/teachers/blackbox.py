@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
 
 from evenhand import _checks, _values
+from evenhand._display import Shown
 from evenhand.teachers.ensemble import Progress
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -43,7 +43,7 @@ class CastVotes:
         return self.votes.copy()
 
 
-class OutsideVotes(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class OutsideVotes(Shown):
     """Teachers that have voted already; only their votes are here.
 
     Parameters

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from evenhand._display import Shown
 from evenhand.fairness import FairnessFunction
 from evenhand.learners import Guide, StackedFairLogistic, StackedModel
 from evenhand.teachers.batched import LogisticTeachers, MLPTeachers, StackedEnsemble
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class ConstrainedLogisticTeachers(BaseEstimator):  # type: ignore[misc]  # untyped base
+class ConstrainedLogisticTeachers(Shown):
     """One logistic regression for each teacher, under the constraint on its own records.
 
     Parameters

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from evenhand._display import Shown
 from evenhand.teachers.ensemble import Progress, checked, checked_groups
 from evenhand.teachers.one_by_one import SklearnEnsemble, fit_each, seeded
 from evenhand.teachers.partition import Partition
@@ -17,7 +17,7 @@ from evenhand.typing import ArrayLike, FloatArray, IntArray
 __all__ = ["BlackBoxFairTeachers"]
 
 
-class BlackBoxFairTeachers(BaseEstimator):  # type: ignore[misc]  # untyped base
+class BlackBoxFairTeachers(Shown):
     """One clone of any classifier that takes ``fit(X, y, sensitive_features=...)``.
 
     So fairlearn's reductions are teachers as they are; nothing about privacy changes.

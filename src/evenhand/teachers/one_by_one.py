@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from evenhand._display import Shown
 from evenhand.teachers.ensemble import Progress, checked, queries
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
@@ -73,7 +74,7 @@ class SklearnEnsemble:
         return out
 
 
-class SklearnTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class SklearnTeachers(Shown):
     """One clone of a scikit-learn classifier for each teacher.
 
     Parameters

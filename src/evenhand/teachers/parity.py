@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from evenhand._display import Shown
 from evenhand.fairness import DemographicParity, Tally
 from evenhand.learners import LogisticStack, StackedParityLogistic
 from evenhand.teachers.batched import StackedEnsemble
@@ -20,7 +20,7 @@ WEIGHTS: Final = (0.0, 0.1, 1.0, 10.0, float("inf"))
 __all__ = ["WEIGHTS", "ParityTeachers"]
 
 
-class ParityTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class ParityTeachers(Shown):
     """One logistic regression for each teacher, held back from telling its own groups apart.
 
     Parameters

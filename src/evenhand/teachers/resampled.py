@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from evenhand import _checks
+from evenhand._display import Shown
 from evenhand.fairness import DemographicParity, DemographicParityGate, admitted
 from evenhand.teachers.batched import LogisticTeachers
 from evenhand.teachers.ensemble import Ensemble, Progress, Teachers, checked, checked_groups
@@ -163,7 +163,7 @@ class KeepWithin:
         return admitted(gate, groups, labels)
 
 
-class ResampledTeachers(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class ResampledTeachers(Shown):
     """Teachers that each learn from a choice of their own records.
 
     Parameters
