@@ -7,9 +7,11 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,14 +19,53 @@ from typing import Any
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy is loaded: small matrices, many tests
 
-import pytest  # noqa: E402 - the threads must be set first
+sys.path.insert(0, str(Path(__file__).parent / "reseed"))
+
+import hypothesis.core  # noqa: E402 - the threads must be set first
+import pytest  # noqa: E402 - as above
 import sqlalchemy as sa  # noqa: E402 - as above
 from hypothesis import settings  # noqa: E402 - as above
 
+import reseed  # noqa: E402 - as above
 from evenhand import datasets, show_values  # noqa: E402 - as above
 
 settings.register_profile("evenhand", deadline=None)  # a busy machine is no error
 settings.load_profile("evenhand")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--reseed",
+        type=int,
+        default=0,
+        metavar="K",
+        help="shift every seed that a test sets by a function of K; 0, the default, shifts nothing",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if shift := config.getoption("--reseed"):
+        reseed.install(shift)
+        reseed.install_torch()
+        if config.getoption("--hypothesis-seed", None) is None:
+            hypothesis.core.global_force_seed = shift  # or a failure could not be seen again
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    shift = config.getoption("--reseed")
+    return f"reseed: every seed is shifted, K={shift}" if shift else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    # Doctests print what a seed gives; a test that compares with such a number says that it does.
+    pinned = item.get_closest_marker("pinned")
+    if pinned is not None and not pinned.kwargs.get("reason"):
+        raise pytest.UsageError(f"{item.nodeid}: pinned(reason=...) says why the seeds must stay")
+    exempt = isinstance(item, pytest.DoctestItem) or pinned is not None
+    with reseed.unshifted() if exempt else nullcontext():
+        return (yield)
+
 
 LOADERS: dict[str, Callable[..., datasets.Dataset]] = {
     "acs-income": datasets.load_acs_income,

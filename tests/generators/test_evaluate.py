@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ks_2samp
+from scipy.stats import ks_2samp, ttest_1samp
 from sklearn.metrics import roc_auc_score
 
 from evenhand.generators import (
     MarginalSynthesizer,
+    ModelUtility,
     balance_of,
     evaluate,
     even_rates,
@@ -27,6 +28,8 @@ from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
 )
+
+FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test
 
 
 def test_the_distances_from_even_groups_are_their_formulas() -> None:
@@ -106,20 +109,33 @@ def test_a_table_is_like_itself_and_missing_values_are_counted() -> None:
 def test_models_of_the_real_rows_themselves_are_the_ceiling_and_of_noise_the_floor() -> None:
     frame = table(3000, seed=1)
     train, test = frame[:2000], frame[2000:]
-    shuffled = train.assign(rich=train["rich"].sample(frac=1, random_state=0).to_numpy())
-    real, noise = (
-        utility(
+
+    def model_of(rows: pd.DataFrame) -> ModelUtility:
+        (found,) = utility(
             rows,
             test,
             label="rich",
             sensitive=["sex", "old"],
             models=("logistic regression",),
             schema=SCHEMA,
-        )[0]
-        for rows in (train, shuffled)
-    )
-    assert real.auroc.value > 0.75
-    assert abs(noise.auroc.value - 0.5) < 0.1
+        )
+        return found
+
+    def shuffled(share: float, seed: int) -> float:
+        """AUROC of a model of rows of which a share has somebody else's label, less one half."""
+        rng, labels = np.random.default_rng(seed), train["rich"].to_numpy(copy=True)
+        at = rng.random(len(labels)) < share
+        labels[at] = rng.permutation(labels[at])
+        return model_of(train.assign(rich=labels)).auroc.value - 0.5
+
+    # Labels without a tie to the rows point a model one way as easily as the other: the mean over
+    # shuffles is one half. A model that saw half of the labels as they are is told apart.
+    floor = [shuffled(1.0, seed) for seed in range(12)]
+    seen = [shuffled(0.5, seed) for seed in range(12)]
+    assert ttest_1samp(floor, 0.0).pvalue > FALSE_ALARM
+    assert ttest_1samp(seen, 0.0).pvalue < FALSE_ALARM
+    real = model_of(train)
+    assert real.auroc.value - 0.5 > max(floor)
     assert real.auroc.low < real.auroc.value < real.auroc.high
     assert set(real.gaps) == {
         f"{gap}_{reference}"
@@ -147,59 +163,82 @@ def test_one_call_measures_all_of_it_as_plain_values() -> None:
     json.dumps(plain)
 
 
-def test_even_rates_bring_the_rates_of_a_model_together() -> None:
-    # The men work longer, so a model of evenly spread rows still calls them rich more often.
+def test_even_rates_share_the_rows_out_evenly_between_groups() -> None:
     made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
-        table(8000), label="rich", sensitive="sex", schema=SCHEMA,
-        budget=Budget(epsilon=20.0, delta=1e-6),
-    )  # fmt: skip
-    test = table(4000, seed=5)
-
-    def gap(shares: object) -> float:
-        rows = made.sample(6000, shares=shares, random_state=0)  # type: ignore[arg-type]
-        (found,) = utility(rows, test, label="rich", sensitive=["sex"], schema=SCHEMA,
-                           models=("logistic regression",))  # fmt: skip
-        return found.gaps["demographic_parity_pairwise"].value
-
+        table(), **ROLES, budget=BUDGET, schema=SCHEMA
+    )
     shares = even_rates(made, "demographic_parity", random_state=0)
     assert shares.sum() == pytest.approx(1.0)
-    groups = made.conditions_.groups()
-    assert np.bincount(groups, shares) == pytest.approx([0.5, 0.5])
-    assert gap(shares) < 0.5 * gap(None)
-    assert gap(shares) < 0.08
+    assert np.bincount(made.conditions_.groups(), shares) == pytest.approx(np.full(4, 0.25))
     still = even_rates(made, "demographic_parity", amount=0.0, random_state=0)
-    assert still == pytest.approx(np.full(4, 0.25))
+    assert still == pytest.approx(np.full(8, 0.125))
+
+
+def test_even_rates_halve_the_gap_of_a_model() -> None:
+    # The men work longer, so a model of evenly spread rows still calls them rich more often.
+    # Each run has its own table, noise, rows and test rows. Correct code: the mean of
+    # (gap before - 2 gap after) is at least 0, and Student's test of it is below FALSE_ALARM in
+    # one of a million seeds at most. Wrong code: the odds are not moved, and it is all but sure.
+    def excess(seed: int) -> tuple[float, float]:
+        made = MarginalSynthesizer(noise=SeededNoise(seed), random_state=seed).fit(
+            table(8000, seed=seed), label="rich", sensitive="sex", schema=SCHEMA,
+            budget=Budget(epsilon=20.0, delta=1e-6),
+        )  # fmt: skip
+        test = table(4000, seed=1000 + seed)
+
+        def gap(shares: object) -> float:
+            rows = made.sample(6000, shares=shares, random_state=seed)  # type: ignore[arg-type]
+            (found,) = utility(rows, test, label="rich", sensitive=["sex"], schema=SCHEMA,
+                               models=("logistic regression",))  # fmt: skip
+            return found.gaps["demographic_parity_pairwise"].value
+
+        moved, unmoved = (
+            even_rates(made, "demographic_parity", amount=amount, random_state=seed)
+            for amount in (1.0, 0.0)
+        )
+        before = gap(None)
+        return before - 2 * gap(moved), before - 2 * gap(unmoved)
+
+    moved, unmoved = np.transpose([excess(seed) for seed in range(10)])
+    assert ttest_1samp(moved, 0.0, alternative="less").pvalue > FALSE_ALARM
+    assert ttest_1samp(unmoved, 0.0, alternative="less").pvalue < FALSE_ALARM
 
 
 def test_both_gaps_shrink_where_fewer_rows_of_the_second_class_are_asked_for() -> None:
     # Half of the rich women are left out: equal rates among all and among the rich disagree.
-    frame = table(8000)
-    frame = frame[~((frame["rich"] == "yes") & (frame["sex"] == "F")) | (frame.index % 2 == 0)]
-    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
-        frame, label="rich", sensitive="sex", schema=SCHEMA,
-        budget=Budget(epsilon=20.0, delta=1e-6),
-    )  # fmt: skip
-    test = table(8000, seed=5)
-    test = test[~((test["rich"] == "yes") & (test["sex"] == "F")) | (test.index % 2 == 0)]
+    # The error rates are those of the test above, for (3/4 gap before - gap after).
+    def unlike(n: int, seed: int) -> pd.DataFrame:
+        frame = table(n, seed=seed)
+        return frame[~((frame["rich"] == "yes") & (frame["sex"] == "F")) | (frame.index % 2 == 0)]
 
-    def gaps(shares: object) -> tuple[float, float, float]:
-        rows = made.sample(6000, shares=shares, random_state=0)  # type: ignore[arg-type]
-        (found,) = utility(rows, test, label="rich", sensitive=["sex"], schema=SCHEMA,
-                           models=("logistic regression",))  # fmt: skip
-        names = ("demographic_parity_pairwise", "equalized_odds_pairwise")
-        return *(found.gaps[name].value for name in names), found.auroc.value
+    def excess(seed: int) -> tuple[float, float]:
+        made = MarginalSynthesizer(noise=SeededNoise(seed), random_state=seed).fit(
+            unlike(8000, seed), label="rich", sensitive="sex", schema=SCHEMA,
+            budget=Budget(epsilon=20.0, delta=1e-6),
+        )  # fmt: skip
+        test = unlike(8000, 1000 + seed)
 
-    known = made.conditions_
-    rich = known.labels() == 1
-    shares = even_rates(made, "both", gap=0.06, random_state=0)
-    assert np.bincount(known.groups(), shares) == pytest.approx([0.5, 0.5])
-    assert shares[rich].sum() < made.shares_.to_numpy()[rich].sum() + 0.1
-    before, after = gaps(None), gaps(shares)
-    assert max(after[:2]) < 0.5 * max(before[:2])
-    assert max(after[:2]) < 0.06 + 0.04  # a model of real rows errs by .02, twice
-    assert after[2] > before[2] - 0.02
-    less = even_rates(made, "both", gap=0.03, random_state=0)
-    assert less[rich].sum() < shares[rich].sum()
+        def larger_gap(shares: object) -> float:
+            rows = made.sample(6000, shares=shares, random_state=seed)  # type: ignore[arg-type]
+            (found,) = utility(rows, test, label="rich", sensitive=["sex"], schema=SCHEMA,
+                               models=("logistic regression",))  # fmt: skip
+            names = ("demographic_parity_pairwise", "equalized_odds_pairwise")
+            return max(found.gaps[name].value for name in names)
+
+        known = made.conditions_
+        rich = known.labels() == 1
+        moved = even_rates(made, "both", gap=0.06, random_state=seed)
+        unmoved = even_rates(made, "demographic_parity", amount=0.0, random_state=seed)
+        assert np.bincount(known.groups(), moved) == pytest.approx([0.5, 0.5])
+        before = larger_gap(None)
+        if seed < 2:  # a smaller gap is reached further down, whatever the seed
+            further = even_rates(made, "both", gap=0.03, random_state=seed)
+            assert further[rich].sum() < moved[rich].sum()
+        return 0.75 * before - larger_gap(moved), 0.75 * before - larger_gap(unmoved)
+
+    moved, unmoved = np.transpose([excess(seed) for seed in range(8)])
+    assert ttest_1samp(moved, 0.0, alternative="less").pvalue > FALSE_ALARM
+    assert ttest_1samp(unmoved, 0.0, alternative="less").pvalue < FALSE_ALARM
 
 
 def test_what_cannot_be_moved_is_refused() -> None:

@@ -230,7 +230,7 @@ def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str) ->
             batch_size=4,
             rng=np.random.default_rng(0),
         )
-        fake = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+        fake = torch.rand(4, 1, 8, 8, generator=torch.manual_seed(0))
         for _ in range(3):
             teachers.learn(fake, np.array([0, 1, 0, 1]))
         (gradients,) = teachers.pixel_gradients(fake, np.array([0, 1, 0, 1]))
