@@ -69,7 +69,7 @@ BELOW: dict[str, set[str]] = {
 }
 
 OUTSIDE: dict[str, set[str]] = {
-    "privacy": {"numpy", "scipy", "opendp", "dp_accounting", "sqlalchemy"},
+    "privacy": {"numpy", "scipy", "opendp", "dp_accounting", "sqlalchemy", "cryptography"},
     "fairness": {"numpy", "scipy", "fairlearn", "pandas"},
     "voting": {"numpy"},
 }

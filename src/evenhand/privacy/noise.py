@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import secrets
 from functools import cache
 from typing import Any, Final, Protocol
@@ -13,12 +12,11 @@ import numpy as np
 from evenhand._checks import at_least, positive
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.privacy.inversion import LARGEST_TABLE, discrete_gaussian
+from evenhand.privacy.keystream import Keystream
 from evenhand.typing import Array, FloatArray, IntArray
 
 LARGEST_SCALE: Final = 2.0**50
 """Above it a draw could reach the end of int64, where OpenDP clamps: 2**62 is 4096 scales away."""
-
-SEED_BITS: Final = 256
 
 WORD: Final = 2**63
 """Words are below it: the largest range of whole numbers that int64 holds from 0 on."""
@@ -126,10 +124,10 @@ class InversionNoise(DiscreteNoise):
 
 
 class FloatNoise:
-    """Fast noise: a NumPy generator seeded with 256 bits from the operating system.
+    """Fast noise in doubles, from a cryptographic generator (``Keystream``).
 
     The cost is that of real-valued noise. Doubles are not real numbers (Mironov 2012), so the
-    guarantee names this noise. A copy, a pickle and a forked process get a new seed of their own:
+    guarantee names this noise. A copy, a pickle and a forked process get a key of their own:
     two releases with the same noise would cancel it.
 
     Examples
@@ -142,19 +140,22 @@ class FloatNoise:
     protects: Final = True
 
     def __init__(self) -> None:
-        self._seed_anew()
+        self._stream = Keystream()
 
     def gaussian(self, sigma: float, shape: tuple[int, ...]) -> FloatArray:
         """Gaussian noise, in doubles."""
-        return self._generator().normal(0.0, positive("sigma", sigma), _shape(shape))
+        sigma, shape = positive("sigma", sigma), _shape(shape)
+        return self._stream.gaussian(math.prod(shape)).reshape(shape) * sigma
 
     def laplace(self, scale: float, shape: tuple[int, ...]) -> FloatArray:
         """Laplace noise, in doubles."""
-        return self._generator().laplace(0.0, positive("scale", scale), _shape(shape))
+        scale, shape = positive("scale", scale), _shape(shape)
+        return self._stream.laplace(math.prod(shape)).reshape(shape) * scale
 
     def random_words(self, shape: tuple[int, ...]) -> IntArray:
         """Whole numbers, uniform on [0, 2**63), of the same generator."""
-        return self._generator().integers(WORD, size=_shape(shape))
+        shape = _shape(shape)
+        return self._stream.words(math.prod(shape)).reshape(shape)
 
     def gaussian_mu(self, sigma: float) -> float:
         """``1 / sigma``."""
@@ -169,15 +170,6 @@ class FloatNoise:
 
     def __repr__(self) -> str:
         return "FloatNoise()"
-
-    def _generator(self) -> np.random.Generator:
-        if os.getpid() != self._pid:  # a fork would go on with the parent's stream
-            self._seed_anew()
-        return self._rng
-
-    def _seed_anew(self) -> None:
-        self._pid = os.getpid()
-        self._rng = np.random.default_rng(secrets.randbits(SEED_BITS))
 
 
 class SeededNoise:

@@ -114,7 +114,7 @@ class RandomizedResponse:
             return "exact random answers from the operating system's randomness"
         if isinstance(noise, SeededNoise):
             return noise.name
-        return "random answers from a generator that the operating system seeded"
+        return "random answers from a cryptographic generator"
 
     def mu_squared(self, noise: Noise) -> float:
         """``mu**2`` at every delta, or of the Gaussian with this epsilon at ``self.delta``."""

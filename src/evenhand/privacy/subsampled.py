@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -15,7 +14,8 @@ from scipy.optimize import brentq
 from evenhand._checks import at_least, closed_unit, open_unit, positive
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu, mu_from_epsilon
-from evenhand.privacy.noise import SEED_BITS, WORD, DiscreteNoise, Noise
+from evenhand.privacy.keystream import Keystream, uniform
+from evenhand.privacy.noise import WORD, DiscreteNoise, Noise
 from evenhand.typing import Array, BoolArray, IntArray
 
 SUBSAMPLED_ACCOUNTING: Final = "the privacy loss distribution of the Poisson-subsampled Gaussian"
@@ -146,7 +146,7 @@ def poisson_batches(noise: Noise, mechanism: SubsampledGaussian, n_records: int)
     Parameters
     ----------
     noise : Noise
-        With noise that protects, the samples come from the operating system's randomness, for
+        With noise that protects, the samples come from a cryptographic generator of their own, for
         amplification needs samples that nobody can repeat: a ``random_state`` would betray them.
         With a seeded noise they follow from its seed.
     mechanism : SubsampledGaussian
@@ -156,17 +156,12 @@ def poisson_batches(noise: Noise, mechanism: SubsampledGaussian, n_records: int)
 
     Notes
     -----
-    The size of a sample is binomial and its members are a uniform subset of that size: the law of
-    one independent coin per record, without n coins. The generator is NumPy's, seeded with 256
-    bits: statistical, not cryptographic, like ``FloatNoise``.
+    One independent coin per record, without n coins: the records between one member of a sample
+    and the next are geometric in number, and those numbers are drawn.
     """
     at_least("n_records", n_records, 0)
-    if noise.protects:
-        rng = np.random.default_rng(secrets.randbits(SEED_BITS))
-    else:
-        drawn = np.ascontiguousarray(noise.gaussian(1.0, (_SEED_DRAWS,)), dtype=np.float64)
-        rng = np.random.default_rng(drawn.view(np.uint32))
-    return Batches(rng, mechanism.sampling_rate, mechanism.n_steps, n_records)
+    words = Keystream().words if noise.protects else _repeatable_words(noise)
+    return Batches(words, mechanism.sampling_rate, mechanism.n_steps, n_records)
 
 
 def secret_coins(noise: Noise, n: int, probability: float) -> BoolArray:
@@ -189,9 +184,13 @@ class Batches:
     """Poisson samples, drawn one after another and never twice."""
 
     def __init__(
-        self, rng: np.random.Generator, sampling_rate: float, n_steps: int, n_records: int
+        self,
+        words: Callable[[int], IntArray],
+        sampling_rate: float,
+        n_steps: int,
+        n_records: int,
     ) -> None:
-        self._rng = rng
+        self._words = words  # words(n): n whole numbers, uniform on [0, 2**63)
         self._rate = sampling_rate
         self._left = n_steps
         self._n = n_records
@@ -203,9 +202,24 @@ class Batches:
         if not self._left:
             raise StopIteration
         self._left -= 1
-        size = int(self._rng.binomial(self._n, self._rate))
-        rows: IntArray = self._rng.choice(self._n, size, replace=False, shuffle=False)
-        return rows
+        if self._rate == 1.0:
+            return np.arange(self._n)
+        parts, reached = [], -1  # the last member so far
+        while reached < self._n:
+            expected = (self._n - 1 - reached) * self._rate
+            n_drawn = int(expected + 4.0 * math.sqrt(expected)) + 8
+            gaps = np.log(uniform(self._words(n_drawn))) / math.log1p(-self._rate)
+            steps = np.minimum(gaps, float(self._n)).astype(np.int64) + 1
+            members = reached + np.cumsum(steps)
+            parts.append(members[members < self._n])
+            reached = int(members[-1])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _repeatable_words(noise: Noise) -> Callable[[int], IntArray]:
+    drawn = np.ascontiguousarray(noise.gaussian(1.0, (_SEED_DRAWS,)), dtype=np.float64)
+    rng = np.random.default_rng(drawn.view(np.uint32))
+    return lambda n: rng.integers(WORD, size=n)
 
 
 @lru_cache(maxsize=4096)
