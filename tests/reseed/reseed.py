@@ -46,7 +46,9 @@ def install(shift: int) -> None:
     if getattr(np.random.default_rng, "shifts", False):
         return
     np.random.default_rng = _behind(np.random.default_rng)
-    np.random.RandomState = _shifted_random_state(np.random.RandomState)
+    # Behind every random_state= of scikit-learn and pandas.
+    np.random.RandomState = _shifted_class(np.random.RandomState, below=2**32)
+    random.Random = _shifted_class(random.Random)
     random.seed = _behind(random.seed)
 
 
@@ -80,15 +82,15 @@ def _behind(door: Callable[..., Any]) -> Callable[..., Any]:
     return shifting
 
 
-def _shifted_random_state(plain: type) -> type:
-    """Return the class behind every ``random_state=`` of scikit-learn and pandas, shifted."""
+def _shifted_class(plain: type, below: int | None = None) -> type:
+    """Return a class that is made from a seed, as one that shifts it."""
 
     class Kind(type):
         def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, plain)  # NumPy's own, of before and from pickles
+            return isinstance(instance, plain)  # those made before, and from pickles
 
-    class RandomState(plain, metaclass=Kind):
+    class Shifting(plain, metaclass=Kind):
         def __init__(self, seed: Any = None) -> None:
-            super().__init__(shifted(seed, below=2**32))
+            super().__init__(shifted(seed, below))
 
-    return RandomState
+    return Shifting
