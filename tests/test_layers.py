@@ -17,6 +17,7 @@ SHARED = {
     "_folder",
     "_frames",
     "_random",
+    "_signing",
     "_torch",
     "_units",
     "_values",

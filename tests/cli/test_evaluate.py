@@ -13,6 +13,7 @@ import pytest
 from fairlearn.metrics import demographic_parity_difference
 
 import evenhand
+from evenhand._folder import seal
 
 Run = Callable[..., Any]
 
@@ -143,6 +144,7 @@ def test_a_model_saved_from_python_needs_the_label_named(
     model: Path, run: Run, refuse: Run
 ) -> None:
     (model / "training.json").unlink()
+    seal(model, "model")
     assert "--label is missing" in refuse("evaluate", "model", "test.csv")
     said = evaluate(run, "--label", "loan", "--sensitive", "sex")
     assert said["n_rows"] == 300
@@ -150,4 +152,6 @@ def test_a_model_saved_from_python_needs_the_label_named(
 
 def test_a_damaged_memory_of_training_is_an_error(model: Path, refuse: Run) -> None:
     (model / "training.json").write_text('{"label": "loan"}')
+    assert "training.json is not as it was saved" in refuse("evaluate", "model", "test.csv")
+    seal(model, "model")
     assert "training.json is damaged" in refuse("evaluate", "model", "test.csv")

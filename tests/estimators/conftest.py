@@ -1,5 +1,8 @@
 """A small table with missing values and text columns, in three parts."""
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier
+from evenhand._folder import seal
 from evenhand.privacy import GNMax, SeededNoise
 
 
@@ -25,6 +29,24 @@ class Parts(NamedTuple):
             "sensitive_features_public": self.groups_public,
         }
         return model.fit(**(given | changes))
+
+
+Reseal = Callable[..., None]
+
+
+@pytest.fixture
+def reseal() -> Reseal:
+    """Return ``reseal(path, change)``: change a JSON file of a folder, and its manifest anew."""
+
+    def invoke(
+        path: Path, change: Callable[[dict[str, Any]], object], file: str = "model.json"
+    ) -> None:
+        values = json.loads((path / file).read_text())
+        change(values)
+        (path / file).write_text(json.dumps(values))
+        seal(path, "model")
+
+    return invoke
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """A model folder: the same predictions and claim, or a clear refusal."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from sklearn.svm import SVC
 
 import evenhand
 from evenhand import FairPATEClassifier
-from evenhand.estimators import ModelDamaged
+from evenhand.estimators import ModelDamaged, TypesNotTrusted
 
-from .conftest import Parts
+from .conftest import Parts, Reseal
 
 
 @pytest.fixture
@@ -42,17 +41,21 @@ def test_a_loaded_model_predicts_and_claims_the_same(parts: Parts, saved: tuple[
 
 
 @pytest.mark.parametrize(
-    "student",
+    ("student", "type_needed"),
     [
-        RandomForestClassifier(5, random_state=0),
-        make_pipeline(StandardScaler(), SVC(random_state=0)),
+        (RandomForestClassifier(5, random_state=0), "sklearn.tree._tree.Tree"),
+        (make_pipeline(StandardScaler(), SVC(random_state=0)), "sklearn.svm._classes.SVC"),
     ],
 )
-def test_any_scikit_learn_student_is_kept(
-    parts: Parts, settings: dict[str, Any], tmp_path: Path, student: Any
+def test_any_scikit_learn_student_is_kept_and_read_by_those_who_trust_it(
+    parts: Parts, settings: dict[str, Any], tmp_path: Path, student: Any, type_needed: str
 ) -> None:
     model = parts.fit(FairPATEClassifier(**(settings | {"student": student})))
-    loaded = evenhand.load(model.save(tmp_path / "model"))
+    path = model.save(tmp_path / "model")
+    with pytest.raises(TypesNotTrusted, match="can run code or reach memory") as refused:
+        evenhand.load(path)
+    assert type_needed in str(refused.value)
+    loaded = evenhand.load(path, trusted=[type_needed, "sklearn.svm._classes.SVC"])
     assert np.array_equal(loaded.predict(parts.X), model.predict(parts.X))
     assert hasattr(loaded, "predict_proba") == hasattr(model, "predict_proba")
 
@@ -88,21 +91,24 @@ def test_an_edited_claim_is_refused(saved: tuple[Any, Path]) -> None:
         evenhand.load(path)
 
 
-def test_a_folder_of_another_version_is_refused_with_its_version(saved: tuple[Any, Path]) -> None:
+def test_a_folder_of_another_version_is_refused_with_its_version(
+    saved: tuple[Any, Path], reseal: Reseal
+) -> None:
     _, path = saved
-    head = json.loads((path / "model.json").read_text())
-
-    def rewrite(changed: dict[str, Any]) -> None:
-        (path / "model.json").write_text(json.dumps(changed))
-        manifest = json.loads((path / "manifest.json").read_text())
-        manifest["model.json"] = hashlib.sha256((path / "model.json").read_bytes()).hexdigest()
-        (path / "manifest.json").write_text(json.dumps(manifest))
-
-    rewrite(head | {"format": 99, "evenhand": "9.9"})
-    with pytest.raises(ModelDamaged, match=r"format 99.*\(9\.9\)"):
-        evenhand.load(path)
-    rewrite({key: value for key, value in head.items() if key != "encoder"})
+    reseal(path, lambda head: head.pop("encoder"))
     with pytest.raises(ModelDamaged, match="lacks the entry 'encoder'"):
+        evenhand.load(path)
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"format": 99, "evenhand": "9.9"}))
+    with pytest.raises(ModelDamaged, match=r"format 99.*\('9\.9'\)"):
+        evenhand.load(path)
+
+
+def test_a_folder_of_the_first_format_says_how_to_convert(saved: tuple[Any, Path]) -> None:
+    _, path = saved
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest["files"]))
+    with pytest.raises(ModelDamaged, match=r"format 1.*Train again, or load it with the version"):
         evenhand.load(path)
 
 
@@ -123,7 +129,7 @@ def test_saving_never_overwrites_and_leaves_no_half_a_model(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("evenhand.estimators.persistence.save_file", full)
+    monkeypatch.setattr("evenhand.estimators.persistence.write_arrays", full)
     with pytest.raises(OSError, match="no space"):
         model.save(path.parent / "other")
     assert [p.name for p in path.parent.iterdir()] == ["model"]
@@ -133,12 +139,13 @@ def test_types_of_others_are_loaded_only_when_they_are_named(
     parts: Parts, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     model = parts.fit(FairPATEClassifier(**settings))
-    model.student_ = Stranger().fit(np.zeros((2, 2)), [0, 1])
+    rows = np.zeros((2, model.encoder_.n_features_out_))
+    model.student_ = Stranger().fit(rows, [0, 1])
     path = model.save(tmp_path / "model")
     with pytest.raises(ValueError, match=r"Stranger.*trusted="):
         evenhand.load(path)
-    name = f"{Stranger.__module__}.{Stranger.__qualname__}"
-    assert type(evenhand.load(path, trusted=[name]).student_) is Stranger
+    names = [f"{Stranger.__module__}.{Stranger.__qualname__}", "sklearn.tree._tree.Tree"]
+    assert type(evenhand.load(path, trusted=names).student_) is Stranger
 
 
 class Stranger(RandomForestClassifier):

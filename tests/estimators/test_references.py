@@ -172,7 +172,8 @@ def test_any_learner_serves_and_is_saved(
     parts: Any, learner: Any, make: Any, tmp_path: Any
 ) -> None:
     model = make(parts, learner=learner)
-    again = evenhand.load(model.save(tmp_path / "model"))
+    path = model.save(tmp_path / "model")
+    again = evenhand.load(path, trusted=["sklearn.tree._tree.Tree"])
     assert np.array_equal(again.predict(parts.X), model.predict(parts.X))
     assert hasattr(again, "predict_proba") == hasattr(learner, "predict_proba")
     for file in (tmp_path / "model").iterdir():
@@ -182,7 +183,6 @@ def test_any_learner_serves_and_is_saved(
 def test_a_mixture_of_linear_models_is_kept_as_numbers(parts: Any, tmp_path: Any) -> None:
     model = fair(parts, DemographicParity(margin=0.0))
     path = model.save(tmp_path / "model")
-    assert (path / "mixture.safetensors").exists()
     assert not list(path.glob("*.skops"))
     again = evenhand.load(path)
     assert type(again.student_) is Mixture

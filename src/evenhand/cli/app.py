@@ -17,6 +17,7 @@ from evenhand.cli.inspect import inspect
 from evenhand.cli.predict import predict
 from evenhand.cli.synthesize import synthesize
 from evenhand.cli.train import train
+from evenhand.cli.verify import verify
 
 # Tracebacks of Typer would print local variables, and these hold the private data.
 app = typer.Typer(
@@ -36,6 +37,7 @@ app.command()(evaluate)
 app.command()(frontier)
 app.command()(synthesize)
 app.command()(check)
+app.command()(verify)
 app.add_typer(datasets, name="datasets")
 
 

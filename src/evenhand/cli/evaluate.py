@@ -56,6 +56,7 @@ def evaluate(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file of --report if it is there.")
     ] = False,
+    trust: options.Trust = None,
     show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
@@ -70,7 +71,7 @@ def evaluate(
         from evenhand.estimators import load
         from evenhand.report import write_model_report
 
-        fitted = load(model)
+        fitted = load(model, trusted=trust or ())
         known = Training.read(model)
         roles = _roles(known, label, sensitive)
         compared = settings.check_reference(reference or (known.reference if known else "rest"))

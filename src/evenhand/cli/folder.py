@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.tables import Roles
+
+if TYPE_CHECKING:
+    from evenhand._signing import PrivateKey
 
 TRAINING: Final = "training.json"
 REPORT: Final = "report.html"
@@ -22,7 +25,7 @@ REPORT: Final = "report.html"
 class Training:
     """What the command line remembers of a run. Public; no prediction and no claim rests on it.
 
-    It stands beside the checked files of the model, in ``training.json``: the defaults of
+    It stands with the files of the model, in ``training.json``: the defaults of
     ``evenhand evaluate``, and the mark by which ``evenhand demo`` knows a folder of its own.
     """
 
@@ -32,6 +35,13 @@ class Training:
     reference: str
     margin: float | None
     positive: str | None
+
+    def __post_init__(self) -> None:
+        texts = (self.command, self.label, self.reference, *self.sensitive, self.positive or "")
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("command, label, reference, sensitive and positive must be texts.")
+        if self.margin is not None and not isinstance(self.margin, int | float):
+            raise TypeError("margin must be a number or null.")
 
     @classmethod
     def of(
@@ -53,7 +63,8 @@ class Training:
         file = folder / TRAINING
         if not file.is_file():
             return None
-        with as_bad_input(ValueError, TypeError, KeyError, where=f"{file} is damaged"):
+        errors = (ValueError, TypeError, KeyError, RecursionError)
+        with as_bad_input(*errors, where=f"{file} is damaged"):
             values = json.loads(file.read_text(encoding="utf-8"))
             return cls(**{**values, "sensitive": tuple(values["sensitive"])})
 
@@ -89,8 +100,9 @@ def write_model_folder(
     training: Training,
     write_report: Callable[[Path], object],
     replace_demo: bool = False,
+    key: PrivateKey | None = None,
 ) -> None:
-    """Save the model, what is remembered and the report: all of it, or nothing.
+    """Save the model, what is remembered and the report under one manifest: all, or nothing.
 
     Parameters
     ----------
@@ -98,7 +110,11 @@ def write_model_folder(
         Called with the path of the report.
     replace_demo : bool
         Put it in the place of an earlier demo.
+    key : PrivateKey, optional
+        Signs the folder.
     """
+    from evenhand._folder import seal
+
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
     # Made beside its place and moved there at the end: a run that is killed leaves no half model.
@@ -107,6 +123,7 @@ def write_model_folder(
         model.save(made)
         training.write(made)
         write_report(made / REPORT)
+        seal(made, "model", key)
         if replace_demo and out.is_dir() and _is_demo(out):
             os.replace(out, Path(scratch) / "earlier")
         else:
@@ -131,14 +148,11 @@ def whole_file(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 def _is_demo(folder: Path) -> bool:
     """Whether ``folder`` holds what ``demo`` wrote, and nothing of anybody else."""
+    from evenhand._folder import read_folder
+
     try:
+        read_folder(folder, ("model",), ValueError)
         training = Training.read(folder)
-        manifest: Mapping[str, str] = json.loads((folder / "manifest.json").read_text("utf-8"))
     except (OSError, ValueError):
         return False
-    own = {*manifest, "manifest.json", TRAINING, REPORT}
-    return (
-        training is not None
-        and training.command == "demo"
-        and all(file.name in own and file.is_file() for file in folder.iterdir())
-    )
+    return training is not None and training.command == "demo"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenhand._values import show_values
 from evenhand.cli import settings
+
+if TYPE_CHECKING:
+    from evenhand._signing import PrivateKey
 
 
 def choices(names: Iterable[str]) -> Callable[[], list[str]]:
@@ -65,6 +68,35 @@ Keep = Annotated[
         rich_help_panel="Columns",
     ),
 ]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        metavar="TYPE",
+        help="Type that a student of your own is made of, as the error names it; may be repeated. "
+        "Only for a folder whose maker you trust: reading it may then run code.",
+        show_default="none",
+    ),
+]
+Sign = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="KEY.pem",
+        help="Private Ed25519 key to sign the folder with; see evenhand verify.",
+        show_default="not signed",
+    ),
+]
+
+
+def private_key(file: Path | None) -> PrivateKey | None:
+    """Read the key of --sign, before anything is spent."""
+    if file is None:
+        return None
+    from evenhand._signing import PrivateKey
+
+    return PrivateKey.read(file)
+
+
 Epsilon = Annotated[
     float,
     typer.Option(

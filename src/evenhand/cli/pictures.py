@@ -51,7 +51,7 @@ class Asked:
     noise : str
     seed : int or None
     overwrite : bool
-    save : Path or None
+    save, sign : Path or None
     """
 
     private: Path
@@ -71,6 +71,7 @@ class Asked:
     seed: int | None
     overwrite: bool
     save: Path | None
+    sign: Path | None
 
 
 def files_of(out: Path) -> dict[str, Path]:
@@ -117,7 +118,7 @@ def make_pictures(
     bars.begin("writing")
     _write(generator, drawn, found, test, asked, files)
     if asked.save is not None:
-        generator.save(asked.save)
+        generator.save(asked.save, sign=asked.sign)
     conditions = _conditions(drawn, generator.conditions_.names[0])
     summary = summary_of(generator, conditions, found) | {
         "method": method,

@@ -11,7 +11,7 @@ import typer
 from evenhand.cli import rejecting
 from evenhand.cli.console import emit, note, progress_bars
 from evenhand.cli.folder import whole_file
-from evenhand.cli.options import Json, ModelFolder, ShowValues
+from evenhand.cli.options import Json, ModelFolder, ShowValues, Trust
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,7 @@ def predict(
             rich_help_panel="Reject option",
         ),
     ] = None,
+    trust: Trust = None,
     show_values: ShowValues = False,
     json: Json = False,
 ) -> None:
@@ -94,7 +95,7 @@ def predict(
         from evenhand.datasets import read_table
         from evenhand.estimators import load
 
-        fitted = load(model)
+        fitted = load(model, trusted=trust or ())
         table = read_table(new)
         X = features_of(fitted, table, new)
         if asked is not None:

@@ -154,6 +154,7 @@ def synthesize(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the files of --out if they are there.")
     ] = False,
+    sign: options.Sign = None,
     show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
@@ -188,6 +189,9 @@ def synthesize(
         raise FileExistsError(f"{out} is the private table. Choose another --out.")
     if save is not None:
         require_free(save)
+    elif sign is not None:
+        raise ValueError("--sign signs the folder of --save, which is missing. Name one.")
+    options.private_key(sign)  # before anything is spent
     if of_pictures:
         asked = pictures.Asked(
             private=private,
@@ -207,6 +211,7 @@ def synthesize(
             seed=seed,
             overwrite=overwrite,
             save=save,
+            sign=sign,
         )
         with progress_bars() as bars:
             bars.begin(f"reading {private}")
@@ -257,7 +262,7 @@ def synthesize(
         }
         _write(generator, synthetic, found, real, files, private, overwrite)
         if save is not None:
-            generator.save(save)
+            generator.save(save, sign=sign)
     summary["wall_s"] = time.perf_counter() - started
     _tell(generator, summary, _measured(found), json)
 

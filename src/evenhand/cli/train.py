@@ -294,6 +294,7 @@ def train(
             rich_help_panel=_ACCOUNT,
         ),
     ] = None,
+    sign: options.Sign = None,
     show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
@@ -346,6 +347,7 @@ def train(
     shared = Account(where=ledger, name=account, epsilon=account_epsilon)
     shared.check(asked)
     require_free(out)
+    key = options.private_key(sign)
     with progress_bars() as bars:
         bars.begin(f"reading {private}")
         from evenhand.cli import results
@@ -380,6 +382,7 @@ def train(
             write_report=lambda path: write_model_report(
                 model, path, dataset=_facts(private, roles), measured=measured
             ),
+            key=key,
         )
     summary = results.of_run(model, measured, reference) | {
         "model": str(out),

@@ -19,6 +19,7 @@ from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOpti
 from evenhand.estimators.saved import METHODS, load
 from evenhand.estimators.sf_bounds import Bound
 from evenhand.estimators.sf_pate import SFPATEClassifier
+from evenhand.estimators.skops_files import TypesNotTrusted
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 from evenhand.privacy import SavedLedger
 
@@ -45,6 +46,7 @@ __all__ = [
     "RejectOptionResult",
     "SFPATEClassifier",
     "SavedLedger",
+    "TypesNotTrusted",
     "fit_many",
     "load",
     "train_teachers",

@@ -13,6 +13,7 @@ from evenhand.estimators.fitted import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.fairness import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import (
+    GROUP_AND_CLASS_LABEL,
     GROUP_LABEL,
     Budget,
     Guarantee,
@@ -49,6 +50,8 @@ class PeopleInputs:
 
 class AttributeClassifier(PrivateClassifier):
     """Base of the classifiers that protect the group of each person and nothing else."""
+
+    NEIGHBORS = (GROUP_LABEL, GROUP_AND_CLASS_LABEL)
 
     _features_are_private = False
     budget: Budget | None

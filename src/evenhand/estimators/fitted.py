@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -49,6 +49,9 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
     fairness_kind_ : FairnessKind
         Where the margin sits, if there is one.
     """
+
+    NEIGHBORS: ClassVar[tuple[str, ...]] = ()
+    """Changes of the data that the claim can be about; none where nothing is promised."""
 
     student_: Any
     student_without_margin_: Any = None
@@ -221,10 +224,17 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
         model: Self = tuned(self, X_public, y_public, sensitive_features_public, fairness, weight)
         return model
 
-    def save(self, path: str | Path) -> Path:
-        """Write the model to a new folder without pickle; see :func:`evenhand.load`."""
+    def save(self, path: str | Path, *, sign: str | Path | None = None) -> Path:
+        """Write the model to a new folder without pickle; see :func:`evenhand.load`.
+
+        Parameters
+        ----------
+        path : path
+        sign : path, optional
+            PEM file of a private Ed25519 key, to sign the folder with.
+        """
         check_is_fitted(self, "student_")
-        return persistence.save(self, Path(path))
+        return persistence.save(self, Path(path), sign)
 
     def _encode(self, X: Any) -> FloatArray:
         check_is_fitted(self, "student_")
@@ -241,6 +251,8 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
 
 class PrivateClassifier(ClassifierWithClaim):
     """Base of the classifiers with a guarantee: they draw noise."""
+
+    NEIGHBORS: ClassVar[tuple[str, ...]] = ("replace one", "add or remove one")
 
     noise: Noise | None
 

@@ -31,6 +31,8 @@ from evenhand.typing import ArrayLike, FloatArray, RandomState
 class GradientClassifier(PrivateClassifier):
     """Base of the classifiers trained by noisy sums over Poisson samples; use a subclass."""
 
+    NEIGHBORS = ("add or remove one",)
+
     budget: Budget | None
     clip_norm: float
     n_steps: int

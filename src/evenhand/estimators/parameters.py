@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.fairness import (
@@ -63,7 +66,9 @@ OWN: Final[Mapping[str, type]] = {
         GNMax,
         KeepWithin,
         LNMax,
+        LogisticRegression,
         LogisticTeachers,
+        MLPClassifier,
         MLPTeachers,
         MomentsFunction,
         NetworkStudent,
@@ -92,6 +97,8 @@ def encode(value: Any) -> Any:
     NotPlain
         If it is, or holds, something of another type.
     """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NotPlain(f"JSON has no {value!r}.")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):

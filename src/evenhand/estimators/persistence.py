@@ -1,4 +1,4 @@
-"""A fitted model as a folder of plain files: JSON, safetensors and skops, never pickle."""
+"""A fitted model as a folder of plain files: JSON and safetensors, never pickle."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
 
-from evenhand._folder import MANIFEST, read_json, verify, write_folder, write_json, write_manifest
-from evenhand._version import __version__
+from evenhand._folder import (
+    Folder,
+    read_folder,
+    reading,
+    seal,
+    write_arrays,
+    write_folder,
+    write_json,
+)
+from evenhand._signing import PrivateKey
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import parameters
 from evenhand.estimators.sf_bounds import Bound
-from evenhand.estimators.student_files import (
-    dump_skops,
-    load_skops,
-    load_student,
-    refuse_modules,
-    save_student,
-)
+from evenhand.estimators.skops_files import TypesNotTrusted, dump_skops, load_skops
+from evenhand.estimators.student_files import load_student, refuse_modules, save_student
 from evenhand.fairness import Estimate, FairnessKind, Yardstick
 from evenhand.privacy import Guarantee, SavedLedger
-from evenhand.students import DerivedRule, GroupThresholds, LinearFit
+from evenhand.privacy.saved_claim import claim_record, read_claim
+from evenhand.students import DerivedRule, GroupThresholds
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 
-FORMAT: Final = 1
+KIND: Final = "model"
 MODEL, CLAIM = "model.json", "claim.json"
 ANSWERS, SETTINGS = "answers.safetensors", "settings.skops"
-INNER: Final = "model"
-"""Folder of the model inside that of its thresholds."""
 
 _NUMBERS: Final = (
     "bound_",
@@ -49,10 +50,10 @@ _NUMBERS: Final = (
 
 
 class ModelDamaged(ValueError):
-    """A model folder that is not what ``save`` wrote: a file is missing, cut short or edited."""
+    """A model folder that is not what ``save`` wrote, or whose claim its ledger does not bear."""
 
 
-def save(model: Any, path: Path) -> Path:
+def save(model: Any, path: Path, sign: str | Path | None) -> Path:
     """Write ``model`` to the new folder ``path``: all of it, or nothing.
 
     Raises
@@ -61,140 +62,147 @@ def save(model: Any, path: Path) -> Path:
         If something is there already.
     """
     refuse_modules(model)
-    return write_folder(path, lambda folder: _write(model, folder))
+    key = None if sign is None else PrivateKey.read(sign)
+
+    def write(folder: Path) -> None:
+        _write(model, folder)
+        seal(folder, KIND, key)
+
+    return write_folder(path, write)
 
 
 def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any:
     """Read a folder that ``save`` wrote; see :func:`evenhand.load`."""
-    verify(path, ModelDamaged)
-    head = read_json(path / MODEL, ModelDamaged)
-    if head.get("format") != FORMAT:
-        raise ModelDamaged(
-            f"{path / MODEL} has format {head.get('format')!r}; this version of evenhand "
-            f"({__version__}) reads format {FORMAT}. Load it with the version that wrote it "
-            f"({head.get('evenhand')})."
-        )
-    method = methods.get(str(head["method"]))
-    if method is None:
-        raise ModelDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
-    try:
-        if "thresholds" in head:
-            return _restore_thresholds(path, head, methods, trusted)
-        return _restore(path, head, method, trusted)
-    except KeyError as error:
-        raise ModelDamaged(
-            f"{path} lacks the entry {error}: it was written by another version of evenhand "
-            f"({head.get('evenhand')}; this is {__version__}). Load it with that version."
-        ) from None
+    folder = read_folder(path, (KIND,), ModelDamaged)
+    head = folder.json(MODEL)
+    with reading(path, ModelDamaged, TypesNotTrusted):
+        method = methods.get(str(head["method"]))
+        if method is None:
+            raise ModelDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
+        model = _restore(folder, head, method, trusted)
+        if (cut := head["thresholded"]) is None:
+            return model
+        return _restore_thresholds(folder, head, methods[cut["method"]], model)
 
 
-def _restore(path: Path, head: Mapping[str, Any], method: type, trusted: Iterable[str]) -> Any:
-    plain = head["arguments"]
-    model = method(
-        **(
-            load_skops(path / SETTINGS, trusted)
-            if plain is None
-            else {name: parameters.decode(value) for name, value in plain.items()}
-        )
-    )
-    claim = read_json(path / CLAIM, ModelDamaged)
-    model.guarantee_ = Guarantee.from_dict(claim["guarantee"])
-    model.ledger_ = None if claim["ledger"] is None else SavedLedger(record=claim["ledger"])
-    model.fairness_kind_ = FairnessKind(claim["fairness"]["kind"])
+def claim_of(folder: Folder, methods: Mapping[str, Any]) -> Guarantee:
+    """Return the claim of a folder if its ledger and its method bear it out; run nothing."""
+    head = folder.json(MODEL)
+    with reading(folder.path, ModelDamaged):
+        return _claims(folder, head, methods[head["method"]])[0]
+
+
+def _claims(
+    folder: Folder, head: Mapping[str, Any], method: Any
+) -> tuple[Guarantee, Guarantee, SavedLedger | None]:
+    """Return the claim of the folder, that of the model without thresholds, and the ledger."""
+    record = folder.json(CLAIM)
+    whole, ledger = read_claim(record, neighbors=method.NEIGHBORS)
+    own = whole
+    kind = FairnessKind(head["fairness_kind"])
+    if head["thresholded"] is not None:
+        own, _ = read_claim(record | record["model"], neighbors=method.NEIGHBORS)
+        kind = FairnessKind.THRESHOLDS
+    said = record["fairness"]
+    if (said["kind"], said["needs_group_at_prediction"]) != (str(kind), kind.needs_group):
+        raise ValueError(f"the claim's fairness is not that of the model, which is {str(kind)!r}.")
+    return whole, own, ledger
+
+
+def _restore(folder: Folder, head: Mapping[str, Any], method: Any, trusted: Iterable[str]) -> Any:
+    given = {name: parameters.decode(value) for name, value in head["arguments"].items()}
+    if head["others"]:
+        given |= load_skops(folder, SETTINGS, trusted)
+    model = method(**given)
+    _, model.guarantee_, model.ledger_ = _claims(folder, head, method)
+    noise = getattr(model, "noise", None)
+    if noise is not None and model.guarantee_.holds and not noise.protects:
+        raise ValueError("the claim holds, and the noise of the model's settings protects nobody")
+    model.fairness_kind_ = FairnessKind(head["fairness_kind"])
     model.classes_ = _unpack(head["classes"])
-    model.groups_ = None if head["groups"] is None else tuple(head["groups"])
-    model.n_features_in_ = head["n_features_in"]
+    model.groups_ = None if head["groups"] is None else tuple(_texts(head["groups"]))
+    model.n_features_in_ = int(head["n_features_in"])
     if head["feature_names_in"] is not None:
-        model.feature_names_in_ = np.array(head["feature_names_in"], dtype=object)
+        model.feature_names_in_ = np.array(_texts(head["feature_names_in"]), dtype=object)
     model.encoder_ = PublicEncoder.from_dict(head["encoder"])
     if head["n_teachers"] is not None:
-        model.n_teachers_ = head["n_teachers"]
+        model.n_teachers_ = int(head["n_teachers"])
     if head["choices"]:
-        model.choices_ = tuple(head["choices"])
+        model.choices_ = tuple(_texts(head["choices"]))
     if head["answers"] is not None:
-        model.answers_ = _load_answers(path / ANSWERS, head["answers"])
-    if head.get("group_thresholds") is not None:
+        model.answers_ = _load_answers(folder, head["answers"])
+    if head["group_thresholds"] is not None:
         model.group_thresholds_ = GroupThresholds.from_dict(head["group_thresholds"])
-    for name, value in head["student"].items():
-        setattr(model, name, float("nan") if value is None else value)
-    if head.get("rule") is not None:
+    for name in _NUMBERS:
+        if name in head["numbers"]:
+            setattr(model, name, _number(head["numbers"][name]))
+    if head["rule"] is not None:
         model.rule_ = DerivedRule.from_dict(head["rule"])
         model.table_ = np.array(head["table"], dtype=np.float64)
-    if (yardstick := head.get("yardstick")) is not None:
+        if model.rule_.chances.shape[:2] != (len(model.groups_), len(model.classes_)):
+            raise ValueError("the rule is not one of its groups and classes.")
+    if (yardstick := head["yardstick"]) is not None:
         model.public_yardstick_ = Yardstick.from_dict(yardstick)
-    if (free := head.get("without_margin")) is not None:
-        coef, intercept = np.array(free["coef"]), np.array(free["intercept"])
-        fit = LinearFit(coef=coef, intercept=intercept, gap=float("nan"), met=True)
-        model.student_without_margin_ = fit.classifier(len(model.classes_))
-    if (estimate := head.get("calibration_gap")) is not None:
+    if (estimate := head["calibration_gap"]) is not None:
         model.calibration_gap_ = Estimate(**estimate)
-    if (bounds := head.get("bounds")) is not None:
+    if (bounds := head["bounds"]) is not None:
         model.bounds_ = tuple(Bound(**bound) for bound in bounds)
-    if (shares := head.get("estimated_shares")) is not None:
+    if (shares := head["estimated_shares"]) is not None:
         model.estimated_shares_ = np.array(shares, dtype=np.float64)
-    model.student_ = load_student(path, trusted)
+    shape = {"n_features": model.encoder_.n_features_out_, "n_classes": len(model.classes_)}
+    model.student_ = load_student(folder, head["student"], **shape, trusted=trusted)
+    if (free := head["without_margin"]) is not None:
+        model.student_without_margin_ = load_student(folder, free, **shape, trusted=trusted)
     return model
 
 
-def _restore_thresholds(
-    path: Path, head: Mapping[str, Any], methods: Mapping[str, type], trusted: Iterable[str]
-) -> Any:
-    inner = load(path / INNER, methods, trusted)
-    model = methods[head["method"]](inner, parameters.decode(head["fairness"]))
-    model.guarantee_ = Guarantee.from_dict(read_json(path / CLAIM, ModelDamaged)["guarantee"])
-    model.thresholds_ = GroupThresholds.from_dict(head["thresholds"])
-    model.groups_ = tuple(head["groups"])
+def _restore_thresholds(folder: Folder, head: Mapping[str, Any], method: Any, inner: Any) -> Any:
+    """Put the thresholds around the model that they cut; both stand in one folder."""
+    cut = head["thresholded"]
+    model = method(inner, parameters.decode(cut["fairness"]))
+    model.guarantee_, _, _ = _claims(folder, head, type(inner))
+    model.thresholds_ = GroupThresholds.from_dict(cut["thresholds"])
+    model.groups_ = tuple(_texts(cut["groups"]))
+    if len(model.groups_) != len(model.thresholds_.thresholds) or len(inner.classes_) != 2:
+        raise ValueError("the thresholds are not one for each group, or not of two classes.")
     return model._around(inner)
 
 
 def _write(model: Any, folder: Path) -> None:
-    if hasattr(model, "thresholds_"):
-        _write_thresholds(model, folder)
-    else:
-        _write_model(model, folder)
-    ledger = model.ledger_
-    write_json(
-        folder / CLAIM,
-        {
-            "sentence": str(model.guarantee_),
-            "guarantee": model.guarantee_.to_dict(),
-            "ledger": None if ledger is None else ledger.to_dict(),
-            "fairness": {
-                "kind": str(model.fairness_kind_),
-                "needs_group_at_prediction": model.needs_group_at_prediction_,
-            },
+    cut = hasattr(model, "thresholds_")
+    inner = model.model_ if cut else model
+    write_json(folder / MODEL, _head(inner, folder) | {"thresholded": _cut(model) if cut else None})
+    claim = claim_record(model.guarantee_, model.ledger_) | {
+        "fairness": {
+            "kind": str(model.fairness_kind_),
+            "needs_group_at_prediction": model.needs_group_at_prediction_,
         },
-    )
-    # The inner folder's own manifest stands for all of its files.
-    files = sorted(p.name for p in folder.iterdir() if p.is_file())
-    inner = [f"{INNER}/{MANIFEST}"] if (folder / INNER).is_dir() else []
-    write_manifest(folder, (*files, *inner))
+    }
+    if cut:
+        own = claim_record(inner.guarantee_, None)
+        claim["model"] = {name: own[name] for name in ("sentence", "guarantee")}
+    write_json(folder / CLAIM, claim)
 
 
-def _write_thresholds(model: Any, folder: Path) -> None:
-    """Write the thresholds beside the model that they cut, which has a folder of its own."""
-    save(model.model_, folder / INNER)
-    write_json(
-        folder / MODEL,
-        {
-            "format": FORMAT,
-            "evenhand": __version__,
-            "method": type(model).__name__,
-            "fairness": parameters.encode(model.fairness),
-            "thresholds": model.thresholds_.to_dict(),
-            "groups": list(model.groups_),
-        },
-    )
+def _cut(model: Any) -> dict[str, Any]:
+    """Return the thresholds that stand around a model."""
+    return {
+        "method": type(model).__name__,
+        "fairness": parameters.encode(model.fairness),
+        "thresholds": model.thresholds_.to_dict(),
+        "groups": list(model.groups_),
+    }
 
 
-def _write_model(model: Any, folder: Path) -> None:
+def _head(model: Any, folder: Path) -> dict[str, Any]:
+    """Write what is not JSON into the folder, and return the rest."""
     names = getattr(model, "feature_names_in_", None)
+    arguments, others = _arguments(model, folder)
     answers: Answers | Shares | None = getattr(model, "answers_", None)
     thresholds: GroupThresholds | None = getattr(model, "group_thresholds_", None)
-    head = {
-        "format": FORMAT,
-        "evenhand": __version__,
+    return {
         "method": type(model).__name__,
+        "fairness_kind": str(model.fairness_kind_),
         "classes": _pack(model.classes_),
         "groups": None if model.groups_ is None else list(model.groups_),
         "n_features_in": int(model.n_features_in_),
@@ -202,9 +210,11 @@ def _write_model(model: Any, folder: Path) -> None:
         "n_teachers": getattr(model, "n_teachers_", None),
         "choices": list(getattr(model, "choices_", ())),
         "mechanism": repr(getattr(model, "mechanism_", None)),
-        "arguments": _plain_arguments(model, folder),
+        "arguments": arguments,
+        "others": others,
         "encoder": model.encoder_.to_dict(),
-        "student": {
+        "student": save_student(model.student_, folder),
+        "numbers": {
             name: None if value != value else value  # JSON has no NaN
             for name in _NUMBERS
             if (value := getattr(model, name, None)) is not None
@@ -230,28 +240,26 @@ def _write_model(model: Any, folder: Path) -> None:
             if (yardstick := getattr(model, "public_yardstick_", None)) is None
             else yardstick.to_dict()
         ),
-        "without_margin": _coefficients(getattr(model, "student_without_margin_", None)),
+        "without_margin": (
+            None
+            if (free := getattr(model, "student_without_margin_", None)) is None
+            else save_student(free, folder, "without_margin")
+        ),
         "answers": None if answers is None else _save_answers(answers, folder / ANSWERS),
     }
-    write_json(folder / MODEL, head)
-    save_student(model.student_, folder)
 
 
-def _coefficients(student: Any) -> dict[str, Any] | None:
-    """Return a linear student in plain numbers."""
-    if student is None:
-        return None
-    return {"coef": student.coef_.tolist(), "intercept": student.intercept_.tolist()}
-
-
-def _plain_arguments(model: Any, folder: Path) -> dict[str, Any] | None:
-    """Return the constructor's arguments for the head; None where they need skops, and use it."""
-    given = model.get_params(deep=False)
-    try:
-        return {name: parameters.encode(value) for name, value in given.items()}
-    except parameters.NotPlain:
-        dump_skops(given, folder / SETTINGS)
-        return None
+def _arguments(model: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the constructor's arguments as JSON, and the names of those that skops must keep."""
+    plain, others = {}, {}
+    for name, value in model.get_params(deep=False).items():
+        try:
+            plain[name] = parameters.encode(value)
+        except parameters.NotPlain:
+            others[name] = value
+    if others:
+        dump_skops(others, folder / SETTINGS)
+    return plain, sorted(others)
 
 
 def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:
@@ -260,13 +268,13 @@ def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:
         arrays: dict[str, Array] = {"shares": answers.shares, "variance": answers.variance}
         if answers.groups is not None:
             arrays["groups"] = answers.groups
-        save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, file)
+        write_arrays(file, arrays)
         return {"n_asked": answers.n_asked}
     arrays = {"labels": answers.labels, "reasons": answers.reasons}
     arrays |= {"order": answers.order, "events": answers.events}
     if answers.groups is not None:
         arrays["groups"] = answers.groups
-    save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, file)
+    write_arrays(file, arrays)
     return {
         "n_checks": answers.n_checks,
         "n_draws": answers.n_draws,
@@ -274,8 +282,8 @@ def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:
     }
 
 
-def _load_answers(file: Path, head: Mapping[str, Any]) -> Answers | Shares:
-    arrays = load_file(file)
+def _load_answers(folder: Folder, head: Mapping[str, Any]) -> Answers | Shares:
+    arrays = folder.arrays(ANSWERS)
     if "shares" in arrays:
         return Shares(
             shares=arrays["shares"],
@@ -297,6 +305,25 @@ def _pack(classes: Any) -> dict[str, Any]:
     return {"dtype": classes.dtype.str, "values": classes.tolist()}
 
 
-def _unpack(packed: Mapping[str, Any]) -> Any:
-    dtype = str(packed["dtype"])
-    return np.array(packed["values"], dtype=object if dtype == "|O" else dtype)
+def _unpack(packed: Mapping[str, Any]) -> Array:
+    dtype, values = np.dtype(packed["dtype"]), packed["values"]
+    if dtype.kind not in "biufUO" or not all(isinstance(v, str | int | float) for v in values):
+        raise ValueError("the classes are neither numbers nor texts.")
+    # A width of text that the file names is not believed: it would set memory aside.
+    classes: Array = np.array(values, dtype=str if dtype.kind == "U" else dtype)
+    if classes.ndim != 1 or len(set(classes.tolist())) < max(1, len(classes)):
+        raise ValueError("the classes are none, or not all different.")
+    return classes
+
+
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"a list of texts is needed, not {values!r:.80}.")
+    return values
+
+
+def _number(value: Any) -> Any:
+    """Return a number, a text or a truth value; JSON has no NaN."""
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ValueError(f"a number is needed, not {value!r:.80}.")
+    return float("nan") if value is None else value

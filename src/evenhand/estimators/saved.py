@@ -49,7 +49,8 @@ def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
     path : path
         The folder.
     trusted : iterable of str, optional
-        Names of further types that a student of your own is made of.
+        Names of further types that a student of your own is made of, as the error names them.
+        Only for a folder whose maker you trust: reading it may then run code.
 
     Returns
     -------
@@ -62,6 +63,8 @@ def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
     FileNotFoundError
         If there is no such folder.
     ModelDamaged
-        If a file is missing or is not, bit for bit, what was saved.
+        If the folder is not exactly what was saved, or its ledger does not bear out its claim.
+    TypesNotTrusted
+        If it holds objects of types that are neither harmless nor ``trusted``.
     """
     return persistence.load(Path(path), METHODS, trusted)

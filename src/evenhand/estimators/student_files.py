@@ -1,24 +1,29 @@
-"""A fitted student as one file: arrays of numbers for linear ones, skops for others."""
+"""A fitted student as arrays and JSON, or as skops where it is one of the user's own."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import LabelBinarizer
 
+from evenhand._folder import Folder, write_arrays
+from evenhand.estimators import parameters
+from evenhand.estimators.skops_files import dump_skops, load_skops
 from evenhand.learners import Mixture
-from evenhand.students import ModuleClassifier, ModuleStudent
+from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
+from evenhand.typing import Array, FloatArray
 
-LINEAR: Final = "student.safetensors"
-MIXTURE: Final = "mixture.safetensors"
-OTHER: Final = "student.skops"
-OWN_TYPES: Final = ("evenhand.", "sklearn.", "numpy.", "scipy.", "builtins.")
+SKOPS: Final = "skops"
+
+_ACTIVATIONS: Final = ("identity", "logistic", "tanh", "relu")
+_OUTPUTS: Final = ("logistic", "softmax")
 
 
 def refuse_modules(model: Any) -> None:
@@ -32,87 +37,166 @@ def refuse_modules(model: Any) -> None:
             )
 
 
-def save_student(student: Any, folder: Path) -> None:
-    """Write a fitted student: linear ones as arrays of numbers, others with skops."""
-    if type(student) is LogisticRegression:
-        _save_linear(student, folder / LINEAR)
-    elif isinstance(student, Mixture) and student.is_linear:
-        _save_mixture(student, folder / MIXTURE)
+def save_student(student: Any, folder: Path, name: str = "student") -> dict[str, Any]:
+    """Write a fitted student, and return for the head what it is and in which file it stands."""
+    arrays: dict[str, Array] = {}
+    try:
+        said = _describe(student, arrays, "")
+    except parameters.NotPlain:
+        dump_skops(student, folder / f"{name}.skops")
+        return {"kind": SKOPS, "file": f"{name}.skops"}
+    write_arrays(folder / f"{name}.safetensors", arrays)
+    return said | {"file": f"{name}.safetensors"}
+
+
+def load_student(
+    folder: Folder,
+    said: Mapping[str, Any],
+    *,
+    n_features: int,
+    n_classes: int,
+    trusted: Iterable[str],
+) -> Any:
+    """Read what ``save_student`` wrote, and see that it answers rows of ``n_features`` numbers."""
+    if said["kind"] == SKOPS:
+        student = load_skops(folder, said["file"], trusted)
     else:
-        dump_skops(student, folder / OTHER)
+        student = _restore(said, folder.arrays(said["file"]), "")
+    known = np.asarray(student.classes_)
+    if known.dtype.kind not in "iu" or not np.isin(known, np.arange(n_classes)).all():
+        raise ValueError(f"the student's classes are not among the codes 0 to {n_classes - 1}.")
+    decided = np.asarray(student.predict(np.zeros((1, n_features))))
+    if decided.shape != (1,) or not np.isin(decided, known).all():
+        raise ValueError("the student does not answer a row with one of its classes.")
+    return student
 
 
-def load_student(path: Path, trusted: Iterable[str]) -> Any:
-    """Read what ``save_student`` wrote into the folder ``path``."""
-    if (path / LINEAR).exists():
-        return _load_linear(path / LINEAR)
-    if (path / MIXTURE).exists():
-        return _load_mixture(path / MIXTURE)
-    return load_skops(path / OTHER, trusted)
+def _describe(student: Any, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    """Say what a student is, and put its numbers under names that begin with ``at``."""
+    kind = type(student)
+    if kind not in _KINDS:
+        raise parameters.NotPlain(f"{kind.__module__}.{kind.__qualname__} is not kept as arrays.")
+    name, describe, _ = _KINDS[kind]
+    return {"kind": name, **describe(student, arrays, at)}
 
 
-def _save_mixture(student: Mixture, file: Path) -> None:
-    arrays = {
-        "coef": np.concatenate([member.coef_ for member in student.members_]),
-        "intercept": np.concatenate([member.intercept_ for member in student.members_]),
-        "weights": student.weights_,
-    }
-    save_file(arrays, file, metadata={"class": "Mixture", "seed": str(student.seed)})
+def _restore(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> Any:
+    for name, _, restore in _KINDS.values():
+        if name == said["kind"]:
+            return restore(said, arrays, at)
+    raise ValueError(f"the student's kind {said['kind']!r} is not known.")
 
 
-def _load_mixture(file: Path) -> Mixture:
-    arrays = load_file(file)
-    members = []
-    for coef, intercept in zip(arrays["coef"], arrays["intercept"], strict=True):
-        member = LogisticRegression()
-        member.coef_, member.intercept_ = coef[None], intercept[None]
-        member.classes_, member.n_features_in_ = np.array([0, 1]), len(coef)
-        members.append(member)
-    with safe_open(file, framework="numpy") as head:
-        seed = int(head.metadata()["seed"])
-    return Mixture.of(members, arrays["weights"], seed=seed)
+def _linear(student: LogisticRegression, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    arrays[f"{at}coef"], arrays[f"{at}intercept"] = student.coef_, student.intercept_
+    arrays[f"{at}classes"] = student.classes_
+    return {}
 
 
-def _save_linear(student: LogisticRegression, file: Path) -> None:
-    arrays = {"coef": student.coef_, "intercept": student.intercept_, "classes": student.classes_}
-    settings = json.dumps(student.get_params(), default=str)
-    save_file(
-        {name: np.ascontiguousarray(a) for name, a in arrays.items()},
-        file,
-        metadata={"class": "LogisticRegression", "settings": settings},
-    )
-
-
-def _load_linear(file: Path) -> LogisticRegression:
-    arrays = load_file(file)
+def _to_linear(_: Any, arrays: Mapping[str, Array], at: str) -> LogisticRegression:
     student = LogisticRegression()
-    student.coef_, student.intercept_ = arrays["coef"], arrays["intercept"]
-    student.classes_ = arrays["classes"]
+    student.coef_, student.intercept_ = _layer(arrays[f"{at}coef"], arrays[f"{at}intercept"])
+    student.classes_ = arrays[f"{at}classes"]
+    _require_scores(len(student.intercept_), student.classes_)
     student.n_features_in_ = int(student.coef_.shape[1])
     return student
 
 
-def dump_skops(value: Any, file: Path) -> None:
-    """Write any scikit-learn object."""
-    import skops.io  # where torch is installed it imports torch: seconds, so only when needed
+def _network(student: MLPClassifier, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    for i, (weight, bias) in enumerate(zip(student.coefs_, student.intercepts_, strict=True)):
+        arrays[f"{at}{i}.weight"], arrays[f"{at}{i}.bias"] = weight, bias
+    arrays[f"{at}classes"] = student.classes_
+    return {
+        "n_layers": len(student.coefs_),
+        "activation": student.activation,
+        "output": student.out_activation_,
+    }
 
-    skops.io.dump(value, file)
+
+def _to_network(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> MLPClassifier:
+    layers = []
+    for i in range(said["n_layers"]):
+        weight, bias = _layer(arrays[f"{at}{i}.weight"].T, arrays[f"{at}{i}.bias"])
+        layers.append((weight.T, bias))
+    for (_, bias), (weight, _) in pairwise(layers):
+        if len(bias) != len(weight):
+            raise ValueError("the student's layers do not fit each other.")
+    if said["activation"] not in _ACTIVATIONS or said["output"] not in _OUTPUTS:
+        raise ValueError(f"the student's activations are not known: {said['activation']!r}.")
+    network = MLPClassifier(
+        tuple(len(bias) for _, bias in layers[:-1]), activation=said["activation"]
+    )
+    network.coefs_, network.intercepts_ = [w for w, _ in layers], [b for _, b in layers]
+    network.n_layers_, network.n_outputs_ = len(layers) + 1, len(layers[-1][1])
+    network.out_activation_, network.classes_ = said["output"], arrays[f"{at}classes"]
+    _require_scores(network.n_outputs_, network.classes_)
+    network.n_features_in_ = len(network.coefs_[0])
+    network._label_binarizer = LabelBinarizer().fit(network.classes_)
+    return network
 
 
-def load_skops(file: Path, trusted: Iterable[str]) -> Any:
-    """Read it back, if it is made of known types or of those that are trusted by name."""
-    import skops.io
+def _constant(student: DummyClassifier, _: dict[str, Array], at: str) -> dict[str, Any]:
+    if student.strategy != "constant" or student.n_outputs_ != 1:
+        raise parameters.NotPlain(f"{student!r} is not a constant.")
+    return {"constant": int(student.constant), "classes": student.classes_.tolist()}
 
-    allowed = set(trusted)
-    strange = [
-        name
-        for name in skops.io.get_untrusted_types(file=file)
-        if name not in allowed and not name.startswith(OWN_TYPES)
-    ]
-    if strange:
-        raise ValueError(
-            f"{file} holds objects of types outside evenhand and scikit-learn: "
-            f"{', '.join(strange)}. If you trust them, name them: "
-            f"evenhand.load(path, trusted={strange!r})."
-        )
-    return skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
+
+def _to_constant(said: Mapping[str, Any], *_: Any) -> DummyClassifier:
+    codes = np.array(said["classes"], dtype=np.int64)
+    return DummyClassifier(strategy="constant", constant=int(said["constant"])).fit(
+        np.zeros((len(codes), 1)), codes
+    )
+
+
+def _mixture(student: Mixture, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    arrays[f"{at}weights"] = student.weights_
+    members = [_describe(member, arrays, f"{at}{i}.") for i, member in enumerate(student.members_)]
+    return {"seed": int(student.seed), "members": members}
+
+
+def _to_mixture(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> Mixture:
+    members = [_restore(one, arrays, f"{at}{i}.") for i, one in enumerate(said["members"])]
+    mixture = Mixture.of(members, arrays[f"{at}weights"], seed=int(said["seed"]))
+    mixture.weights_ = arrays[f"{at}weights"]  # to the last bit
+    return mixture
+
+
+def _reduction(student: ReductionStudent, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    return {
+        "mixture": _describe(student.mixture_, arrays, at),
+        "arguments": parameters.encode(student),
+        "n_features": int(student.n_features_in_),
+    }
+
+
+def _to_reduction(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> Any:
+    student = parameters.decode(said["arguments"])
+    if type(student) is not ReductionStudent:
+        raise ValueError("the student's arguments are those of another kind.")
+    student.mixture_ = _restore(said["mixture"], arrays, at)
+    student.classes_, student.n_features_in_ = np.array([0, 1]), int(said["n_features"])
+    return student
+
+
+_KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[..., Any]]]] = {
+    LogisticRegression: ("linear", _linear, _to_linear),
+    MLPClassifier: ("network", _network, _to_network),
+    DummyClassifier: ("constant", _constant, _to_constant),
+    Mixture: ("mixture", _mixture, _to_mixture),
+    ReductionStudent: ("reduction", _reduction, _to_reduction),
+}
+"""Students that arrays and JSON say in full: their name there, and the ways there and back."""
+
+
+def _layer(weight: Array, bias: Array) -> tuple[FloatArray, FloatArray]:
+    """Return scores by features and a bias for each score, if the shapes say so."""
+    if weight.ndim != 2 or weight.dtype.kind != "f" or bias.shape != weight.shape[:1]:
+        raise ValueError("the shapes of the student's arrays do not fit each other.")
+    return weight, bias
+
+
+def _require_scores(n_scores: int, codes: Array) -> None:
+    if codes.ndim != 1 or n_scores != (1 if len(codes) == 2 else len(codes)):
+        raise ValueError(f"the student has {n_scores} scores for {codes.size} classes.")
+    if not np.array_equal(codes, np.unique(codes)):
+        raise ValueError("the student's classes do not stand in order.")

@@ -101,14 +101,14 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         """True: ``predict`` needs the group of each row."""
         return self.fairness_kind_.needs_group
 
-    def save(self, path: str | Path) -> Path:
-        """Write the model, with its thresholds, to a new folder; see :func:`evenhand.load`."""
+    def save(self, path: str | Path, *, sign: str | Path | None = None) -> Path:
+        """Write the model, with its thresholds, to a new folder; see ``ClassifierWithClaim``."""
         if not hasattr(self, "thresholds_"):
             raise ValueError(
                 "No thresholds are set, so there is nothing to save. Make this model by "
                 "model.with_group_thresholds(X_public, sensitive_features_public, fairness=...)."
             )
-        return persistence.save(self, Path(path))
+        return persistence.save(self, Path(path), sign)
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None

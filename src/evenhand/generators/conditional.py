@@ -65,10 +65,17 @@ class ConditionalGenerator(ABC):
         self.noise = noise
         self.random_state = random_state
 
-    def save(self, path: str | Path) -> Path:
-        """Write a new folder of JSON and arrays; no code is in it."""
+    def save(self, path: str | Path, *, sign: str | Path | None = None) -> Path:
+        """Write a new folder of JSON and arrays; no code is in it.
+
+        Parameters
+        ----------
+        path : path
+        sign : path, optional
+            PEM file of a private Ed25519 key, to sign the folder with.
+        """
         self._require_fitted()
-        return saved.save(self, Path(path))
+        return saved.save(self, Path(path), sign)
 
     @property
     def shares_(self) -> pd.Series[float]:

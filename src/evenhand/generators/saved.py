@@ -7,22 +7,31 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
 
-from evenhand._folder import read_json, verify, write_folder, write_json, write_manifest
-from evenhand._version import __version__
+from evenhand._folder import (
+    Folder,
+    read_folder,
+    reading,
+    seal,
+    write_arrays,
+    write_folder,
+    write_json,
+)
+from evenhand._signing import PrivateKey
 from evenhand.generators.plan import SignalToNoise
-from evenhand.privacy import Guarantee, SavedLedger
+from evenhand.privacy import Guarantee
+from evenhand.privacy.saved_claim import claim_record, read_claim
 
-FORMAT: Final = 1
+KIND: Final = "generator"
 MODEL, CLAIM, ARRAYS = "model.json", "claim.json", "arrays.safetensors"
+NEIGHBORS: Final = ("add or remove one", "replace one")
 
 
 class GeneratorDamaged(ValueError):
-    """A generator's folder that is not what ``save`` wrote: a file is missing, cut or edited."""
+    """A generator's folder that is not what ``save`` wrote, or whose claim is not its ledger's."""
 
 
-def save(generator: Any, path: Path) -> Path:
+def save(generator: Any, path: Path, sign: str | Path | None) -> Path:
     """Write ``generator`` to the new folder ``path``: all of it, or nothing.
 
     Raises
@@ -30,31 +39,44 @@ def save(generator: Any, path: Path) -> Path:
     FileExistsError
         If something is there already.
     """
-    return write_folder(path, lambda folder: _write(generator, folder))
+    key = None if sign is None else PrivateKey.read(sign)
+
+    def write(folder: Path) -> None:
+        _write(generator, folder)
+        seal(folder, KIND, key)
+
+    return write_folder(path, write)
 
 
 def restore(path: Path, methods: Mapping[str, type]) -> Any:
     """Read a folder that ``save`` wrote."""
-    verify(path, GeneratorDamaged)
-    head = read_json(path / MODEL, GeneratorDamaged)
-    if head.get("format") != FORMAT:
-        raise GeneratorDamaged(
-            f"{path / MODEL} has format {head.get('format')!r}; this version of evenhand "
-            f"({__version__}) reads format {FORMAT}. Load it with the version that wrote it."
-        )
-    method = methods.get(str(head["method"]))
-    if method is None:
-        raise GeneratorDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
-    claim = read_json(path / CLAIM, GeneratorDamaged)
+    folder = read_folder(path, (KIND,), GeneratorDamaged)
+    head = folder.json(MODEL)
+    with reading(path, GeneratorDamaged):
+        method = methods.get(str(head["method"]))
+        if method is None:
+            raise GeneratorDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
+        return _restore(folder, head, method)
+
+
+def claim_of(folder: Folder) -> Guarantee:
+    """Return the claim of a folder if its ledger bears it out; run nothing."""
+    with reading(folder.path, GeneratorDamaged):
+        return read_claim(folder.json(CLAIM), neighbors=NEIGHBORS)[0]
+
+
+def _restore(folder: Folder, head: Mapping[str, Any], method: Any) -> Any:
     generator = method(**head["settings"])
     generator._restore_shape(head)
     generator.counts_ = np.array(head["counts"], dtype=np.float64)
     generator.counts_sigma_ = float(head["counts_sigma"])
+    if generator.counts_.shape != (generator.conditions_.n,):
+        raise ValueError("the counts are not one for each combination of label and group.")
     generator.snr_ = SignalToNoise(**head["snr"])
-    generator.notes_ = tuple(head["notes"])
-    generator.guarantee_ = Guarantee.from_dict(claim["guarantee"])
-    generator.ledger_ = SavedLedger(record=claim["ledger"])
-    generator._restore(load_file(path / ARRAYS))
+    generator.notes_ = tuple(map(str, head["notes"]))
+    generator.guarantee_, generator.ledger_ = read_claim(folder.json(CLAIM), neighbors=NEIGHBORS)
+    generator._restore(folder.arrays(ARRAYS))
+    generator.sample(1, random_state=0)  # arrays that do not fit each other show here
     return generator
 
 
@@ -62,8 +84,6 @@ def _write(generator: Any, folder: Path) -> None:
     write_json(
         folder / MODEL,
         {
-            "format": FORMAT,
-            "evenhand": __version__,
             "method": type(generator).__name__,
             "settings": generator.settings(),
             **generator._shape(),
@@ -73,14 +93,5 @@ def _write(generator: Any, folder: Path) -> None:
             "notes": list(generator.notes_),
         },
     )
-    write_json(
-        folder / CLAIM,
-        {
-            "sentence": str(generator.guarantee_),
-            "guarantee": generator.guarantee_.to_dict(),
-            "ledger": generator.ledger_.to_dict(),
-        },
-    )
-    arrays = {name: np.ascontiguousarray(a) for name, a in generator._arrays().items()}
-    save_file(arrays, folder / ARRAYS)
-    write_manifest(folder, sorted(file.name for file in folder.iterdir()))
+    write_json(folder / CLAIM, claim_record(generator.guarantee_, generator.ledger_))
+    write_arrays(folder / ARRAYS, generator._arrays())

@@ -1,0 +1,151 @@
+"""A claim that comes from a file: computed again from the ledger beside it, never believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from evenhand._checks import at_least, non_negative
+from evenhand.privacy.budget import Budget
+from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.privacy.guarantee import EXACT_GAUSSIAN, Guarantee
+from evenhand.privacy.noise import NoPrivacy, SeededNoise
+from evenhand.privacy.saved_ledger import SavedLedger
+
+CLOSE: Final = 1e-6
+"""Relative difference that rounding may leave between two ways to one number."""
+
+_PURE: Final = ("LaplaceTable", "RandomizedResponse")  # their delta is 0
+_NO_GAUSSIAN: Final = (*_PURE, "SubsampledGaussian")  # of which mu**2 speaks at one delta only
+_TEST_MODE: Final = (SeededNoise.name, NoPrivacy.name)
+
+
+def claim_record(guarantee: Guarantee, ledger: Any) -> dict[str, Any]:
+    """Return a guarantee and its ledger as plain values, as ``read_claim`` takes them."""
+    return {
+        "sentence": str(guarantee),
+        "guarantee": guarantee.to_dict(),
+        "ledger": None if ledger is None else ledger.to_dict(),
+    }
+
+
+def read_claim(
+    record: Mapping[str, Any], *, neighbors: Sequence[str]
+) -> tuple[Guarantee, SavedLedger | None]:
+    """Return the claim of a file if its ledger, and the method that made it, bear it out.
+
+    It finds a claim that was edited, not a forger who writes a ledger to suit: only a signature
+    does (``docs/security.md``).
+
+    Parameters
+    ----------
+    record : mapping
+        As ``claim_record`` gave it; may hold more.
+    neighbors : sequence of str
+        Changes of the data that the method can be private about; empty if it never is private.
+
+    Raises
+    ------
+    ValueError
+        If the claim promises more than its ledger sums to, in any respect.
+
+    Examples
+    --------
+    >>> from evenhand.privacy import GNMax, Ledger
+    >>> ledger = Ledger(Budget(epsilon=3.0, delta=1e-5))
+    >>> _ = ledger.release(GNMax(sigma=40.0), [[190, 60]], purpose="an answer")
+    >>> record = claim_record(ledger.guarantee(), ledger)
+    >>> read_claim(record, neighbors=["replace one"])[0].epsilon
+    3.0
+    >>> record["ledger"]["entries"] = []
+    >>> read_claim(record, neighbors=["replace one"])
+    Traceback (most recent call last):
+    ...
+    ValueError: the ledger has no entries, and a claim rests on what was charged
+    """
+    guarantee = Guarantee.from_dict(record["guarantee"])
+    if record["sentence"] != str(guarantee):
+        raise ValueError("the claim's sentence does not say what its guarantee says")
+    ledger = None if record["ledger"] is None else SavedLedger(record=record["ledger"])
+    if not guarantee.bounded:
+        return guarantee, ledger
+    if guarantee.holds and guarantee.neighbors not in neighbors:
+        raise ValueError(
+            f"the claim is about neighbors that {guarantee.neighbors}, and the method "
+            + (f"is about those that {' or '.join(neighbors)}" if neighbors else "promises nothing")
+        )
+    if ledger is None:
+        raise ValueError("the claim has no ledger, and a bound rests on what was charged")
+    _check(guarantee, ledger.record.get("parts", [ledger.record]))
+    return guarantee, ledger
+
+
+def _check(guarantee: Guarantee, parts: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a guarantee that promises more than the ledgers of its parts together."""
+    if not parts:
+        raise ValueError("the ledger has no parts, and a claim rests on what was charged")
+    bounds = [_bound_of(part) for part in parts]
+    epsilon, delta = (math.fsum(bound[i] for bound in bounds) for i in (0, 1))
+    if guarantee.epsilon < epsilon * (1 - CLOSE):
+        raise ValueError(
+            f"the claim says epsilon={guarantee.epsilon!r}, and its ledger sums to {epsilon:.6g}"
+        )
+    if guarantee.delta < delta * (1 - CLOSE):
+        raise ValueError(
+            f"the claim says delta={guarantee.delta!r}, and its ledger sums to {delta:.6g}"
+        )
+    for part in parts:
+        for name in ("unit", "neighbors"):
+            if part[name] != getattr(guarantee, name):
+                raise ValueError(
+                    f"the claim's {name} is {getattr(guarantee, name)!r}, and its ledger counts "
+                    f"for {part[name]!r}"
+                )
+    protects = all(part["protects"] is True and part["noise"] not in _TEST_MODE for part in parts)
+    if guarantee.holds and (not protects or any(mode in guarantee.noise for mode in _TEST_MODE)):
+        raise ValueError("the claim holds, and its noise protects nobody")
+    if guarantee.accounting == EXACT_GAUSSIAN:
+        spent = math.fsum(part["mu_squared_budget"] for part in parts)
+        if guarantee.mu_squared is None or guarantee.mu_squared < spent * (1 - CLOSE):
+            raise ValueError(
+                f"the claim says mu_squared={guarantee.mu_squared!r}, and its ledger's budget is "
+                f"{spent:.6g}"
+            )
+
+
+def _bound_of(part: Mapping[str, Any]) -> tuple[float, float]:
+    """Return epsilon and delta of one ledger, from its entries and from its budget."""
+    entries = part["entries"]
+    if not entries:
+        raise ValueError("the ledger has no entries, and a claim rests on what was charged")
+    costs, kinds = [], set()
+    for entry in entries:
+        at_least("n_uses of an entry", entry["n_uses"], 0)
+        costs.append(non_negative("mu_squared of an entry", entry["mu_squared"]))
+        kinds.add(str(entry["mechanism"]).partition("(")[0])
+        if not f"{entry['account']}/".startswith(f"{part['account']}/"):  # or of one within it
+            raise ValueError(
+                f"an entry of the ledger is of the account {entry['account']!r}, and the ledger "
+                f"is of {part['account']!r}"
+            )
+    alone = kinds & set(_NO_GAUSSIAN)
+    if alone and len(kinds) > 1:
+        raise ValueError(f"costs of {', '.join(sorted(kinds))} do not add up in one ledger")
+    budget = Budget(epsilon=part["epsilon"], delta=part["delta"])
+    spent = math.fsum(costs)
+    if not spent > 0:
+        raise ValueError("the entries of the ledger cost nothing, and a claim rests on their cost")
+    for name, value, found in (
+        ("mu_squared_spent", part["mu_squared_spent"], spent),
+        ("mu_squared_budget", part["mu_squared_budget"], budget.mu_squared),
+        ("epsilon_spent", part["epsilon_spent"], epsilon_from_mu(spent**0.5, budget.delta)),
+    ):
+        if not math.isclose(non_negative(name, value), found, rel_tol=CLOSE):
+            raise ValueError(f"the ledger says {name}={value!r}, and it is {found:.6g}")
+    if spent > budget.mu_squared * (1 + CLOSE):
+        raise ValueError(
+            f"the entries of the ledger sum to mu_squared={spent:.6g}, above its budget of "
+            f"{budget.mu_squared:.6g}"
+        )
+    return budget.epsilon, 0.0 if alone and alone <= set(_PURE) else budget.delta
