@@ -104,7 +104,10 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
 
 def matrix(name: str, values: ArrayLike) -> FloatArray:
     """Return a finite 2-D float64 array."""
-    out = np.asarray(values, dtype=np.float64)
+    try:
+        out = np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name} must be a table of numbers.") from _values.cause(error)
     if out.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional, got shape {out.shape}.")
     if not np.isfinite(out).all():

@@ -8,12 +8,18 @@ What is public (a declared schema, public rows, arguments) is quoted as it is, w
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Final
 
 from evenhand.typing import IntArray
+
+_HOME: Final = str(Path(__file__).parent)
+_RAISE: Final = dis.opmap["RAISE_VARARGS"]
+_VOUCHED: Final = "_evenhand_may_be_told"
 
 WITHHELD: Final = "(not shown)"
 """Stands where a value would, so that a reader knows that there is one to ask for."""
@@ -96,11 +102,35 @@ def cause(error: BaseException) -> BaseException | None:
     return error if _shown.get() else None
 
 
+def may_be_told(error: BaseException) -> bool:
+    """Whether an error's own words may leave: ours were written with care, other libraries' quote.
+
+    Ours are those that a ``raise`` of this package made: ``float(cell)`` raises in our code as
+    well, in words of its own. An error of another process says so itself (``vouched``).
+    """
+    if _shown.get() or getattr(error, _VOUCHED, False) or isinstance(error, OSError | MemoryError):
+        return True
+    frames = error.__traceback__
+    if frames is None:
+        return False
+    while frames.tb_next is not None:
+        frames = frames.tb_next
+    code = frames.tb_frame.f_code
+    return code.co_filename.startswith(_HOME) and code.co_code[frames.tb_lasti] == _RAISE
+
+
+def vouched(error: Exception) -> Exception:
+    """Return an error that is about to cross to another process, where its frames are lost."""
+    if may_be_told(error):
+        setattr(error, _VOUCHED, True)
+    return error
+
+
 def said_by(error: BaseException) -> str:
-    """Return another library's message as ours may have it: its first line, or its kind."""
-    if not _shown.get():
-        return f"{type(error).__name__} {WITHHELD}"
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    """Return an error's words in one line, or its kind alone if they may quote private values."""
+    if may_be_told(error):
+        return " ".join(str(error).split()) or type(error).__name__
+    return f"{type(error).__name__} {WITHHELD}"
 
 
 def if_shown(text: str) -> str:

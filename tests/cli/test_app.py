@@ -84,6 +84,7 @@ def test_bad_input_is_what_a_user_can_mend(error: Exception, bad_input: bool) ->
     assert is_bad_input(error) is bad_input
 
 
+@pytest.mark.usefixtures("values_shown")
 def test_a_message_is_one_line_that_cannot_steer_a_terminal() -> None:
     assert one_line(ValueError("two\n  lines")) == "two lines"
     assert one_line(ValueError("")) == "ValueError"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from evenhand.cli.check import check
 from evenhand.cli.datasets import datasets
 from evenhand.cli.demo import demo
 from evenhand.cli.evaluate import evaluate
-from evenhand.cli.failures import CommandGroup
+from evenhand.cli.failures import CommandGroup, traceback_of
 from evenhand.cli.frontier import frontier
 from evenhand.cli.inspect import inspect
 from evenhand.cli.predict import predict
@@ -72,4 +73,8 @@ def evenhand(
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="evenhand")
+    try:
+        app(prog_name="evenhand")
+    except Exception as error:  # a defect of ours, or bad input with --debug
+        print(traceback_of(error), file=sys.stderr)
+        sys.exit(1)

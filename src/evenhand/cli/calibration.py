@@ -58,7 +58,8 @@ def _classes(frame: Any, path: Path, roles: Roles, tables: TrainingTables) -> li
         text = text_of(value)
         if text not in written:
             raise ValueError(
-                f"{path}: the label in {_values.row(row)} is {text!r}, which is not a class of the "
+                f"{path}: the label in {_values.row(row)} is {_values.quoted(text)}, which is not "
+                f"a class of the "
                 f"private table: {_values.listed(written, 20)}."
                 f"{_values.if_shown(did_you_mean(text, written))}"
             )

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
+from evenhand import _values
 from evenhand.cli.console import safe
 
 BAD_INPUT: Final = 2
@@ -40,7 +42,7 @@ class CommandGroup(TyperGroup):
         except Exception as error:
             if ctx.params.get("debug") or not is_bad_input(error):
                 raise
-            print(f"error: {one_line(error)}", file=sys.stderr)
+            print(f"error: {one_line(error)}{_way_to_see(error, ctx)}", file=sys.stderr)
             raise typer.Exit(BAD_INPUT) from None
 
 
@@ -93,7 +95,24 @@ def one_line(error: BaseException) -> str:
     """Return the message without line breaks, and never empty."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return safe(f"{error.filename}: {error.strerror}")  # without its number
-    return safe(" ".join(str(error).split())) or type(error).__name__
+    return safe(_values.said_by(error))
+
+
+def _way_to_see(error: Exception, ctx: Any) -> str:
+    """Name the option that shows a value, where a value was left out and there is the option."""
+    command = ctx.command.commands.get(ctx.invoked_subcommand)
+    options = {option.name for option in getattr(command, "params", ())}
+    if _values.WITHHELD not in one_line(error) or "show_values" not in options:
+        return ""
+    return " Add --show-values to see what is not shown, on your own screen."
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return a traceback that shows code and our own words, and no words that may quote a cell."""
+    inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    before = "" if inner is None else f"{traceback_of(inner)}\nwhile this was handled:\n"
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return f"{before}{frames}{type(error).__name__}: {safe(_values.said_by(error))}"
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
@@ -111,7 +130,9 @@ def as_bad_input(*kinds: type[Exception], where: str = "") -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        raise ValueError(f"{where}: {one_line(error)}" if where else one_line(error)) from error
+        raise ValueError(f"{where}: {one_line(error)}" if where else one_line(error)) from (
+            _values.cause(error)
+        )
 
 
 @contextmanager

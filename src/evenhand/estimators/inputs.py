@@ -201,9 +201,17 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
         except ValueError as error:
             raise ValueError(f"{name}: {error}{_nearest(estimator, X)}") from None
         return X
-    array = check_array(
-        X, dtype=np.float64, ensure_all_finite="allow-nan", input_name=name, estimator=estimator
-    )
+    try:
+        array = check_array(
+            X, dtype=np.float64, ensure_all_finite="allow-nan", input_name=name, estimator=estimator
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} must hold numbers: could not convert string to float. Pass a DataFrame, whose "
+            f"columns may hold text."
+        ) from _values.cause(error)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return array
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.fairness.gate import DemographicParityGate
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
@@ -306,7 +306,9 @@ class RejectOption:
             option._released = [(int(number), int(label)) for number, label in state["released"]]
             option._check_consistent()
         except (TypeError, IndexError, OverflowError) as error:
-            raise ValueError(f"A reject option's state has the wrong shape: {error}") from None
+            raise ValueError(
+                f"A reject option's state has the wrong shape: {_values.said_by(error)}"
+            ) from None
         return option
 
     def resume(self, state: Mapping[str, Any]) -> None:

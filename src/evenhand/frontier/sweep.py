@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -16,6 +16,7 @@ import joblib
 from joblib.parallel import SequentialBackend
 from threadpoolctl import threadpool_limits
 
+from evenhand import _values
 from evenhand.frontier.cluster import RayTasks
 from evenhand.frontier.grid import Grid
 from evenhand.frontier.run import Run, Setting
@@ -177,17 +178,19 @@ def _trained(
     progress: Progress | None,
 ) -> Iterator[Trained]:
     """Train teachers first, one process for each ensemble, and then the settings."""
+    shown = _values.are_shown()
     # The size of a task follows from public numbers alone, and never from how long one took.
     workers = max(1, joblib.effective_n_jobs(n_jobs))
     sizes = list(Counter(kin(setting) for setting in settings).values())
     tasks = list(_tasks(grid, settings, cache, spec, _largest_task(sizes, workers)))
     ensembles = {kin(task.settings[0]): task for task in tasks if _shares_teachers(task)}
     if len(ensembles) < len(tasks):
-        jobs = (joblib.delayed(_on_one_thread)(teach, task) for task in ensembles.values())
+        jobs = (joblib.delayed(_on_one_thread)(teach, task, shown) for task in ensembles.values())
         for n, _ in enumerate(_as_done(jobs, n_jobs), start=1):
             if progress is not None:
                 progress("ensembles of teachers", n, len(ensembles))
-    yield from _as_done((joblib.delayed(_on_one_thread)(train, task) for task in tasks), n_jobs)
+    jobs = (joblib.delayed(_on_one_thread)(train, task, shown) for task in tasks)
+    yield from _as_done(jobs, n_jobs)
 
 
 def _as_done(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
@@ -234,10 +237,14 @@ def _shares_teachers(task: Task) -> bool:
     return task.settings[0].method in TOGETHER
 
 
-def _on_one_thread(job: Callable[[Task], Any], task: Task) -> Any:
+def _on_one_thread(job: Callable[[Task], Any], task: Task, shows_values: bool) -> Any:
     """Run a job without threads of its own: processes times threads would crowd the cores."""
-    with threadpool_limits(limits=1):
-        return job(task)
+    with threadpool_limits(limits=1), _values.show_values() if shows_values else nullcontext():
+        try:
+            return job(task)
+        except Exception as error:
+            _values.vouched(error)
+            raise
 
 
 def _check_backend(cache: str | Path | None) -> None:
