@@ -11,7 +11,9 @@ from sklearn.linear_model import LogisticRegression
 import evenhand
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
 from evenhand.estimators.plan import NoiseDrownsAnswers
+from evenhand.estimators.small_groups import SmallGroupsWarning
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, NoisyHistogram, SeededNoise
+from evenhand.report import write_model_report
 from evenhand.students import MarginNotMet
 from evenhand.voting import Answers
 
@@ -253,3 +255,40 @@ def test_the_majority_class_of_the_yardstick_is_read_from_what_was_released(
     labels = model.answers_.labels[model.answers_.answered]
     assert model.public_yardstick_.majority == np.bincount(labels).argmax()
     assert model.public_yardstick_.majority_error.n == len(labels)
+
+
+def small_and_large() -> tuple[Any, ...]:
+    """Return private and public rows of two large groups and one that is small and far off."""
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["a", "b", "few"], 6000, p=[0.5, 0.494, 0.006])
+    x = rng.normal(size=6000) * np.where(groups == "few", 0.1, 1.0) - 3.0 * (groups == "few")
+    y = (x + 0.3 * rng.normal(size=6000) > 0).astype(int)
+    X = pd.DataFrame({"x": x, "noise": rng.normal(size=6000)})
+    return X[:4000], y[:4000], X[4000:], groups[4000:]
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.ConstantStudentWarning")
+def test_a_small_group_is_named_with_its_rows_its_cost_and_the_way_out(tmp_path: Path) -> None:
+    X, y, X_public, groups = small_and_large()
+    n = int((groups == "few").sum())
+    given = {"budget": Budget(epsilon=8.0, delta=1e-5), "n_teachers": 50, "random_state": 0}
+    given |= {"fairness": DemographicParity(margin=0.05), "noise": SeededNoise(0)}
+    public = {"X_public": X_public, "sensitive_features_public": groups}
+    said = rf"'few' \({n} public rows: 0\..*Merge small groups .* --merge-small {n + 1}"
+    with pytest.warns(SmallGroupsWarning, match=said):
+        model = FairPATEClassifier(**given).fit(X, y, **public)
+    assert model.within_margin_ is False
+    assert [model.groups_[group.group] for group in model.held_.groups] == ["few"]
+    insisting = FairPATEClassifier(**given, small_groups="margin").fit(X, y, **public)
+    assert insisting.held_ is None
+    assert insisting.within_margin_
+    errors = [m.public_yardstick_.error.value for m in (insisting, model)]
+    assert errors[0] > 0.3 > errors[1]
+    # Released are answers alone, the same for both: what is held to what is post-processing.
+    assert np.array_equal(insisting.answers_.shares, model.answers_.shares)
+    model.save(tmp_path / "model")
+    assert evenhand.load(tmp_path / "model").held_ == model.held_
+    page = write_model_report(model, tmp_path / "report.html").read_text()
+    assert "Groups that are held to the interval of their size" in page
+    assert "all within it but 1 small group, held to their intervals" in page
+    assert "are within the margin" not in page

@@ -173,6 +173,7 @@ def check_positive(positive: str | None, y: pd.Series[Any]) -> None:
 
 def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[str, Any]:
     """Return what is to be told about a trained model."""
+    from evenhand.estimators import small_groups
     from evenhand.report import ModelReport
 
     inner = getattr(model, "model_", model)  # thresholds stand around the model that they cut
@@ -213,6 +214,11 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
             None if (known := getattr(inner, "calibration_gap_", None)) is None else known.to_dict()
         ),
         "within_margin": getattr(inner, "within_margin_", None),
+        "held": (
+            None
+            if (held := getattr(inner, "held_", None)) is None
+            else small_groups.to_dict(held, model.groups_)
+        ),
         "n_teachers": getattr(inner, "n_teachers_", None),
         "choices": list(getattr(inner, "choices_", ())),
         "n_queries": None if answers is None else len(answers),
@@ -295,6 +301,13 @@ def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     ):
         if summary[gap] is not None:
             rows.append((f"gap of the {whose}", _against_margin(summary, gap)))
+    rows += [
+        (
+            f"gap of {group['name']}, {group['n_rows']:,} public rows",
+            f"{group['gap']:.4f}, held to {group['limit']:.4f}",
+        )
+        for group in (summary["held"] or {"groups": []})["groups"]
+    ]
     rows += _by_answers(summary["yardstick"])
     if summary["noisy_violation"] is not None:
         rows.append(("violation by the noisy groups", _against_margin(summary, "noisy_violation")))

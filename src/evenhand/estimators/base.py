@@ -22,6 +22,7 @@ from evenhand.estimators.plan import (
     resolve_answers,
     warn_of_drowning,
 )
+from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParityGate, FairnessKind, Yardstick
 from evenhand.fairness.yardstick import RELEASED
@@ -32,7 +33,7 @@ from evenhand.privacy import (
     NoisyHistogram,
     delta_warning,
 )
-from evenhand.students import Student, Within, fit_student, uncertainty
+from evenhand.students import Held, Student, Within, fit_student, uncertainty
 from evenhand.teachers import Ensemble, Partition, Teachers, by_position, by_unit
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 from evenhand.voting import (
@@ -62,6 +63,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     choices_: tuple[str, ...]
     within_margin_: bool | None = None
     public_yardstick_: Yardstick | None = None
+    held_: Held | None = None
     schema: Any
     classes: ArrayLike | None
     public_fraction: float | None
@@ -255,6 +257,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.student_without_margin_ = student.without_margin
         self.public_yardstick_ = _public_yardstick(student, X_public, answers)
         read = student.within
+        self.held_ = student.held
+        if student.held is not None:
+            warn_of_small_groups(student, data.required_groups.names)
         self.margin_source_ = None if read is None else read.source
         self.calibration_gap_ = calibration_gap(student)
         if read is not None:

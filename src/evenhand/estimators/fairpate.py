@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
+from evenhand import _checks
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.calibration import Calibration, read_calibration
 from evenhand.estimators.inputs import FitInputs
@@ -20,6 +21,9 @@ from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
 from evenhand.students import Within, refuse_unbound
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Answers, Mechanism, Rounds
+
+SMALL_GROUPS: Final = ("interval", "margin")
+"""What a group of few public rows is held to."""
 
 
 class FairPATEClassifier(TeacherEnsembleClassifier):
@@ -61,6 +65,12 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         every class is admissible; the order is public, so this is free.
     schema, classes, public_fraction, unit, noise, random_state
         As for ``PATEClassifier``.
+    small_groups : {"interval", "margin"}, default "interval"
+        What a group is held to that has so few public rows that the 95 % interval of its rate is
+        wider than the margin. ``"interval"``: that interval, where the margin would cost more than
+        .01 of error by the released answers, beyond chance; ``held_`` and a ``SmallGroupsWarning``
+        say which. With ``"margin"``, or where fewer than two groups are larger, the margin,
+        whatever it costs.
 
     Attributes
     ----------
@@ -75,6 +85,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         Whether the margin was a constraint on the student, whether it was met (if not, the best
         student found is kept, with a warning), and the student's gap where the margin is read. A
         student that reads no margin has None and NaN: nobody looked.
+    held_ : Held or None
+        The groups that are held to an interval wider than the margin; None if there are none.
+        ``within_margin_`` is about all groups, so it may then be False.
     margin_source_ : str or None
         Where that is: ``"public rows"`` for demographic parity; else ``"calibration rows"``, or
         ``"released answers"``: the gap is then one with respect to what the teachers say, with
@@ -120,6 +133,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         unit: str = "person",
         noise: Noise | None = None,
         random_state: RandomState = None,
+        small_groups: str = "interval",
     ) -> None:
         self.budget = budget
         self.fairness = fairness
@@ -137,6 +151,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         self.unit = unit
         self.noise = noise
         self.random_state = random_state
+        self.small_groups = small_groups
 
     def fit(
         self,
@@ -221,6 +236,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
             "Say how far apart the groups may be, for example "
             "fairness=DemographicParity(margin=0.05); for no margin use PATEClassifier.",
         )
+        _checks.one_of("small_groups", self.small_groups, SMALL_GROUPS)
         if notion.needs_labels:
             cast(LabelledNotion, notion).rates(data.n_classes)
             refuse_unbound(self.student, notion)
@@ -236,7 +252,12 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         """Say on which rows the student's margin is read."""
         groups = data.required_groups
         if calibration is None:
-            return Within(notion=notion, groups=groups.codes, n_groups=groups.n_groups)
+            return Within(
+                notion=notion,
+                groups=groups.codes,
+                n_groups=groups.n_groups,
+                hold_small=self.small_groups == "interval",
+            )
         return Within(
             notion=notion,
             groups=calibration.groups,

@@ -124,7 +124,9 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
         if hasattr(self, "bound_"):
             changed: Any = model
             changed.bound_, changed.within_margin_, changed.public_gap_ = False, None, np.nan
-            changed.margin_source_ = changed.calibration_gap_ = changed.public_yardstick_ = None
+            changed.held_ = changed.margin_source_ = changed.calibration_gap_ = (
+                changed.public_yardstick_
+            ) = None
         return model
 
     def with_reject_option(

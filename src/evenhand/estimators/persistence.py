@@ -20,7 +20,7 @@ from evenhand._folder import (
 )
 from evenhand._signing import PrivateKey
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators import parameters
+from evenhand.estimators import parameters, small_groups
 from evenhand.estimators.sf_bounds import Bound
 from evenhand.estimators.skops_files import TypesNotTrusted, dump_skops, load_skops
 from evenhand.estimators.student_files import load_student, refuse_modules, save_student
@@ -106,6 +106,10 @@ def _claims(
     said = record["fairness"]
     if (said["kind"], said["needs_group_at_prediction"]) != (str(kind), kind.needs_group):
         raise ValueError(f"the claim's fairness is not that of the model, which is {str(kind)!r}.")
+    if said["held"] != head["held"]:
+        raise ValueError(
+            "the claim does not say which groups the model holds to more than its margin"
+        )
     return whole, own, ledger
 
 
@@ -141,6 +145,8 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any, trusted: Iter
         model.table_ = np.array(head["table"], dtype=np.float64)
         if model.rule_.chances.shape[:2] != (len(model.groups_), len(model.classes_)):
             raise ValueError("the rule is not one of its groups and classes.")
+    if (held := head["held"]) is not None:
+        model.held_ = small_groups.from_dict(held, model.groups_)
     if (yardstick := head["yardstick"]) is not None:
         model.public_yardstick_ = Yardstick.from_dict(yardstick)
     if (estimate := head["calibration_gap"]) is not None:
@@ -176,6 +182,7 @@ def _write(model: Any, folder: Path) -> None:
         "fairness": {
             "kind": str(model.fairness_kind_),
             "needs_group_at_prediction": model.needs_group_at_prediction_,
+            "held": _held(inner),
         },
     }
     if cut:
@@ -235,6 +242,7 @@ def _head(model: Any, folder: Path) -> dict[str, Any]:
             if (shares := getattr(model, "estimated_shares_", None)) is None
             else shares.tolist()
         ),
+        "held": _held(model),
         "yardstick": (
             None
             if (yardstick := getattr(model, "public_yardstick_", None)) is None
@@ -260,6 +268,12 @@ def _arguments(model: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
     if others:
         dump_skops(others, folder / SETTINGS)
     return plain, sorted(others)
+
+
+def _held(model: Any) -> dict[str, Any] | None:
+    """Return which groups are held to more than the margin: a part of what is claimed."""
+    held = getattr(model, "held_", None)
+    return None if held is None else small_groups.to_dict(held, model.groups_)
 
 
 def _save_answers(answers: Answers | Shares, file: Path) -> dict[str, Any]:

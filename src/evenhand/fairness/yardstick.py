@@ -158,7 +158,8 @@ class Yardstick:
                 n=n,
             )
 
-        gain, low, high = _mean(shares[rows, predicted] - shares[:, majority], level)
+        constant = np.full(n, majority)
+        gain, low, high = cls.gain_by_shares(shares, predicted, constant, level=level)
         return cls(
             where=RELEASED,
             majority=majority,
@@ -168,6 +169,14 @@ class Yardstick:
             gain=gain,
             gain_interval=(low, high),
         )
+
+    @staticmethod
+    def gain_by_shares(
+        shares: FloatArray, decided: IntArray, other: IntArray, *, level: float = 0.95
+    ) -> tuple[float, float, float]:
+        """Return how much less often ``decided`` errs than ``other``, with a normal interval."""
+        rows = np.arange(len(shares))
+        return _mean(shares[rows, decided] - shares[rows, other], level)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._version import __version__
 from evenhand.datasets import Dataset
+from evenhand.estimators.small_groups import Held, listed
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.report import claim, settings
@@ -38,6 +39,10 @@ class StudentMargin:
         Where the margin is read, a key of ``evenhand.students.SOURCES``.
     calibration : Estimate or None
         The gap on the calibration rows, with its interval.
+    held : Held or None
+        The groups that are held to the interval of their size, and not to the margin.
+    groups : tuple of str
+        Names of the groups.
 
     Privacy
     -------
@@ -49,6 +54,8 @@ class StudentMargin:
     met: bool
     source: str = "public rows"
     calibration: Estimate | None = None
+    held: Held | None = None
+    groups: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, model: Any) -> StudentMargin | None:
@@ -61,12 +68,22 @@ class StudentMargin:
             met=model.within_margin_,
             source=getattr(model, "margin_source_", None) or "public rows",
             calibration=getattr(model, "calibration_gap_", None),
+            held=getattr(model, "held_", None),
+            groups=tuple(model.groups_ or ()),
         )
 
     @property
     def where(self) -> str:
         """Where the margin is read, in the words of a sentence."""
         return claim.WHERE[self.source]
+
+    @property
+    def kept(self) -> str:
+        """How the gap stands to the margin, in a few words."""
+        if self.held is not None:
+            n = len(self.held.groups)
+            return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
+        return "within it" if self.met else "outside it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +285,13 @@ class ModelReport:
                 f"gap was {self.disparity.largest:.4f}, the margin is "
                 f"{self.disparity.notion.margin:g}"
             )
-        if self.student is not None and not self.student.met:
+        if self.student is not None and self.student.held is not None:
+            found.append(
+                f"groups of few public rows are held to the 95 % interval of their own size, and "
+                f"not to the margin of {self.student.notion.margin:g}: "
+                f"{listed(self.student.held, self.student.groups)}"
+            )
+        elif self.student is not None and not self.student.met:
             found.append(
                 f"no student within the margin of {self.student.notion.margin:g} was found "
                 f"{self.student.where}; the gap of the best one there is {self.student.gap:.4f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.estimators.small_groups import Held, in_words
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.report import claim, figures
 from evenhand.report.content import Cuts, ModelReport, StudentMargin
@@ -39,11 +40,15 @@ def margin(report: ModelReport) -> str:
         parts.append(_trace(trace, alone=student is None))
     if student is not None:
         kept = "are within" if student.met else "are outside"
+        if student.held is not None:
+            kept = "of the small groups below are held to their intervals, those of all others to"
         parts.append(
             f"<h3>The student</h3><p><strong>The student’s decisions {student.where} {kept} "
             f"the margin.</strong> {text(claim.STUDENT_BOUND_ON[student.source])}</p>"
         )
         parts.append(pairs(_student_rows(student)))
+        if student.held is not None:
+            parts.append(_held(student.held, student))
     return "".join(parts)
 
 
@@ -64,6 +69,20 @@ def _student_rows(student: StudentMargin) -> list[tuple[str, str]]:
             )
         )
     return rows
+
+
+def _held(held: Held, student: StudentMargin) -> str:
+    """Return which groups are held to what, and what the margin would have cost."""
+    rows = [
+        (student.groups[g.group], f"{g.n_rows:,}", f"{g.limit:.4f}", f"{g.gap:.4f}")
+        for g in held.groups
+    ]
+    return f"<p>{text(in_words(held, student.groups, student.notion.margin))}</p>" + table(
+        "Groups that are held to the interval of their size",
+        ("Group", "Public rows", "Held to", "Gap there"),
+        rows,
+        3,
+    )
 
 
 def _thresholds(cuts: Cuts) -> str:

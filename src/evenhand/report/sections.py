@@ -232,13 +232,12 @@ def glance(report: ModelReport) -> str:
         )
     elif report.student is not None:
         student = report.student
-        kept = "within it" if student.met else "outside it"
         tiles.append(
             (
                 f"Student’s gap {student.where.replace('the ', '', 1)}",
                 f"{student.gap:.4f}",
                 f"{student.notion.name.replace('-', ' ')}, margin {student.notion.margin:g}; "
-                f"{kept}",
+                f"{student.kept}",
             )
         )
     if report.answers is not None:

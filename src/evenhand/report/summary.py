@@ -36,11 +36,10 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
             f"{trace.notion.margin:g}, {kept}."
         )
     if student is not None:
-        kept = "within it" if student.met else "outside it"
         lines.append(
             f"Gap of the student {student.where}: {student.gap:.4f}; margin "
-            f"{student.notion.margin:g} of {student.notion.name.replace('-', ' ')}, {kept}. On new "
-            f"rows it is not bound."
+            f"{student.notion.margin:g} of {student.notion.name.replace('-', ' ')}, "
+            f"{student.kept}. On new rows it is not bound."
         )
     elif trace is not None:
         lines.append("The student is not bound by the margin.")

@@ -9,6 +9,7 @@ from evenhand.students.module import ModuleClassifier, ModuleStudent
 from evenhand.students.network import NetworkStudent, as_scikit_learn
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
 from evenhand.students.reduction import ReductionStudent
+from evenhand.students.small_groups import Held, HeldGroup
 from evenhand.students.student import (
     ConstantStudentWarning,
     FewAnswersWarning,
@@ -31,6 +32,8 @@ __all__ = [
     "FewAnswersWarning",
     "FollowingLoss",
     "GroupThresholds",
+    "Held",
+    "HeldGroup",
     "LabelLoss",
     "LinearFit",
     "MarginNotMet",

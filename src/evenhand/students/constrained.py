@@ -75,7 +75,12 @@ class LinearFit:
 
 
 def fit_linear(
-    X_public: FloatArray, objective: Objective, within: Within | None, n_classes: int
+    X_public: FloatArray,
+    objective: Objective,
+    within: Within | None,
+    n_classes: int,
+    *,
+    quiet: bool = False,
 ) -> LinearFit:
     """Minimise ``objective``, subject to the margin if there is one.
 
@@ -94,6 +99,8 @@ def fit_linear(
         The margin, and the rows (with groups, and with classes for a notion that needs them) on
         which it is read. Default: the public rows themselves.
     n_classes : int
+    quiet : bool
+        Whether to leave the warning out.
 
     Returns
     -------
@@ -114,7 +121,18 @@ def fit_linear(
     problem = _Problem(rows, objective, within)
     start = _free(rows, objective)
     free = problem.fit(start, float("nan"), met=True)
-    return free if within is None else replace(_held(problem, within, start), free=free)
+    if within is None:
+        return free
+    fit = _held(problem, within, start)
+    if not fit.met and not quiet:
+        warnings.warn(
+            f"No linear student was found whose gap {SOURCES[within.source]} is within "
+            f"{within.notion.margin:g}; the best has {fit.gap:.4f} and is kept. Widen the margin, "
+            f"or give more public rows.",
+            MarginNotMet,
+            stacklevel=2,
+        )
+    return replace(fit, free=free)
 
 
 def _held(problem: _Problem, within: Within, start: FloatArray) -> LinearFit:
@@ -133,12 +151,6 @@ def _held(problem: _Problem, within: Within, start: FloatArray) -> LinearFit:
         closest = min(closest, found, key=lambda pair: pair[0])
     if (shifted := _shifted(problem, margin, closest[1])) is not None:
         return problem.fit(shifted[1], shifted[0], met=True)
-    warnings.warn(
-        f"No linear student was found whose gap {SOURCES[within.source]} is within {margin:g}; the "
-        f"best has {closest[0]:.4f} and is kept. Widen the margin, or give more public rows.",
-        MarginNotMet,
-        stacklevel=3,
-    )
     return problem.fit(closest[1], closest[0], met=False)
 
 

@@ -13,6 +13,7 @@ from sklearn.dummy import DummyClassifier
 from evenhand.fairness import Notion, Tally
 from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
 from evenhand.students.objective import LabelLoss, ShareLoss
+from evenhand.students.small_groups import Held, fit_with_small_groups
 from evenhand.students.within import Within
 from evenhand.typing import BoolArray, FloatArray, IntArray
 from evenhand.voting import Answers, Shares
@@ -50,6 +51,8 @@ class Student:
         The margin as it was read: on which rows, and with which classes.
     without_margin : classifier or None
         The same student without the margin, where it was bound.
+    held : Held or None
+        The groups that are held to the interval of their size and not to the margin, if any.
     """
 
     model: Any
@@ -58,6 +61,7 @@ class Student:
     met: bool | None = None
     within: Within | None = None
     without_margin: Any = None
+    held: Held | None = None
 
 
 def fit_student(
@@ -128,14 +132,25 @@ def _of_labels(
         free = fit_linear(X_public, objective, None, answers.n_classes)
         smooth = free.classifier(answers.n_classes).predict_proba(X_public)
         within = told_by(answers, smooth, within)
-    fit = fit_linear(X_public, objective, within, answers.n_classes)
+    if within is None:
+        free = fit_linear(X_public, objective, None, answers.n_classes)
+        return Student(model=free.classifier(answers.n_classes))
+    fit, held = fit_with_small_groups(
+        lambda read, quiet: fit_linear(X_public, objective, read, answers.n_classes, quiet=quiet),
+        within,
+        X_public,
+        np.eye(answers.n_classes)[answers.labels[rows]],
+        rows,
+    )
+    assert fit.free is not None
     return Student(
         model=fit.classifier(answers.n_classes),
-        bound=within is not None,
+        bound=True,
         public_gap=fit.gap,
-        met=None if within is None else fit.met,
+        met=fit.met,
         within=within,
-        without_margin=None if fit.free is None else fit.free.classifier(answers.n_classes),
+        without_margin=fit.free.classifier(answers.n_classes),
+        held=held,
     )
 
 
@@ -166,7 +181,13 @@ def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> 
         )
     smooth: FloatArray = free.predict_proba(X_public)
     follow = ShareLoss(shares=smooth, variance=np.full(len(smooth), SMOOTHED_VARIANCE))
-    fit = fit_linear(X_public, follow, within, answers.n_classes)
+    fit, held = fit_with_small_groups(
+        lambda read, quiet: fit_linear(X_public, follow, read, answers.n_classes, quiet=quiet),
+        within,
+        X_public,
+        answers.shares,
+        np.arange(len(X_public)),
+    )
     return Student(
         model=fit.classifier(answers.n_classes),
         bound=True,
@@ -174,6 +195,7 @@ def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> 
         met=fit.met,
         within=within,
         without_margin=free,
+        held=held,
     )
 
 

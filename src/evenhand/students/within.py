@@ -49,6 +49,11 @@ class Within:
         (n, n_classes) of float64 whose rows sum to one.
     source : {"public rows", "calibration rows", "released answers"}
         What the gap is a gap on: decisions alone, true classes, or what was released about them.
+    hold_small : bool
+        Whether a group may be held to the interval of its size where that is wider than the margin.
+    limits : ndarray of float64, shape (n_groups,), optional
+        Largest difference that each group is held to, at least the margin; of demographic parity.
+        A pair of groups is held to the larger of its two.
     """
 
     notion: Notion
@@ -57,6 +62,8 @@ class Within:
     X: FloatArray | None = None
     labels: IntArray | FloatArray | None = None
     source: str = "public rows"
+    hold_small: bool = False
+    limits: FloatArray | None = None
 
     def __post_init__(self) -> None:
         _checks.one_of("source", self.source, SOURCES)
@@ -68,7 +75,8 @@ class Within:
     def differences(self, n_classes: int) -> Differences:
         """Return the differences of rates that the notion bounds."""
         if isinstance(self.notion, DemographicParity):
-            return _Contrasts(self.contrasts())
+            rows = self.contrasts()
+            return _Contrasts(rows if self.limits is None else rows / self._widened[:, None])
         return _JointDifferences(self, n_classes)
 
     def contrasts(self) -> FloatArray:
@@ -94,7 +102,14 @@ class Within:
         return away
 
     def gap(self, decisions: IntArray, n_classes: int) -> float:
-        """Gap of hard decisions on these rows: exact, save where the labels are weights."""
+        """Gap of hard decisions on these rows: exact, save where the labels are weights.
+
+        With ``limits`` each difference counts in units of its own limit, times the margin.
+        """
+        if self.limits is not None:
+            hard = np.eye(n_classes)[decisions]
+            apart = np.abs(self.differences(n_classes).apart(hard)).max(initial=0.0)
+            return float(apart) * (1 + 1e-9)  # rounding must not let a gap in
         if isinstance(self.notion, DemographicParity):
             tally = Tally.of(self.groups, decisions, self.n_groups, n_classes)
             return self.notion.gap(tally.counts)
@@ -105,6 +120,29 @@ class Within:
         hard = np.eye(n_classes)[decisions]
         apart = self._joint.apart(hard[:, 1:] if n_classes == 2 else hard)
         return float(np.abs(apart).max(initial=0.0))
+
+    def gaps(self, decisions: IntArray, n_classes: int) -> FloatArray:
+        """Largest difference of hard decisions that each group is part of (n_groups,)."""
+        apart = np.abs(self.contrasts() @ np.eye(n_classes)[decisions]).max(axis=1)
+        out = np.zeros(self.n_groups)
+        for groups, gap in zip(self._compared, apart, strict=True):
+            out[list(groups)] = np.maximum(out[list(groups)], gap)
+        return out
+
+    @property
+    def _compared(self) -> list[tuple[int, ...]]:
+        """The groups that each contrast is about, in the order of ``contrasts``."""
+        filled = np.flatnonzero(np.bincount(self.groups, minlength=self.n_groups)).tolist()
+        if self.notion.reference == "pairwise":
+            return [(filled[i], filled[j]) for i in range(len(filled)) for j in range(i)]
+        return [(z,) for z in filled]
+
+    @property
+    def _widened(self) -> FloatArray:
+        """How many times the margin each contrast may be (n_contrasts,)."""
+        assert self.limits is not None
+        widest = [max(self.limits[list(groups)]) for groups in self._compared]
+        return np.maximum(np.array(widest) / self.notion.margin, 1.0)
 
     def unread(self, n_classes: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Return the rates that are left out: the group, and the true classes it is taken among.

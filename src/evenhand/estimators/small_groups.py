@@ -1,0 +1,76 @@
+"""Groups of few public rows, in words: what the margin costs because of them, and the way out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from evenhand.students import Held, HeldGroup, Student
+
+__all__ = ["Held", "SmallGroupsWarning", "from_dict", "in_words", "listed", "to_dict"]
+
+_SHOWN = 5
+
+
+class SmallGroupsWarning(UserWarning):
+    """Groups of few public rows are held to the interval of their size, and not to the margin."""
+
+
+def warn_of_small_groups(student: Student, names: tuple[str, ...]) -> None:
+    """Name the groups with their public rows, what the margin would cost, and the way out."""
+    assert student.held is not None
+    assert student.within is not None
+    margin, held = student.within.notion.margin, student.held
+    most = max(group.n_rows for group in held.groups)
+    warnings.warn(
+        f"{in_words(held, names, margin)} Merge small groups (evenhand.fairness.Grouping, or "
+        f"--merge-small {most + 1}), give more public rows of them, or insist on the margin with "
+        f"small_groups='margin'.",
+        SmallGroupsWarning,
+        stacklevel=5,
+    )
+
+
+def in_words(held: Held, names: tuple[str, ...], margin: float) -> str:
+    """Return which groups are held to what, and why, in sentences for a report."""
+    return (
+        f"The margin of {margin:g} cannot be told from 0 at the size of some groups, and to keep "
+        f"it for them costs {held.error_by_margin - held.error:.4f} of error by the released "
+        f"answers ({held.error_by_margin:.4f} instead of {held.error:.4f}). They are held to the "
+        f"95 % interval of their own size instead: {listed(held, names)}. All others are held to "
+        f"the margin."
+    )
+
+
+def listed(held: Held, names: tuple[str, ...], shown: int = _SHOWN) -> str:
+    """Return the groups with their rows and limits, the smallest first."""
+    words = [
+        f"{names[group.group]!r} ({group.n_rows:,} public rows: {group.limit:.3f})"
+        for group in sorted(held.groups, key=lambda group: group.n_rows)
+    ]
+    more = f" and {len(words) - shown} more" if len(words) > shown else ""
+    return f"{', '.join(words[:shown])}{more}"
+
+
+def to_dict(held: Held, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return plain values for JSON, the groups by their names."""
+    return {
+        "groups": [
+            {"name": names[g.group], "n_rows": g.n_rows, "limit": g.limit, "gap": g.gap}
+            for g in held.groups
+        ],
+        "error_by_margin": held.error_by_margin,
+        "error": held.error,
+    }
+
+
+def from_dict(values: Mapping[str, Any], names: tuple[str, ...]) -> Held:
+    """Read what ``to_dict`` wrote."""
+    groups = [dict(group) for group in values["groups"]]
+    codes = [names.index(group.pop("name")) for group in groups]
+    return Held(
+        groups=tuple(HeldGroup(group=z, **g) for z, g in zip(codes, groups, strict=True)),
+        error_by_margin=values["error_by_margin"],
+        error=values["error"],
+    )
