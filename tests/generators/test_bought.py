@@ -8,7 +8,8 @@ import pytest
 
 from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer
-from evenhand.generators.bought import EDGES, OTHER, threshold
+from evenhand.generators.bought import EDGES, OTHER, Purchase, threshold
+from evenhand.generators.records import as_roles, read_records
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
@@ -67,6 +68,33 @@ def test_bounds_are_powers_of_two_around_nearly_all_values() -> None:
         assert {low, high} <= set(EDGES)
         assert low <= frame[name].quantile(0.01)
         assert frame[name].quantile(0.99) <= high <= 4 * frame[name].max()
+
+
+@pytest.mark.parametrize("unit", [None, "who"])
+def test_no_record_and_no_unit_moves_the_sums_by_more_than_is_declared(unit: str | None) -> None:
+    # The definition, for every record, or every unit of up to three records, of a small table.
+    frame = table(60).assign(who=np.arange(60) // 3)
+    frame = frame if unit else frame.drop(columns="who")
+    roles = as_roles(ROLES["label"], ROLES["sensitive"], unit)
+
+    def sums(rows: pd.DataFrame) -> tuple[dict[str, int], float]:
+        purchase = Purchase.of(read_records(rows, roles, per_unit=3), None)
+        told: dict[str, int] = {}
+        for i, part in enumerate(purchase.sums):
+            name = purchase.wanted[i] if i < len(purchase.wanted) else "all"
+            values = purchase.texts.get(name, range(len(part)))
+            told |= {f"{name}={v}": int(n) for v, n in zip(values, part, strict=True)}
+        return told, purchase.counter.l2_sensitivity("add or remove one")
+
+    whole, declared = sums(frame)
+    largest = 0.0
+    for gone in range(60 if unit is None else 20):
+        left = frame[frame[unit] != gone] if unit else frame.drop(index=gone)
+        fewer, _ = sums(left)
+        moved = sum((whole[key] - fewer.get(key, 0)) ** 2 for key in whole) ** 0.5
+        assert moved <= declared + 1e-12
+        largest = max(largest, moved)
+    assert largest >= 0.7 * declared  # attained but for units whose records differ
 
 
 def test_what_was_bought_is_in_the_ledger_and_in_the_claim() -> None:

@@ -52,7 +52,7 @@ def summary_of(
         "neighbors": claim.neighbors,
         "guarantee": str(claim),
         "holds": claim.holds,
-        "warnings": list(claim.cautions),
+        "warnings": [*claim.cautions, *generator.warnings_],
         "notes": list(generator.notes_),
         "signal_to_noise": generator.snr_.value,
         "counts": {str(name): int(count) for name, count in counts.items()},

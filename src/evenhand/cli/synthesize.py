@@ -247,6 +247,7 @@ def synthesize(
                 unit_name=unit_name,
                 per_unit=per_unit,
                 reference=known,
+                keep=tuple(keep or ()),
                 progress=bars,
             )
         bars.begin("drawing rows")
@@ -274,7 +275,8 @@ def _tell(
     for words in told["warnings"]:
         note(f"warning: {words}")
     for words in generator.notes_:
-        note(f"note: {words}")
+        if words not in told["warnings"]:
+            note(f"note: {words}")
     note(str(generator.snr_))
     if json:
         emit(told)

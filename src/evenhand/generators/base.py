@@ -15,16 +15,12 @@ from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column, kind_of
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.bought import (
-    DELTA_SHARE,
-    buy_schema,
-    to_buy,
-    without_unknown,
-)
+from evenhand.generators.bought import DELTA_SHARE, Purchase, to_buy, without_unknown
 from evenhand.generators.bought import PURPOSE as SCHEMA
 from evenhand.generators.cells import Bins, Cells
 from evenhand.generators.codec import ColumnCode, Conditions, TableCodec
 from evenhand.generators.conditional import ConditionalGenerator, Progress
+from evenhand.generators.foreseen import refuse_unreadable
 from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records, as_roles, read_records
 from evenhand.generators.reference import groups_from_reference
@@ -122,11 +118,15 @@ class Synthesizer(ConditionalGenerator):
         unit_name: str = "person",
         per_unit: int = 1,
         reference: pd.DataFrame | None = None,
+        keep: Sequence[str] = (),
         store: Store | None = None,
         account: str = "default",
         progress: Progress | None = None,
     ) -> Self:
         """Learn from private rows.
+
+        All that can be known to be wrong is refused before anything is charged, all columns at
+        once. From the first draw of noise on what was charged stays charged.
 
         Parameters
         ----------
@@ -149,6 +149,9 @@ class Synthesizer(ConditionalGenerator):
         reference : DataFrame, optional
             Public rows with the sensitive columns, from which groups that are missing in private
             rows are predicted; see ``groups_from_reference``.
+        keep : sequence of str
+            Columns to learn as they are although they look like identifiers, dates or numbers in
+            text, see ``evenhand.datasets.inspect``; what the schema declares is not doubted.
         store, account : optional
             Where the account is kept; in memory if not given.
         progress : callable, optional
@@ -170,8 +173,10 @@ class Synthesizer(ConditionalGenerator):
             filled = tuple(predictor.words for predictor in predictors)
         records = read_records(frame, roles, per_unit=per_unit)
         wanted = to_buy(records, schema)
+        refuse_unreadable(records, schema, wanted, keep)
+        _checks.at_least("n_bins", self.n_bins, 2)
         self._foresee(_least_states(records, schema, self.n_bins))
-        # Categories are named with a chance of failure of their own: the rest speaks at less.
+        # Categories are named with a probability of failure of their own: the rest speaks at less.
         delta = budget.delta * DELTA_SHARE if wanted else 0.0
         ledger = Ledger(
             Budget(epsilon=budget.epsilon, delta=budget.delta - delta),
@@ -182,20 +187,21 @@ class Synthesizer(ConditionalGenerator):
             neighbors=neighbors,
         )
         purse = Purse(ledger=ledger, shares=self._all_shares(records, schema, bool(wanted)))
+        purse.require_room()
         tell("columns", 0, 1)
-        known, notes = buy_schema(records, schema, purse, delta)
+        purchase = Purchase.of(records, schema)
+        purchase.refuse_rare(purse, delta, keep)
+        bought = purchase.buy(purse, delta)  # the first draw: from here on all is charged
         if wanted:
-            records = replace(records, frame=without_unknown(records.frame, known, wanted))
-        codec = TableCodec.of(known, records.frame)
-        codec.encode(records.frame)  # what the schema does not allow is found before it costs
-        codec = self._with_bins(codec, records, purse)
+            records = replace(records, frame=without_unknown(records.frame, bought.schema, wanted))
+        codec = self._with_bins(TableCodec.of(bought.schema, records.frame), records, purse)
         conditions = _conditions(roles.conditions, codec)
         encoded = _encode(records, codec, conditions)
         self.codec_, self.conditions_ = codec, conditions
         tell("columns", 1, 1)
         self._learn(encoded, purse, rng, tell)
         claim = self._table_claim(budget, ledger, schema, bool(wanted), bool(filled))
-        self._close(ledger, claim, (*notes, *filled))
+        self._close(ledger, claim, (*bought.notes, *filled), bought.warnings, bought.doubts)
         return self
 
     def sample(
@@ -264,7 +270,10 @@ class Synthesizer(ConditionalGenerator):
         """Draw the states of the features, one row per condition."""
 
     def _foresee(self, n_states: int) -> None:
-        """Stop before anything is spent if the run cannot end; ``n_states`` is a lower bound."""
+        """Stop before anything is spent if the run cannot end, as by a wrong argument.
+
+        ``n_states`` is a lower bound of the states of all columns.
+        """
 
     # What is the same for all
 
@@ -298,7 +307,6 @@ class Synthesizer(ConditionalGenerator):
 
     def _with_bins(self, codec: TableCodec, records: Records, purse: Purse) -> TableCodec:
         """Join the cells of numeric columns by noisy counts."""
-        _checks.at_least("n_bins", self.n_bins, 2)
         numeric = [c for c in codec.columns if c.bins is not None]
         if not numeric:
             return codec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from evenhand import _checks
 from evenhand._checks import did_you_mean
 from evenhand.datasets import ColumnSchema, Schema
 from evenhand.datasets.columns import Column, kind_of, natural_order, text_of, to_numbers, to_texts
-from evenhand.generators.codec import NO_MISSING
+from evenhand.datasets.inspection import options
+from evenhand.generators.codec import holds_missing
 from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records
 from evenhand.typing import FloatArray, IntArray
@@ -29,6 +29,9 @@ EDGES: Final[FloatArray] = np.concatenate([-(2.0 ** _POWERS[::-1]), [0.0], 2.0**
 """The public grid of bounds: powers of two, both signs, and zero."""
 
 _MISTAKE: Final = 0.01  # chance that a cell of the grid without records widens the bounds
+_SURE: Final = 3.0  # deviations, which noise passes with a probability of .0013
+_LOUD: Final = 2.5  # deviations, .0062: a false alarm of a warning does less harm than silence
+_LITTLE: Final = 0.01  # share of the records that may be left out without a warning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,68 +77,186 @@ def threshold(sigma: float, delta: float, n_columns: int, per_unit: int) -> floa
     return per_unit + 1.0 + sigma * quantile
 
 
-def buy_schema(
-    records: Records, declared: Schema | None, purse: Purse, delta: float
-) -> tuple[Schema, tuple[str, ...]]:
-    """Return a schema for all columns: as declared where it is complete, else bought.
+@dataclass(frozen=True, kw_only=True)
+class Bought:
+    """A schema for all columns, and what the user must know about it.
+
+    Parameters
+    ----------
+    schema : Schema
+    notes : tuple of str
+        What was bought.
+    warnings, doubts : tuple of str
+        What fell under the noise for sure, and what may have. Of released numbers alone.
+    """
+
+    schema: Schema
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Purchase:
+    """The counts of all columns that the schema does not declare, ready to be released at once.
 
     Parameters
     ----------
     records : Records
-    declared : Schema or None
-    purse : Purse
-        With a share for ``PURPOSE`` if anything is to be bought, see ``to_buy``.
-    delta : float
-        For categories.
-
-    Returns
-    -------
-    schema : Schema
-    notes : tuple of str
-        What was bought, and what fell under the noise.
+    known : mapping of str to ColumnSchema
+        What is declared.
+    wanted : tuple of str
+        Columns to buy.
+    texts : mapping of str to tuple of str
+        Values of those that hold categories. Private.
+    counts : tuple of ndarray
+        Of each wanted column. Private.
     """
-    frame = records.frame
-    known = {} if declared is None else {c.name: c for c in declared.columns}
-    wanted = to_buy(records, declared)
-    columns: dict[str, ColumnSchema] = {
-        name: known[name] for name in frame.columns if name not in wanted
-    }
-    notes: list[str] = []
-    if wanted:
-        counter = ColumnHistograms(n_columns=len(wanted), per_unit=records.per_unit)
-        texts = {name: _texts(frame[name]) for name in wanted if _is_text(records, known, name)}
-        counted = [texts[n][1] if n in texts else _grid_counts(frame[n]) for n in wanted]
-        released = purse.release(counter, np.concatenate(counted), PURPOSE)
-        parts = np.split(released.values, np.cumsum([len(c) for c in counted])[:-1])
-        least = threshold(released.sigma, delta, len(wanted), records.per_unit)
-        for name, noisy in zip(wanted, parts, strict=True):
-            missing = not str(frame[name].dtype).startswith(NO_MISSING)
-            if name in records.roles.conditions:
-                missing = False
-            if name in texts:
-                named = [t for t, n in zip(texts[name][0], noisy, strict=True) if n >= least]
-                if not named:
-                    raise ValueError(
-                        f"No category of column {name!r} stands out of the noise: none has about "
-                        f"{least:.0f} records. Declare its categories in a schema, raise epsilon, "
-                        f"or leave the column out."
-                    )
-                columns[name] = ColumnSchema(
-                    name=name,
-                    kind="categorical",
-                    categories=natural_order([*named, *_other(records, name, missing)]),
-                    missing=missing,
-                )
+
+    records: Records
+    known: Mapping[str, ColumnSchema]
+    wanted: tuple[str, ...]
+    texts: Mapping[str, tuple[str, ...]]
+    counts: tuple[IntArray, ...]
+
+    @classmethod
+    def of(cls, records: Records, declared: Schema | None) -> Purchase:
+        """Count; nothing is released."""
+        frame = records.frame
+        known = {} if declared is None else {c.name: c for c in declared.columns}
+        wanted = to_buy(records, declared)
+        found = {name: _texts(frame[name]) for name in wanted if _is_text(records, known, name)}
+        counts = tuple(found[n][1] if n in found else _grid_counts(frame[n]) for n in wanted)
+        texts = {name: values for name, (values, _) in found.items()}
+        return cls(records=records, known=known, wanted=wanted, texts=texts, counts=counts)
+
+    @property
+    def _conditions(self) -> tuple[str, ...]:
+        return tuple(name for name in self.wanted if name in self.records.roles.conditions)
+
+    @property
+    def sums(self) -> tuple[IntArray, ...]:
+        """What is released: the counts of each column, and perhaps the number of records."""
+        all_records = np.array([len(self.records)], dtype=np.int64)
+        return (*self.counts, *((all_records,) if self._conditions else ()))
+
+    @property
+    def counter(self) -> ColumnHistograms:
+        """Sensitivity of the sums."""
+        # Where groups are bought, the number of all records is counted beside: what is not named
+        # of a label or group is left out, and how much that is must not be passed over in silence.
+        return ColumnHistograms(
+            n_columns=len(self.wanted) + bool(self._conditions), per_unit=self.records.per_unit
+        )
+
+    def refuse_rare(self, purse: Purse, delta: float, keep: Collection[str]) -> None:
+        """Raise ValueError if a column has no category that could be named; nothing is spent.
+
+        All such columns are named, and no count. Of a label, a group and a category dtype, for
+        which nothing can stand in, some category must be common enough that noise cannot hide it.
+        """
+        if not self.wanted:
+            return
+        sigma = purse.mechanism(self.counter, PURPOSE).sigma
+        least = threshold(sigma, delta, len(self.wanted), self.records.per_unit)
+        rare = []
+        for name, counted in zip(self.wanted, self.counts, strict=True):
+            if name not in self.texts or (_has_other(self.records, name) and name in keep):
+                continue
+            needed = least if _has_other(self.records, name) else least + _SURE * sigma
+            if not _is_bool(self.records, name) and not (counted >= needed).any():
+                rare.append(name)
+        if rare:
+            listed = ", ".join(map(repr, rare))
+            raise ValueError(
+                f"No category of {'columns' if len(rare) > 1 else 'column'} {listed} stands out of "
+                f"the noise: none has about {least:.0f} records. Leave features out with "
+                f"{options('--drop', rare)}, group their values, or keep them as {OTHER!r} alone "
+                f"(keep=, --keep). Declare categories that are public in a schema, or raise "
+                f"epsilon. Nothing was spent."
+            )
+
+    def buy(self, purse: Purse, delta: float) -> Bought:
+        """Return a schema for all columns: as declared where it is complete, else bought.
+
+        Parameters
+        ----------
+        purse : Purse
+            With a share for ``PURPOSE`` if anything is to be bought.
+        delta : float
+            For categories.
+        """
+        frame, wanted = self.records.frame, self.wanted
+        columns = {name: self.known[name] for name in frame.columns if name not in wanted}
+        if not wanted:
+            return Bought(schema=Schema(columns=tuple(columns[name] for name in frame.columns)))
+        sums = self.sums
+        released = purse.release(self.counter, np.concatenate(sums), PURPOSE)
+        parts = np.split(released.values, np.cumsum([len(c) for c in sums])[:-1])
+        least = threshold(released.sigma, delta, len(wanted), self.records.per_unit)
+        warnings: list[str] = []
+        doubts: list[str] = []
+        for name, noisy in zip(wanted, parts, strict=False):
+            if name in self.texts:
+                columns[name] = self._categories(name, noisy, least)
             else:
-                low, high = _bounds(name, noisy, released.sigma)
+                missing = holds_missing(str(frame[name].dtype))
+                low, high, sure = _bounds(noisy, released.sigma)
                 columns[name] = ColumnSchema(
                     name=name, kind="numeric", bounds=(low, high), missing=missing
                 )
-        notes.append(
+                if not sure:
+                    warnings.append(f"no range of {name!r} stands out of the noise: it is a guess")
+            if name in self._conditions:
+                named = np.isin(self.texts[name], columns[name].categories)
+                left = float(parts[-1][0] - noisy[named].sum())
+                spread = released.sigma * math.sqrt(1.0 + named.sum())
+                words = _left_out(name, least, left, spread)
+                if left >= _LOUD * spread:
+                    warnings.append(words)
+                elif left + 2.0 * spread >= _LITTLE * float(parts[-1][0]):
+                    doubts.append(words)
+        for name in [n for n in wanted if columns[n].categories == (OTHER,)]:
+            warnings.append(f"no category of {name!r} stands out of the noise: all are {OTHER!r}")
+        notes = (
             f"categories or bounds of {len(wanted)} columns were bought from the budget; a "
-            f"category below about {least:.0f} records was not named"
+            f"category below about {least:.0f} records was not named",
         )
-    return Schema(columns=tuple(columns[name] for name in frame.columns)), tuple(notes)
+        schema = Schema(columns=tuple(columns[name] for name in frame.columns))
+        return Bought(schema=schema, notes=notes, warnings=tuple(warnings), doubts=tuple(doubts))
+
+    def _categories(self, name: str, noisy: FloatArray, least: float) -> ColumnSchema:
+        named = [t for t, n in zip(self.texts[name], noisy, strict=True) if n >= least]
+        if _is_bool(self.records, name):
+            named = ["False", "True"]  # public: the dtype says it
+        more = (OTHER,) if _has_other(self.records, name) else ()
+        if not named and not more:
+            raise ValueError(
+                f"No category of column {name!r} stands out of the noise, by bad luck: none has "
+                f"about {least:.0f} records. The purchase stays charged. Declare its categories in "
+                f"a schema, raise epsilon, or leave the column out."
+            )
+        is_condition = name in self.records.roles.conditions
+        return ColumnSchema(
+            name=name,
+            kind="categorical",
+            categories=natural_order([*named, *more]),
+            missing=not is_condition and holds_missing(str(self.records.frame[name].dtype)),
+        )
+
+
+def _left_out(name: str, least: float, left: float, spread: float) -> str:
+    """Say how many records have a label or group that was not named.
+
+    A function of released numbers. The number of categories that were not named is itself private:
+    one record can add one.
+    """
+    most = max(left + 2.0 * spread, 0.0)
+    return (
+        f"categories of {name!r} below about {least:.0f} records are not named, and their records "
+        f"are left out: about {max(left, 0.0):.0f} of them, at most {most:.0f}, by noisy counts. "
+        f"Declare the categories of {name!r} in a schema to keep them"
+    )
 
 
 def to_buy(records: Records, declared: Schema | None) -> tuple[str, ...]:
@@ -205,12 +326,18 @@ def _is_text(records: Records, known: dict[str, ColumnSchema], name: str) -> boo
     return kind == "categorical"
 
 
-def _other(records: Records, name: str, missing: bool) -> tuple[str, ...]:
-    """Return a place for what was not named: text columns get a category, conditions none."""
+def _has_other(records: Records, name: str) -> bool:
+    """Whether what was not named has a place: text columns get a category, conditions none."""
     dtype = str(records.frame[name].dtype)
     if name in records.roles.conditions or dtype.lower().startswith(("int", "uint", "bool")):
-        return ()
-    return () if dtype == "category" else (OTHER,)
+        return False
+    return dtype != "category"
+
+
+def _is_bool(records: Records, name: str) -> bool:
+    return bool(pd.api.types.is_bool_dtype(records.frame[name].dtype)) and not isinstance(
+        records.frame[name].dtype, pd.CategoricalDtype
+    )
 
 
 def _texts(column: Column) -> tuple[tuple[str, ...], IntArray]:
@@ -231,13 +358,10 @@ def _grid_counts(column: Column) -> IntArray:
     return np.bincount(at, minlength=len(EDGES) - 1).astype(np.int64)
 
 
-def _bounds(name: str, noisy: FloatArray, sigma: float) -> tuple[float, float]:
+def _bounds(noisy: FloatArray, sigma: float) -> tuple[float, float, bool]:
+    """Return smallest and largest value, and whether they stand out of the noise."""
     least = -sigma * float(ndtri(_MISTAKE / len(noisy)))
     seen = np.flatnonzero(noisy > least)
-    if not seen.size:
-        raise ValueError(
-            f"No range of column {name!r} stands out of the noise: none holds about {least:.0f} "
-            f"records. Declare its bounds in a schema, raise epsilon, or leave the column out."
-        )
-    _checks.at_least("cells seen", int(seen.size), 1)
-    return float(EDGES[seen[0]]), float(EDGES[seen[-1] + 1])
+    sure = bool(seen.size)
+    seen = seen if sure else np.array([int(noisy.argmax())])
+    return float(EDGES[seen[0]]), float(EDGES[seen[-1] + 1]), sure

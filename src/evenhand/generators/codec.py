@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,8 +17,18 @@ from evenhand.datasets.columns import Column, to_numbers, to_texts
 from evenhand.generators.cells import Bins, Cells
 from evenhand.typing import Array, FloatArray, IntArray
 
-NO_MISSING: Final = ("int", "uint", "bool")
-"""Kinds of NumPy dtypes that cannot hold a missing value."""
+_WHOLE: Final = re.compile(r"(u?int\d+|bool)$")
+
+
+def holds_missing(dtype: str) -> bool:
+    """Whether a column of this dtype can have missing values: NumPy's whole numbers cannot.
+
+    Examples
+    --------
+    >>> [holds_missing(dtype) for dtype in ("int64", "bool", "Int64", "boolean", "str")]
+    [False, False, True, True, True]
+    """
+    return not _WHOLE.match(dtype)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +57,7 @@ class ColumnCode:
     @property
     def has_missing(self) -> bool:
         """Whether a state stands for "missing"."""
-        return self.schema.missing and not self.dtype.startswith(NO_MISSING)
+        return self.schema.missing and holds_missing(self.dtype)
 
     @property
     def n_values(self) -> int:
@@ -86,7 +97,7 @@ class ColumnCode:
             numbers = np.where(missing, np.nan, numbers)
         if self.dtype.startswith(("int", "uint")):
             return pd.Series(np.round(numbers).astype(self.dtype), name=self.name)
-        return pd.Series(numbers, name=self.name).astype(_frame_dtype(self.dtype))
+        return pd.Series(numbers, name=self.name).astype(frame_dtype(self.dtype))
 
     def _texts(self, texts: Array, missing: Array) -> Column:
         if self.dtype == "category":
@@ -97,13 +108,13 @@ class ColumnCode:
             return pd.Series(values, name=self.name)
         if self.dtype.lower().startswith("bool"):
             said = [None if g else t == "True" for t, g in zip(texts, missing, strict=True)]
-            return pd.Series(said, name=self.name, dtype=_frame_dtype(self.dtype))
+            return pd.Series(said, name=self.name, dtype=frame_dtype(self.dtype))
         if self.dtype.lower().startswith(("int", "uint", "float")):
             numbers = np.where(missing, np.nan, [float(text) for text in texts])
-            return pd.Series(numbers, name=self.name).astype(_frame_dtype(self.dtype))
+            return pd.Series(numbers, name=self.name).astype(frame_dtype(self.dtype))
         column = pd.Series(texts, name=self.name, dtype=object)
         column[missing] = None
-        return column.astype(_frame_dtype(self.dtype))
+        return column.astype(frame_dtype(self.dtype))
 
     def _with_missing(
         self, codes: IntArray, column: Column, where: str, n_values: int | None = None
@@ -313,7 +324,7 @@ def _numbers(column: Column, where: str) -> FloatArray:
     return np.nan_to_num(to_numbers(column, where), nan=0.0, posinf=1e308, neginf=-1e308)
 
 
-def _frame_dtype(dtype: str) -> Any:
+def frame_dtype(dtype: str) -> Any:
     """Turn the text of a dtype into what ``astype`` takes."""
     _checks.one_of("dtype", dtype.rstrip("0123456789"), _KNOWN)
     return "str" if dtype == "string[python]" else dtype

@@ -53,6 +53,7 @@ class ConditionalGenerator(ABC):
     counts_sigma_: float
     snr_: SignalToNoise
     notes_: tuple[str, ...]
+    warnings_: tuple[str, ...]
 
     def __init__(
         self,
@@ -133,12 +134,23 @@ class ConditionalGenerator(ABC):
             )
         return neighbors
 
-    def _close(self, ledger: Ledger, claim: Guarantee, notes: Sequence[str]) -> None:
-        """Keep the books and the claim, and warn of what the user must know."""
+    def _close(
+        self,
+        ledger: Ledger,
+        claim: Guarantee,
+        notes: Sequence[str],
+        warn: Sequence[str] = (),
+        doubts: Sequence[str] = (),
+    ) -> None:
+        """Keep the ledger and the claim, and warn of what the user must know.
+
+        ``doubts`` may be noise alone: they stand in ``warnings_``, and interrupt nobody.
+        """
         self.ledger_ = ledger
         self.guarantee_ = self._restate(claim)
-        told = [*([self.snr_.warning] if self.snr_.warning else []), *self._thin()]
-        self.notes_ = (*notes, *told)
+        told = [*warn, *([self.snr_.warning] if self.snr_.warning else []), *self._thin()]
+        self.warnings_ = (*doubts, *told)
+        self.notes_ = (*notes, *self.warnings_)
         for words in told:
             warnings.warn(words, NotedWarning, stacklevel=3)
 

@@ -105,11 +105,20 @@ class DPWGANSynthesizer(Synthesizer):
     def _shares(self) -> Mapping[str, float]:
         return starting_shares(self.start, GRADIENTS)
 
+    def _foresee(self, n_states: int) -> None:
+        require_torch(type(self).__name__)
+        Clipping.start(self.clip, self.clip_norm, n_groups=1)
+        for name in ("n_steps", "batch_size", "width"):
+            _checks.at_least(name, getattr(self, name), 1)
+        for width in self.generator_hidden:
+            _checks.at_least("generator_hidden", width, 1)
+        for name in ("learning_rate", "generator_rate", "largest_weight"):
+            _checks.positive(name, getattr(self, name))
+
     def _noise_source(self) -> Noise | None:
         return FloatNoise() if self.noise is None else self.noise
 
     def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
-        require_torch(type(self).__name__)
         known = self.conditions_
         bought = StartingCounts.buy(data, known.n, purse)
         self.counts_, self.counts_sigma_ = bought.cells, bought.sigma
@@ -137,10 +146,8 @@ class DPWGANSynthesizer(Synthesizer):
         tell: Progress,
     ) -> StateNetwork:
         """Train critic and generator in turn, all noise reserved before."""
-        n_steps = _checks.at_least("n_steps", self.n_steps, 1)
-        n_rows = _checks.at_least("batch_size", self.batch_size, 1)
-        known, rate = self.conditions_, _checks.positive("learning_rate", self.learning_rate)
-        largest = _checks.positive("largest_weight", self.largest_weight)
+        n_steps, n_rows, known = self.n_steps, self.batch_size, self.conditions_
+        rate, largest = self.learning_rate, self.largest_weight
         sums = CriticGradients(n_values=critic.n_values, per_unit=data.per_unit)
         step = purse.mechanism(sums, GRADIENTS, n_steps=n_steps)
         shares = self._known_counts() / self._known_counts().sum()

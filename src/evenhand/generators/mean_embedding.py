@@ -77,9 +77,11 @@ class MeanEmbeddingSynthesizer(Synthesizer):
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 1.0}
 
+    def _foresee(self, n_states: int) -> None:
+        for name in ("n_frequencies", "n_parts", "n_steps"):
+            _checks.at_least(name, getattr(self, name), 1)
+
     def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
-        _checks.at_least("n_parts", self.n_parts, 1)
-        _checks.at_least("n_steps", self.n_steps, 1)
         columns = [self.codec_[name] for name in self.features_]
         features = MixedFeatures.draw(
             data.sizes,

@@ -19,7 +19,7 @@ from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.starting_counts import StartingCounts, starting_shares
 from evenhand.generators.state_network import StateNetwork, log_shares, pick
 from evenhand.generators.teacher_sums import BinaryVotes
-from evenhand.generators.voting_critics import GivenRows, VotingCritics, deal
+from evenhand.generators.voting_critics import CONDITIONED, GivenRows, VotingCritics, deal
 from evenhand.learners.critics import StackedCritics, bytes_of_critics
 from evenhand.privacy import Guarantee, Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
@@ -145,7 +145,6 @@ class PATEGANSynthesizer(Synthesizer):
         return starting_shares(self.start, VOTES)
 
     def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
-        require_torch(type(self).__name__)
         rows = GivenRows.of(
             data.codes, data.sizes, data.condition, self.conditions_, self.condition
         )
@@ -169,6 +168,15 @@ class PATEGANSynthesizer(Synthesizer):
         self._own_groups(rng)
 
     def _foresee(self, n_states: int) -> None:
+        require_torch(type(self).__name__)
+        _checks.one_of("condition", self.condition, CONDITIONED)
+        for name in ("n_rounds", "batch_size", "teacher_steps", "student_steps"):
+            _checks.at_least(name, getattr(self, name), 1)
+        for name in _WIDTHS:
+            for width in getattr(self, name):
+                _checks.at_least(name, width, 1)
+        for name in ("learning_rate", "generator_rate"):
+            _checks.positive(name, getattr(self, name))
         asked = MOST_TEACHERS if self.n_teachers is None else self.n_teachers
         most = _checks.at_least("n_teachers", asked, 1)
         needed = bytes_of_critics((n_states,), self.hidden, most)
@@ -220,7 +228,7 @@ class PATEGANSynthesizer(Synthesizer):
             ),
             sampler=self._ready_sampler(rows),
             streams=list(minibatches),
-            batch_size=_checks.at_least("batch_size", self.batch_size, 1),
+            batch_size=self.batch_size,
             strata=self.strata,
         )
 
@@ -247,9 +255,7 @@ class PATEGANSynthesizer(Synthesizer):
     ) -> StateNetwork:
         """Train teachers, student and generator in turn, all noise reserved before."""
         n = self.batch_size
-        n_steps = _checks.at_least("teacher_steps", self.teacher_steps, 1)
-        n_answers = _checks.at_least("student_steps", self.student_steps, 1)
-        n_rounds = _checks.at_least("n_rounds", self.n_rounds, 1)
+        n_steps, n_answers, n_rounds = self.teacher_steps, self.student_steps, self.n_rounds
         votes = BinaryVotes(n_rows=n)
         step = purse.mechanism(votes, VOTES, n_steps=n_rounds * n_answers)
         student = Student(

@@ -11,11 +11,14 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import Aggregator
-from evenhand.privacy import Ledger, Noise, NoisySum, sigma_for
+from evenhand.privacy import BudgetExceeded, Ledger, Noise, NoisySum, epsilon_from_mu, sigma_for
 from evenhand.typing import FloatArray, IntArray
 
 LEAST_SNR: Final = 50.0
 """Below this predicted signal-to-noise a run warns: what is learnt is mostly noise."""
+
+
+_ROUNDING: Final = 1e-8  # purses spend 1e-9 less than their shares, and budgets round down
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,25 @@ class Purse:
         total = math.fsum(self.shares.values())
         if total > 1 + 1e-12:
             raise ValueError(f"The shares of the budget must sum to at most 1, got {total!r}.")
+
+    def require_room(self) -> None:
+        """Refuse the whole plan if the account does not hold it: half a plan makes no generator.
+
+        Raises
+        ------
+        BudgetExceeded
+            With what is left. Nothing is charged then.
+        """
+        ledger = self.ledger
+        needed = ledger.budget.mu_squared * math.fsum(self.shares.values())
+        if ledger.remaining < needed * (1.0 - _ROUNDING):
+            left = epsilon_from_mu(math.sqrt(ledger.remaining), ledger.budget.delta)
+            raise BudgetExceeded(
+                f"The account {ledger.account!r} has epsilon={left:.3f} left at "
+                f"delta={ledger.budget.delta:g}, and this fit needs all of "
+                f"{ledger.budget.epsilon:g}. Nothing was charged or drawn. Take another account, "
+                f"or a smaller budget."
+            )
 
     def release(
         self, aggregator: Aggregator, total: IntArray, purpose: str, *, n_steps: int = 1

@@ -83,8 +83,10 @@ class RONGaussSynthesizer(Synthesizer):
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 0.5, COVARIANCES: 0.5}
 
-    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+    def _foresee(self, n_states: int) -> None:
         _checks.at_least("n_dimensions", self.n_dimensions, 1)
+
+    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
         n_conditions, p = self.conditions_.n, sum(data.sizes)
         self.starts_ = np.concatenate([[0], np.cumsum(data.sizes)]).astype(np.int64)
         tell("means and covariances", 0, 2)

@@ -74,6 +74,7 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any) -> Any:
         raise ValueError("the counts are not one for each combination of label and group.")
     generator.snr_ = SignalToNoise(**head["snr"])
     generator.notes_ = tuple(map(str, head["notes"]))
+    generator.warnings_ = tuple(map(str, head.get("warnings", ())))  # older folders have none
     generator.guarantee_, generator.ledger_ = read_claim(folder.json(CLAIM), neighbors=NEIGHBORS)
     generator._restore(folder.arrays(ARRAYS))
     generator.sample(1, random_state=0)  # arrays that do not fit each other show here
@@ -91,6 +92,7 @@ def _write(generator: Any, folder: Path) -> None:
             "counts_sigma": generator.counts_sigma_,
             "snr": {"value": generator.snr_.value, "formula": generator.snr_.formula},
             "notes": list(generator.notes_),
+            "warnings": list(generator.warnings_),
         },
     )
     write_json(folder / CLAIM, claim_record(generator.guarantee_, generator.ledger_))

@@ -181,7 +181,9 @@ class ImageSynthesizer(ConditionalGenerator):
             unit=unit_name if unit_ids is not None else "record",
             neighbors=neighbors,
         )
-        self._learn(data, Purse(ledger=ledger, shares=self._shares()), rng, tell)
+        purse = Purse(ledger=ledger, shares=self._shares())
+        purse.require_room()
+        self._learn(data, purse, rng, tell)
         public = ["the size of the pictures", "the values of the labels"]
         if codec.sensitive:
             public.append("the values of the groups")
