@@ -244,7 +244,8 @@ def test_a_reference_says_that_it_is_not_private(
     assert said["fairness_kind"] == kind
     claim = json.loads(Path("model/claim.json").read_text())
     assert claim["sentence"] == said["guarantee"]
-    assert claim["fairness"] == {"kind": str(kind), "needs_group_at_prediction": False}
+    said = {"kind": str(kind), "needs_group_at_prediction": False, "held": None}
+    assert claim["fairness"] == said
     assert "Not private" in Path("model/report.html").read_text()
     assert run(*asked({**changes, "--out": "again"})).stdout.startswith("NOT PRIVATE: ")
     assert len(run("predict", "model", "test.csv").stdout.splitlines()) == 301

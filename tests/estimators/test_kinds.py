@@ -81,6 +81,7 @@ def test_the_claim_file_says_the_kind_and_loading_restores_it(
         assert said == {
             "kind": str(model.fairness_kind_),
             "needs_group_at_prediction": model.fairness_kind_.needs_group,
+            "held": None,
         }
         assert evenhand.load(path).fairness_kind_ is model.fairness_kind_
     assert own.fairness_kind_ is FairnessKind.ANSWERS

@@ -1,5 +1,6 @@
 """Noisy shares through the estimators, and the margin that binds the student."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,9 @@ def test_a_small_group_is_named_with_its_rows_its_cost_and_the_way_out(tmp_path:
     assert np.array_equal(insisting.answers_.shares, model.answers_.shares)
     model.save(tmp_path / "model")
     assert evenhand.load(tmp_path / "model").held_ == model.held_
+    # The claim says which groups are held to what, and cannot be made to say less.
+    claim = json.loads((tmp_path / "model" / "claim.json").read_text())
+    assert [group["name"] for group in claim["fairness"]["held"]["groups"]] == ["few"]
     page = write_model_report(model, tmp_path / "report.html").read_text()
     assert "Groups that are held to the interval of their size" in page
     assert "all within it but 1 small group, held to their intervals" in page
