@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand.datasets import Schema
+from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.bought import EDGES, OTHER, Purchase, threshold
 from evenhand.generators.records import as_roles, read_records
@@ -45,6 +46,26 @@ def test_categories_of_one_unit_are_named_with_a_chance_of_at_most_delta(
         assert n_columns * sum(map(named, way)) <= delta
     # Not vacuous: a lower threshold by one and a half deviations would break the promise.
     assert n_columns * per_unit * float(law[grid >= least - 1.5 * sigma - per_unit].sum()) > delta
+
+
+def test_one_record_cannot_turn_a_number_into_categories() -> None:
+    # A column of objects is read as text whatever stands in it, and a column of numbers, also one
+    # without any value, as numbers.
+    frame = table()
+    frame["hours"] = frame["hours"].astype(object)
+    with_text = frame.copy()
+    with_text.loc[0, "hours"] = "x"
+    kinds = [
+        {column.schema.name: column.schema.kind for column in fitted(rows).codec_.columns}
+        for rows in (frame, with_text)
+    ]
+    assert kinds[0] == kinds[1]
+    assert kinds[0]["hours"] == "categorical"
+    assert kinds[0]["gain"] == "numeric"
+    empty = pd.Series([np.nan, np.nan], name="gain")
+    assert kind_by_dtype(empty) == kind_by_dtype(empty + 1.0) == "numeric"
+    with pytest.raises(TypeError, match="dates or times"):
+        kind_by_dtype(pd.Series(pd.to_datetime(["2020-01-01"])))
 
 
 def test_a_category_of_one_record_is_never_named() -> None:

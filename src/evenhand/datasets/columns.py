@@ -83,6 +83,24 @@ def kind_of(column: Column, where: str = "table") -> Kind | None:
     )
 
 
+def kind_by_dtype(column: Column, where: str = "table") -> Kind:
+    """Return what a private column is taken for: its dtype says it, and no value of it.
+
+    A column of Python objects is categorical, also where each is a number: one more record could
+    hold a text, and a kind that follows from it would tell.
+    """
+    dtype = column.dtype
+    if pd.api.types.is_object_dtype(dtype):
+        return "categorical"
+    numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    if isinstance(dtype, pd.CategoricalDtype) or not numeric:
+        kind_of(column, where)  # refuses dates and the like, by their dtype too
+        return "categorical"
+    if pd.api.types.is_complex_dtype(dtype):
+        kind_of(column, where)
+    return "numeric"
+
+
 def to_numbers(column: Column, where: str = "table") -> FloatArray:
     """Return float64 values, NaN where missing; text that is no number is an error that says where.
 

@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, kind_of
+from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.bought import DELTA_SHARE, Purchase, to_buy, without_unknown
 from evenhand.generators.bought import PURPOSE as SCHEMA
@@ -298,7 +298,7 @@ class Synthesizer(ConditionalGenerator):
             name
             for name in records.frame.columns
             if name not in conditions
-            and (declared.get(name) or _kind_by_dtype(records.frame[name])) == "numeric"
+            and (declared.get(name) or kind_by_dtype(records.frame[name])) == "numeric"
         ]
         if numeric:
             first[BINS] = BINS_SHARE
@@ -352,7 +352,7 @@ def _least_states(records: Records, schema: Schema | None, n_bins: int) -> int:
     return sum(
         max(2, len(known[name].categories) if name in known else 0)
         if name in records.roles.conditions
-        or (known[name].kind if name in known else _kind_by_dtype(records.frame[name])) != "numeric"
+        or (known[name].kind if name in known else kind_by_dtype(records.frame[name])) != "numeric"
         else n_bins
         for name in records.frame.columns
     )
@@ -385,7 +385,3 @@ def _encode(records: Records, codec: TableCodec, conditions: Conditions) -> Enco
 def _cells(column: ColumnCode) -> Cells:
     assert column.bins is not None
     return column.bins.cells
-
-
-def _kind_by_dtype(column: Column) -> str:
-    return kind_of(column, "private table") or "categorical"

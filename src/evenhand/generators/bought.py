@@ -13,7 +13,14 @@ from scipy.special import ndtri
 
 from evenhand._checks import did_you_mean
 from evenhand.datasets import ColumnSchema, Schema
-from evenhand.datasets.columns import Column, kind_of, natural_order, text_of, to_numbers, to_texts
+from evenhand.datasets.columns import (
+    Column,
+    kind_by_dtype,
+    natural_order,
+    text_of,
+    to_numbers,
+    to_texts,
+)
 from evenhand.datasets.inspection import options
 from evenhand.generators.codec import holds_missing
 from evenhand.generators.plan import Purse
@@ -317,13 +324,12 @@ def _is_text(records: Records, known: dict[str, ColumnSchema], name: str) -> boo
         return True
     if name in known:
         return known[name].kind == "categorical"
-    kind = kind_of(records.frame[name], "private table")
-    if kind is None:
+    if not records.frame[name].notna().any():
         raise ValueError(
             f"Column {name!r} of the private table has no value at all. Leave it out, or declare "
             f"it in the schema."
         )
-    return kind == "categorical"
+    return kind_by_dtype(records.frame[name], "private table") == "categorical"
 
 
 def _has_other(records: Records, name: str) -> bool:
