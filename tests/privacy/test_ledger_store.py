@@ -37,6 +37,7 @@ from evenhand.privacy.ledger_store import (
     units_down,
     units_up,
 )
+from evenhand.privacy.ledger_tables import chain_of
 
 BUDGET = Budget(epsilon=3.0, delta=1e-5)
 ANSWER = GNMax(sigma=40.0)
@@ -353,7 +354,9 @@ def test_an_account_that_was_changed_by_hand_is_not_opened(tmp_path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("UPDATE evenhand_accounts SET spent_units = '0'")
     db.close()
-    with pytest.raises(StoreUnavailable, match=r"Account 'default' in .* does not add up"):
+    with pytest.raises(
+        StoreUnavailable, match=r"changed by hand.*account 'default' does not add up"
+    ):
         Ledger(BUDGET, store=DatabaseStore(path), noise=FloatNoise())
 
 
@@ -383,7 +386,7 @@ def test_postgresql_locks_the_accounts_row() -> None:
         def one(self) -> None:
             return None
 
-    database_module._chain(Connection(), "a", lock=True)
+    chain_of(Connection(), "a", lock=True)
     assert str(seen[-1].compile(dialect=postgresql.dialect())).endswith("FOR UPDATE")
 
 

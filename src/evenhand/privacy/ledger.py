@@ -14,6 +14,7 @@ from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN, Guarantee
 from evenhand.privacy.ledger_store import (
+    SCHEMA_VERSION,
     Account,
     Charge,
     Entry,
@@ -29,7 +30,6 @@ from evenhand.privacy.noise import DiscreteNoise, Noise
 from evenhand.privacy.relation import check_relation, is_attribute
 from evenhand.typing import Array, ArrayLike
 
-SCHEMA_VERSION = 1
 _SINGLE = "valid only at delta"
 _OWN_FACTS = ("epsilon", "delta", "unit", "neighbors", "test_mode", "schema_version", _SINGLE)
 

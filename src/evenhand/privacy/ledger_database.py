@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +14,26 @@ import sqlalchemy as sa
 
 from evenhand._database import Database, cause
 from evenhand.privacy.ledger_store import (
+    SCHEMA_VERSION,
     Account,
     Charge,
     Entry,
+    Fact,
     OverLimit,
     StoreUnavailable,
     check_same,
     entry_of,
     refund_of,
 )
-
-_tables = sa.MetaData()
-
-# Units are decimal text: they have up to 260 bits, more than any integer column.
-_accounts = sa.Table(
-    "evenhand_accounts",
-    _tables,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("inside", sa.Text, sa.ForeignKey("evenhand_accounts.name")),
-    sa.Column("limit_units", sa.Text, nullable=False),
-    sa.Column("spent_units", sa.Text, nullable=False),
-    sa.Column("facts", sa.Text, nullable=False),
-)
-_entries = sa.Table(
-    "evenhand_entries",
-    _tables,
-    sa.Column(
-        "id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), sa.Identity(), primary_key=True
-    ),
-    sa.Column("account", sa.Text, sa.ForeignKey("evenhand_accounts.name"), nullable=False),
-    sa.Column("mechanism", sa.Text, nullable=False),
-    sa.Column("n_uses", sa.BigInteger, nullable=False),
-    sa.Column("n_used", sa.BigInteger),  # null until the entry is settled
-    sa.Column("units_each", sa.Text, nullable=False),
-    sa.Column("purpose", sa.Text, nullable=False),
-    sa.Column("charged_at", sa.Double, nullable=False),
+from evenhand.privacy.ledger_tables import (
+    ACCOUNTS,
+    ENTRIES,
+    TABLES,
+    ChangedByHand,
+    bring_up_to_date,
+    chain_of,
+    check_lines,
+    lines_of,
 )
 
 
@@ -63,8 +49,9 @@ class DatabaseStore:
     -----
     Each method is one transaction that holds the account from its first read to its commit, so
     two processes cannot both take the last of a budget. A process that is killed leaves its charge:
-    the account may then show more than was released, never less. Restoring an older copy of the
-    database undoes that promise.
+    the account may then show more than was released, never less. Whether lines belong to their
+    accounts and add up to what was spent is checked when an account is opened and before each
+    charge. Restoring an older copy of the database, all of it, undoes that promise.
     """
 
     def __init__(self, url_or_path: str | Path) -> None:
@@ -73,47 +60,48 @@ class DatabaseStore:
             what="A ledger's database",
             in_memory="Name a file, or use MemoryStore().",
         )
+        self._opened: dict[str, Account] = {}
+        self._last_line: int | None = None
 
     def open(self, account: Account) -> None:
         """Create the tables and the account, or check that the one on record is the same."""
         with self._transaction("opened", write=True) as db:
-            self._database.create(db, _tables)
-            row = db.execute(sa.select(_accounts).filter_by(name=account.name)).first()
+            self._database.create(db, TABLES)
+            bring_up_to_date(db, SCHEMA_VERSION)
+            check_lines(db)
+            row = db.execute(sa.select(ACCOUNTS).filter_by(name=account.name)).first()
             if row is None:
+                around = None if account.within is None else chain_of(db, account.within)[-1].id
                 db.execute(
-                    _accounts.insert().values(
+                    ACCOUNTS.insert().values(
                         name=account.name,
-                        inside=account.within,
+                        inside=around,
                         limit_units=str(account.limit),
                         spent_units="0",
-                        facts=json.dumps(dict(account.facts), sort_keys=True),
+                        facts=_json(account.facts),
                     )
                 )
-                return
-            known = Account(
-                name=row.name,
-                limit=int(row.limit_units),
-                facts=json.loads(row.facts),
-                within=row.inside,
-            )
-            check_same(known, account, where=str(self))
-            locked = _chain(db, account.name, lock=True)[-1]  # nobody charges while we add up
-            self._check_sum(db, account.name, int(locked.spent_units))
+            else:
+                chain = chain_of(db, account.name, lock=True)  # nobody charges while we add up
+                check_same(_account_of(chain), account, where=str(self))
+                _check_sums(db, chain)
+            self._opened[account.name] = replace(account, facts=dict(account.facts))
 
     def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
         """Charge all or nothing here and in every account around it."""
         asked = sum(charge.n_uses * charge.units_each for charge in charges)
         with self._transaction("charged", write=True) as db:
-            chain = _chain(db, account, lock=True)
+            chain = self._checked_chain(db, account)
             for level in chain:
                 spent, limit = int(level.spent_units), int(level.limit_units)
                 if spent + asked > limit:
                     raise OverLimit(account=level.name, asked=asked, spent=spent, limit=limit)
             _add(db, chain, asked)
-            return tuple(
+            ids = tuple(
                 db.execute(
-                    _entries.insert()
+                    ENTRIES.insert()
                     .values(
+                        account_id=chain[-1].id,
                         account=account,
                         mechanism=charge.mechanism,
                         n_uses=charge.n_uses,
@@ -121,38 +109,41 @@ class DatabaseStore:
                         purpose=charge.purpose,
                         charged_at=time.time(),
                     )
-                    .returning(_entries.c.id)
+                    .returning(ENTRIES.c.id)
                 ).scalar_one()
                 for charge in charges
             )
+        self._last_line = max(ids, default=self._last_line)
+        return ids
 
     def settle(self, account: str, used: Mapping[int, int]) -> None:
         """Refund what was charged beyond ``used[entry]`` uses, and close those entries."""
         with self._transaction("settled", write=True) as db:
-            chain = _chain(db, account, lock=True)
+            chain = self._checked_chain(db, account)
+            mine = {"account_id": chain[-1].id}
             refund = 0
             for entry, n in used.items():
-                row = db.execute(sa.select(_entries).filter_by(id=entry, account=account)).one()
+                row = db.execute(sa.select(ENTRIES).filter_by(id=entry, **mine)).one()
                 refund += refund_of(_charge_of(row), n, row.n_used is not None)
-                db.execute(_entries.update().filter_by(id=entry).values(n_used=n))
+                db.execute(ENTRIES.update().filter_by(id=entry).values(n_used=n))
             _add(db, chain, -refund)
 
     def spent(self, account: str) -> int:
         """Units charged to this account and to the accounts within it."""
         with self._transaction("read") as db:
-            return int(_chain(db, account)[-1].spent_units)
+            return int(chain_of(db, account)[-1].spent_units)
 
     def remaining(self, account: str) -> int:
         """Units that can still be charged here."""
         with self._transaction("read") as db:
-            return min(int(x.limit_units) - int(x.spent_units) for x in _chain(db, account))
+            return min(int(x.limit_units) - int(x.spent_units) for x in chain_of(db, account))
 
     def entries(self, account: str) -> tuple[Entry, ...]:
         """Lines of this account and of those within it, oldest first."""
         with self._transaction("read") as db:
             return tuple(
                 entry_of(_charge_of(row), row.n_used, account=row.account, at=row.charged_at)
-                for row in _lines(db, account)
+                for row in lines_of(db, chain_of(db, account)[-1].id)
             )
 
     def __str__(self) -> str:
@@ -171,48 +162,63 @@ class DatabaseStore:
                 f"The ledger in {self} could not be {doing}: {cause(error)}. No noise was drawn. "
                 f"Mend the database and try again; a charge that was already written counts."
             ) from error
+        except ChangedByHand as error:
+            raise StoreUnavailable(
+                f"The ledger in {self} was changed by hand or restored in part: {error}. Nothing "
+                f"was charged and no noise was drawn. Start from a copy that is whole."
+            ) from None
 
-    def _check_sum(self, db: sa.Connection, account: str, spent: int) -> None:
+    def _checked_chain(self, db: sa.Connection, account: str) -> list[sa.Row[Any]]:
+        """Lock the account and those around it; all must be what they were, and add up."""
+        check_lines(db)
+        last = self._last_line
+        if last is not None and not db.scalar(sa.select(ENTRIES.c.id).filter_by(id=last)):
+            raise ChangedByHand(f"line {last}, which this program wrote, is not there")
+        chain = chain_of(db, account, lock=True)
+        for i, level in enumerate(chain, 1):
+            opened = self._opened.get(level.name)
+            if opened is not None and _account_of(chain[:i]) != opened:
+                raise ChangedByHand(f"account {level.name!r} is not the one that was opened")
+        _check_sums(db, chain)
+        return chain
+
+
+def _json(facts: Mapping[str, Fact]) -> str:
+    return json.dumps(dict(facts), sort_keys=True)
+
+
+def _account_of(chain: Sequence[sa.Row[Any]]) -> Account:
+    row = chain[-1]
+    return Account(
+        name=row.name,
+        limit=int(row.limit_units),
+        facts=json.loads(row.facts),
+        within=chain[-2].name if len(chain) > 1 else None,
+    )
+
+
+def _check_sums(db: sa.Connection, chain: Sequence[sa.Row[Any]]) -> None:
+    """Compare what each account says was spent with its lines and those of accounts within."""
+    for level in chain:
+        spent = int(level.spent_units)
         total = sum(
             (row.n_uses if row.n_used is None else row.n_used) * int(row.units_each)
-            for row in _lines(db, account)
+            for row in lines_of(db, level.id)
         )
         if total != spent:
-            raise StoreUnavailable(
-                f"Account {account!r} in {self} does not add up: its lines come to "
-                f"{total / max(1, spent):.6g} times what it says was spent. It was changed by hand "
-                f"or restored in part; start from a copy that is whole."
+            raise ChangedByHand(
+                f"account {level.name!r} does not add up, its lines come to "
+                f"{total / max(1, spent):.6g} times what it says was spent"
             )
-
-
-def _chain(db: sa.Connection, account: str, *, lock: bool = False) -> list[sa.Row[Any]]:
-    """Read the account and those around it, outermost first, so that locks have one order."""
-    names = [account]
-    while (around := db.scalar(sa.select(_accounts.c.inside).filter_by(name=names[0]))) is not None:
-        names.insert(0, around)
-    rows = []
-    for name in names:
-        query = sa.select(_accounts).filter_by(name=name)
-        rows.append(db.execute(query.with_for_update() if lock else query).one())
-    return rows
 
 
 def _add(db: sa.Connection, chain: list[sa.Row[Any]], units: int) -> None:
     for level in chain:
         db.execute(
-            _accounts.update()
-            .filter_by(name=level.name)
+            ACCOUNTS.update()
+            .filter_by(id=level.id)
             .values(spent_units=str(int(level.spent_units) + units))
         )
-
-
-def _lines(db: sa.Connection, account: str) -> Sequence[sa.Row[Any]]:
-    names = sa.select(_accounts.c.name).filter_by(name=account).cte(recursive=True)
-    names = names.union_all(
-        sa.select(_accounts.c.name).join(names, _accounts.c.inside == names.c.name)
-    )
-    query = sa.select(_entries).where(_entries.c.account.in_(sa.select(names.c.name)))
-    return db.execute(query.order_by(_entries.c.id)).all()
 
 
 def _charge_of(row: sa.Row[Any]) -> Charge:

@@ -18,6 +18,9 @@ Every float of at least 2**-204 is such a number exactly. So sums do not depend 
 charges, refunds leave no residue, and no rounding lets a filter pass more than its budget.
 """
 
+SCHEMA_VERSION: Final = 2
+"""Of what a database keeps; a fact of every account. Tables of version 1 are carried over."""
+
 Fact: TypeAlias = str | int | float | bool
 
 
