@@ -13,6 +13,7 @@ SHARED = {
     "_chances",
     "_checks",
     "_database",
+    "_extras",
     "_display",
     "_folder",
     "_frames",

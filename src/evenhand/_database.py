@@ -11,6 +11,8 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from evenhand._extras import MissingExtra
+
 WAIT_S: Final = 60.0
 """How long one process waits for another's transaction before it gives up."""
 
@@ -89,10 +91,7 @@ class Database:
                 f"There is no driver for {self._url.drivername}://. Write postgresql://."
             ) from None
         except ModuleNotFoundError as error:
-            raise ImportError(
-                f"PostgreSQL needs the driver {error.name}. Install it with: "
-                f'pip install "evenhand[postgres]"'
-            ) from error
+            raise MissingExtra.of("PostgreSQL", f"the driver {error.name}", "postgres") from None
         if self.dialect == "sqlite":
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)

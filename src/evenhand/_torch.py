@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
+
+from evenhand._extras import MissingExtra, installed
 
 
 class _Torch:
     """Stands for the package; what was looked up once is kept."""
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module("torch"), name)
+        try:
+            module = import_module("torch")
+        except ModuleNotFoundError:
+            raise MissingExtra.of("This", "PyTorch", "torch") from None
+        value = getattr(module, name)
         setattr(self, name, value)
         return value
 
@@ -21,5 +26,5 @@ torch: Any = _Torch()
 
 def require_torch(what: str) -> None:
     """Say how to install PyTorch where it is missing."""
-    if find_spec("torch") is None:
-        raise ImportError(f'{what} needs PyTorch. Install it with: pip install "evenhand[torch]"')
+    if not installed("torch"):
+        raise MissingExtra.of(what, "PyTorch", "torch")

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from evenhand import _values
+from evenhand._extras import MissingExtra
 from evenhand.cli.console import safe
 
 BAD_INPUT: Final = 2
@@ -82,7 +83,7 @@ def is_bad_input(error: Exception) -> bool:
     """Whether the user can mend it: a wrong value, an absent file, an empty budget, no room."""
     if isinstance(error, BrokenPipeError):
         return False  # the reader of our output left, as in "evenhand predict ... | head"
-    if isinstance(error, ValueError | OSError | MemoryError):
+    if isinstance(error, ValueError | OSError | MemoryError | MissingExtra):
         return True
     # Imported late: a shell that completes a word must not wait for numerical libraries.
     from evenhand.datasets import DataNotAvailable

@@ -13,7 +13,6 @@ import typer
 from evenhand._checks import one_of
 from evenhand.cli import options
 from evenhand.cli.console import emit, note, progress_bars, show, table
-from evenhand.cli.failures import as_bad_input
 from evenhand.cli.folder import require_free
 from evenhand.cli.options import choices, metavar
 
@@ -149,8 +148,7 @@ def _workers(backend: str, votes: Path | None) -> Iterator[None]:
     with ExitStack() as stack:
         # Ray tells of lost machines on stdout, which is for results.
         stack.enter_context(redirect_stdout(sys.stderr))
-        with as_bad_input(ImportError):  # it says how to install Ray
-            stack.enter_context(on_ray())
+        stack.enter_context(on_ray())
         yield
 
 

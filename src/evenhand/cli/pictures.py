@@ -101,7 +101,7 @@ def make_pictures(
         {} if asked.noise == "exact" else {"noise": settings.noise(asked.noise)}
     )
     generator = known[method](random_state=asked.seed, **options)
-    with as_bad_input(TypeError, MemoryError, ImportError), told_once():
+    with as_bad_input(TypeError, MemoryError), told_once():
         generator.fit(
             private.images,
             _series(private.y, asked.label),
@@ -193,8 +193,7 @@ def _evaluate(
 ) -> ImageEvaluation:
     from evenhand.generators.images import evaluate_images
 
-    with as_bad_input(ImportError):
-        return evaluate_images(drawn, test, train=private, progress=bars)
+    return evaluate_images(drawn, test, train=private, progress=bars)
 
 
 def _conditions(drawn: ImageSample, label: str) -> pd.DataFrame:

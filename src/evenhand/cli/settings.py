@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._checks import one_of, positive
-from evenhand.cli.failures import as_bad_input
 
 if TYPE_CHECKING:
     from evenhand.privacy import Noise
@@ -63,8 +62,7 @@ TEACHERS: Final[Mapping[str, Callable[[], Any]]] = {
 def teachers(name: str) -> Teachers:
     """Return how teachers are trained."""
     one_of("--teacher", name, TEACHERS)
-    with as_bad_input(ImportError):  # "mlp" needs torch; the message says how to install it
-        made: Teachers = TEACHERS[name]()
+    made: Teachers = TEACHERS[name]()
     return made
 
 

@@ -15,6 +15,7 @@ import joblib
 from joblib.parallel import ParallelBackendBase
 
 from evenhand import _checks
+from evenhand._extras import MissingExtra
 
 RETRIES: Final = 3
 """How often Ray starts a task anew whose machine or process went away."""
@@ -47,7 +48,7 @@ def on_ray(address: str | None = None, *, patience_s: float = PATIENCE_S) -> Ite
 
     Raises
     ------
-    ImportError
+    MissingExtra
         If Ray is not installed.
     ClusterGone
         If there is no cluster at the address, or, while tasks wait, no core in it any more.
@@ -188,10 +189,8 @@ class RayTasks(ParallelBackendBase):  # type: ignore[misc]  # joblib has no type
 def _ray() -> Any:
     try:
         import ray
-    except ImportError as error:
-        raise ImportError(
-            'A Ray cluster needs Ray. Install it with: pip install "evenhand[ray]"'
-        ) from error
+    except ImportError:
+        raise MissingExtra.of("A Ray cluster", "Ray", "ray") from None
     return ray
 
 

