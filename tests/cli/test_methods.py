@@ -339,7 +339,7 @@ def test_thresholds_are_measured_by_the_groups_of_training_only(cut: Path, refus
 
 def test_thresholds_and_a_reject_option_do_not_go_together(cut: Path, refuse: Run) -> None:
     line = refuse("predict", "model", "test.csv", "--reject-margin", "0.1")
-    assert "put the reject option around the model inside" in line
+    assert "train without --group-thresholds" in line
 
 
 def test_groups_that_nobody_needs_are_refused(model: Path, refuse: Run) -> None:

@@ -57,6 +57,15 @@ def array_api(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def parts() -> Parts:
+    return made_parts()
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return made_settings()
+
+
+def made_parts() -> Parts:
     rng = np.random.default_rng(0)
     n, n_public = 600, 300
     groups = pd.Series(rng.choice(["a", "b"], n + n_public, p=[0.7, 0.3]))
@@ -72,8 +81,7 @@ def parts() -> Parts:
     return Parts(X[:n], y[:n], groups[:n], X[n:], groups[n:])
 
 
-@pytest.fixture
-def settings() -> dict[str, Any]:
+def made_settings() -> dict[str, Any]:
     return {
         "budget": Budget(epsilon=100.0, delta=1e-5),
         "fairness": DemographicParity(margin=0.1),

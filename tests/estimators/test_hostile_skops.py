@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,8 +19,8 @@ from evenhand._folder import Folder, seal
 from evenhand.estimators import ModelDamaged, TypesNotTrusted, student_files
 from evenhand.estimators.skops_files import not_trusted
 
-from .conftest import Parts, Reseal
-from .hostile_skops import callables, files_for
+from ..hostile_skops import callables, files_for
+from .conftest import Reseal, made_parts, made_settings
 
 NAMES = list(callables("", "", ""))
 
@@ -34,12 +35,16 @@ class Tripped:
         return (open, (str(self.trip), "w"))
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = made_parts().fit(FairPATEClassifier(**made_settings()))
+    return model.save(tmp_path_factory.mktemp("made") / "model")
+
+
 @pytest.fixture
-def stage(
-    parts: Parts, settings: dict[str, Any], tmp_path: Path, reseal: Reseal
-) -> tuple[Path, Path, dict[str, list[Any]]]:
+def stage(made: Path, tmp_path: Path, reseal: Reseal) -> tuple[Path, Path, dict[str, list[Any]]]:
     """Return a model folder with room for a skops file, a tripwire, and what would touch it."""
-    path = parts.fit(FairPATEClassifier(**settings)).save(tmp_path / "model")
+    path = Path(shutil.copytree(made, tmp_path / "model"))
     trip = tmp_path / "tripwire"
     script, pickled = tmp_path / "doc.py", tmp_path / "a.pkl"
     script.write_text(f'""">>> open({str(trip)!r}, "w").close()"""')

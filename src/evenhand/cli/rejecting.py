@@ -153,11 +153,10 @@ class Decided:
             )
 
 
-def _around_what(model: Path) -> str:
+def _around_what(fitted: Any) -> str:
     """Return the way out, where a model of its own stands inside the thresholds."""
-    inside = model / "model"
-    words = f", or put the reject option around the model inside: {inside}"
-    return words if inside.is_dir() else ""
+    words = ", or train without --group-thresholds and put the reject option around that model"
+    return words if hasattr(fitted, "thresholds_") else ""
 
 
 def decide(
@@ -169,7 +168,7 @@ def decide(
     if fitted.needs_group_at_prediction_:
         raise ValueError(
             "--reject-margin goes with a model that decides without the group, and this one keeps "
-            f"a margin by the group. Leave it out{_around_what(model)}."
+            f"a margin by the group. Leave it out{_around_what(fitted)}."
         )
     known = Training.read(model)
     columns = _columns(known, asked.sensitive)

@@ -77,7 +77,7 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any) -> Any:
     generator.warnings_ = tuple(map(str, head.get("warnings", ())))  # older folders have none
     generator.guarantee_, generator.ledger_ = read_claim(folder.json(CLAIM), neighbors=NEIGHBORS)
     generator._restore(folder.arrays(ARRAYS))
-    generator.sample(1, random_state=0)  # arrays that do not fit each other show here
+    generator.sample(1, balance=(), random_state=0)  # arrays that do not fit each other show here
     return generator
 
 

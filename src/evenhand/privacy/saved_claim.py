@@ -106,6 +106,9 @@ def _check(guarantee: Guarantee, parts: Sequence[Mapping[str, Any]]) -> None:
     if guarantee.holds and (not protects or any(mode in guarantee.noise for mode in _TEST_MODE)):
         raise ValueError("the claim holds, and its noise protects nobody")
     if guarantee.accounting == EXACT_GAUSSIAN:
+        kinds = {_kind(entry) for part in parts for entry in part["entries"]}
+        if kinds & set(_NO_GAUSSIAN):
+            raise ValueError(f"the claim's accounting is {EXACT_GAUSSIAN}, and its costs are not")
         spent = math.fsum(part["mu_squared_budget"] for part in parts)
         if guarantee.mu_squared is None or guarantee.mu_squared < spent * (1 - CLOSE):
             raise ValueError(
@@ -123,7 +126,7 @@ def _bound_of(part: Mapping[str, Any]) -> tuple[float, float]:
     for entry in entries:
         at_least("n_uses of an entry", entry["n_uses"], 0)
         costs.append(non_negative("mu_squared of an entry", entry["mu_squared"]))
-        kinds.add(str(entry["mechanism"]).partition("(")[0])
+        kinds.add(_kind(entry))
         if not f"{entry['account']}/".startswith(f"{part['account']}/"):  # or of one within it
             raise ValueError(
                 f"an entry of the ledger is of the account {entry['account']!r}, and the ledger "
@@ -149,3 +152,8 @@ def _bound_of(part: Mapping[str, Any]) -> tuple[float, float]:
             f"{budget.mu_squared:.6g}"
         )
     return budget.epsilon, 0.0 if alone and alone <= set(_PURE) else budget.delta
+
+
+def _kind(entry: Mapping[str, Any]) -> str:
+    """Return the name of the mechanism that a line of the ledger is about."""
+    return str(entry["mechanism"]).partition("(")[0]
