@@ -115,7 +115,8 @@ def test_replacing_a_row_moves_two_cells_by_one() -> None:
         for y in (truth, moved)
     ]
     change = tables[1] - tables[0]
-    assert sorted(change[change != 0].tolist()) == [-1.0, 1.0]
+    change = change[np.abs(change) > 1e-9]  # the noise is added and taken away in doubles
+    assert sorted(change.tolist()) == pytest.approx([-1.0, 1.0])
 
 
 def test_an_empty_group_has_the_widest_interval() -> None:

@@ -170,11 +170,12 @@ def test_a_class_that_a_partition_does_not_hold_is_never_answered_from_it() -> N
     y = np.where(X[:, 3] > 0, y, 2)
     rows = [np.flatnonzero(y < 2), np.flatnonzero(y == 2), np.arange(400)[:0], np.arange(400)]
     learner = StackedMLP(hidden=(8,), epochs=1, learning_rate=1e-6)  # it has learned nothing yet
-    told = learner.fit(X, y, rows, n_classes=3, rng=np.random.default_rng(0)).predict(X)
-    assert set(told[0].tolist()) == {0, 1}
-    assert set(told[1].tolist()) == {2}
-    assert set(told[2].tolist()) == {0}
-    assert set(told[3].tolist()) == {0, 1, 2}
+    said: list[set[int]] = [set(), set(), set(), set()]
+    for seed in range(20):  # as it starts, a network may leave out a class that it could say
+        votes = learner.fit(X, y, rows, n_classes=3, rng=np.random.default_rng(seed)).predict(X)
+        for of_all, own in zip(said, votes, strict=True):
+            of_all.update(own.tolist())
+    assert said == [{0, 1}, {2}, {0}, {0, 1, 2}]
 
 
 @pytest.mark.parametrize(("batch_size", "shape"), [(16, (3, 16)), (45, (1, 48))])

@@ -236,9 +236,9 @@ def test_parity_teachers_keep_the_margin_on_their_own_records_where_they_can() -
             out.append(fairness.gap(counts))
         return out
 
-    free, bound = gaps(DemographicParity(margin=1.0)), gaps(DemographicParity(margin=0.15))
-    assert max(free) > 0.3
-    assert max(bound) <= 0.15
+    free = max(gaps(DemographicParity(margin=1.0)))
+    margin = round(free / 2, 3)  # so that it binds
+    assert 0 < max(gaps(DemographicParity(margin=margin))) <= margin
 
 
 def test_a_wide_margin_leaves_logistic_teachers_bit_for_bit() -> None:

@@ -20,6 +20,7 @@ from evenhand.typing import FloatArray, IntArray
 N_RECORDS: Final = 160
 N_TEACHERS: Final = 6
 N_QUERIES: Final = 50
+N_TO_LEARN: Final = 1200
 N_FEATURES: Final = 5
 
 __all__ = ["N_QUERIES", "N_TEACHERS", "TeachersContract", "TrainedTeachersContract"]
@@ -169,10 +170,12 @@ class TrainedTeachersContract(TeachersContract):
         assert len(np.unique(votes, axis=0)) == N_TEACHERS
 
     def test_teachers_learn(self) -> None:
-        X, y = records(self.n_classes)
-        votes = self.votes(X, y, dealt())
-        right = (votes == labels(queries(), self.n_classes)).mean()
-        assert right > 1.3 / self.n_classes
+        # Over seeds the weakest of ours, held to parity by labels that lean on groups, are right
+        # on .75 +- .03 of two classes and .71 +- .02 of three: five deviations above this.
+        X, y = records(self.n_classes, n=N_TO_LEARN)
+        new = queries(N_TO_LEARN)
+        votes = self.fit(X, y, dealt(N_TO_LEARN)).vote(new)
+        assert (votes == labels(new, self.n_classes)).mean() > 1.2 / self.n_classes
 
     def test_a_partition_with_one_class_answers_it(self) -> None:
         X, y = records(self.n_classes)
@@ -214,20 +217,20 @@ class TrainedTeachersContract(TeachersContract):
             self.votes(X, y, dealt())
 
 
-def records(n_classes: int, seed: int = 7) -> tuple[FloatArray, IntArray]:
+def records(n_classes: int, seed: int = 7, n: int = N_RECORDS) -> tuple[FloatArray, IntArray]:
     """Private rows with labels that can be learnt, a tenth of them noise."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N_RECORDS, N_FEATURES))
+    X = rng.normal(size=(n, N_FEATURES))
     X[:, -1] = X[:, -1] > 1.5  # a rare category, constant in some partitions
     y = labels(X, n_classes)
-    noisy = rng.random(N_RECORDS) < 0.1
+    noisy = rng.random(n) < 0.1
     y[noisy] = rng.integers(n_classes, size=noisy.sum())
     return X, y
 
 
-def queries() -> FloatArray:
+def queries(n: int = N_QUERIES) -> FloatArray:
     """Public rows."""
-    return np.random.default_rng(11).normal(size=(N_QUERIES, N_FEATURES))
+    return np.random.default_rng(11).normal(size=(n, N_FEATURES))
 
 
 def labels(X: FloatArray, n_classes: int) -> IntArray:
@@ -236,6 +239,6 @@ def labels(X: FloatArray, n_classes: int) -> IntArray:
     return out
 
 
-def dealt() -> Partition:
+def dealt(n: int = N_RECORDS) -> Partition:
     """All records dealt by position."""
-    return by_position(N_RECORDS, N_TEACHERS, random_state=1)
+    return by_position(n, N_TEACHERS, random_state=1)

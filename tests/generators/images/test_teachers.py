@@ -96,6 +96,7 @@ def moved(
     return [t for t, (a, b) in enumerate(zip(states(before), states(after), strict=True)) if a != b]
 
 
+RECORDS = (0, 37, 101, 150, 202, 239)
 SAMPLERS = {
     "as they are": None,
     "balanced in the partition": GroupBalancedSampler(),
@@ -110,8 +111,11 @@ def home(record: int) -> int:
 
 @pytest.mark.parametrize("sampler", sorted(SAMPLERS))
 def test_one_record_moves_one_teacher_bit_for_bit(sampler: str) -> None:
-    for record in (0, 101):
-        assert moved(TeacherGANImages, record, sampler=SAMPLERS[sampler]) == [home(record)]
+    # Each teacher reads 6 rows in each of 6 steps. One record of some 20 is missed by all of them
+    # with probability (1 - 6/20)**6 = .12 or so, and then nothing moves.
+    seen = [moved(TeacherGANImages, record, sampler=SAMPLERS[sampler]) for record in RECORDS]
+    assert all(m in ([], [home(record)]) for m, record in zip(seen, RECORDS, strict=True))
+    assert any(seen)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +243,7 @@ def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str) ->
         return teachers
 
     changed = images.copy()
-    changed[0] = 255 - changed[0]
+    changed[deal.rows(0)] = 255 - changed[deal.rows(0)]  # all of them: its draws read some
     pairs = zip(states(trained(images)), states(trained(changed)), strict=True)
     assert [t for t, (a, b) in enumerate(pairs) if a != b] == [0]
 
