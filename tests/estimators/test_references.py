@@ -128,9 +128,24 @@ def test_three_groups_keep_the_margin_against_each_reference(reference: str) -> 
     model.fit(X, y, sensitive_features=z, X_public=X)
     counts = Tally.of(z, model.predict(X).astype(int), 3, 2).counts
     assert model.training_gap_ == notion.gap(counts)
-    assert model.training_gap_ <= 0.06 + 0.02
-    if reference == "rest":  # and the bound per group is not narrower than it must be
-        assert model.training_gap_ > 0.04
+    # The margin is that of the mixture, whose rates are known without a draw; the solver stops
+    # within .002. Decisions are draws: a group's rate is within 5.5 deviations, or one in 10**7.
+    mixture = model.student_
+    features = model.encoder_.transform(X)
+    said = np.array([member.predict(features) for member in mixture.members_])
+    probability = mixture.weights_ @ said
+    rates = np.array([probability[z == k].mean() for k in range(3)])
+    apart = {
+        "rest": [abs(rates[k] - probability[z != k].mean()) for k in range(3)],
+        "overall": [abs(rate - probability.mean()) for rate in rates],
+        "pairwise": [rates.max() - rates.min()],
+    }
+    assert max(apart[reference]) <= 0.06 + 0.002
+    spread = [np.sqrt((probability * (1 - probability))[z == k].sum()) for k in range(3)]
+    drawn = [abs((model.predict(X) - probability)[z == k].sum()) for k in range(3)]
+    assert all(d <= 5.5 * s + 1e-9 for d, s in zip(drawn, spread, strict=True))
+    free = LogisticRegression().fit(X, y).predict(X)
+    assert notion.gap(Tally.of(z, free.astype(int), 3, 2).counts) > 0.06 + 0.002
 
 
 @pytest.mark.parametrize("kind", [EqualizedOdds, ErrorParity])
@@ -159,7 +174,10 @@ def test_the_same_row_gets_the_same_answer_always(parts: Any, tmp_path: Any) -> 
     again = evenhand.load(model.save(tmp_path / "model"))
     assert np.array_equal(again.predict(parts.X[::-1]), labels[::-1])
     assert np.array_equal([model.predict(parts.X[i : i + 1])[0] for i in range(40)], labels[:40])
-    assert np.array_equal(again.predict_proba(parts.X), model.predict_proba(parts.X))
+    # Sums of a product may be taken in another order where an array came from a file.
+    np.testing.assert_allclose(
+        again.predict_proba(parts.X), model.predict_proba(parts.X), rtol=1e-12
+    )
     # Stated in the docstring: the larger probability is another question.
     likelier = model.classes_[model.predict_proba(parts.X).argmax(axis=1)]
     assert 0 < (likelier != labels).mean() < 0.5
