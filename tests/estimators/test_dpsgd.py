@@ -15,7 +15,7 @@ from evenhand.learners import DPSGD
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 
 
-@pytest.mark.pinned(reason="thresholds of scikit-learn\'s checks are for its own data")
+@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
 @parametrize_with_checks(
     [
         DPSGDClassifier(

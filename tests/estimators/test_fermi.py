@@ -26,7 +26,7 @@ class GroupedFERMI(DPFERMIClassifier):
         return super().fit(X, y, sensitive_features=groups)
 
 
-@pytest.mark.pinned(reason="thresholds of scikit-learn\'s checks are for its own data")
+@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
 @parametrize_with_checks(
     [
         GroupedFERMI(

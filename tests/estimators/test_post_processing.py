@@ -40,7 +40,7 @@ class Grouped(DPPostProcessingClassifier):
         return np.zeros(len(rows), dtype=int) if rows.ndim == 2 else None
 
 
-@pytest.mark.pinned(reason="thresholds of scikit-learn\'s checks are for its own data")
+@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
 @parametrize_with_checks(
     [
         Grouped(

@@ -46,7 +46,7 @@ class GroupedResponse(RandomizedResponseClassifier):
 
 
 # At a margin of 1 the mixture has one member; see test_references.
-@pytest.mark.pinned(reason="thresholds of scikit-learn\'s checks are for its own data")
+@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
 @parametrize_with_checks(
     [
         GroupedResponse(

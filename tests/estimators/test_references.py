@@ -42,7 +42,7 @@ class GroupedFairOnly(FairOnlyClassifier):
 
 # No exception is needed. A mixture's `predict` is not the larger column of its `predict_proba`
 # where members disagree; at a margin of 1 there is one member, so the checks do not meet that.
-@pytest.mark.pinned(reason="thresholds of scikit-learn\'s checks are for its own data")
+@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
 @parametrize_with_checks(
     [
         NonPrivateClassifier(public_fraction=0.5, random_state=0),

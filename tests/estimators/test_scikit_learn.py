@@ -37,7 +37,7 @@ class GroupedFairPATE(FairPATEClassifier):
         return super().fit(X, y, sensitive_features=groups)
 
 
-@pytest.mark.pinned(reason="thresholds of scikit-learn\'s checks are for its own data")
+@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
 @parametrize_with_checks(
     [
         PATEClassifier(noise=SeededNoise(0), **LOOSE),
