@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = "page.html"
 BACKENDS: Final = ("processes", "ray")
+MOST_JOBS: Final = 4096
 
 TRAINED_ANEW: Final = (
     "It was trained anew, with noise of its own: a release more, whose cost adds to that of the "
@@ -100,8 +101,11 @@ def frontier(
         if train is not None:
             _train(grid, train, out, json=json)
             return
-        if jobs is not None and (jobs == 0 or jobs < -1):
-            raise ValueError(f"--jobs must be at least 1, or -1 for one per core, got {jobs}.")
+        if jobs is not None and not (jobs == -1 or 1 <= jobs <= MOST_JOBS):
+            raise ValueError(
+                f"--jobs must be at least 1, or -1 for one per core, and at most {MOST_JOBS:,}, "
+                f"got {jobs}."
+            )
         with _workers(backend, votes):
             out.mkdir(parents=True, exist_ok=True)
             with RunStore(out / RUNS_FILE if store is None else store) as runs:

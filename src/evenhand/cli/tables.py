@@ -106,7 +106,10 @@ def read_training(
         (with the rows), one group only, two tables that do not belong together, and text where
         numbers belong.
     """
+    import pandas as pd
+
     from evenhand.datasets import Schema, read_table
+    from evenhand.datasets.columns import text_of
 
     table = read_table(private)
     asked = None if public is None else read_table(public)
@@ -129,6 +132,8 @@ def read_training(
     if roles.unit is not None:
         units = table[roles.unit]
         refuse_missing(units, private, "unit", "Give each of these rows an id of its own.")
+        if pd.api.types.is_float_dtype(units.dtype):  # 7.0 is the id 7, as it stood in the file
+            units = units.map(text_of)
     declared = None if schema is None else _declared(schema, roles)
     used = table.drop(columns=[c for c in roles.drop if c in table.columns])
     refuse_wrong(used, private, roles, public=asked, schema=declared)

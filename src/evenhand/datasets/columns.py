@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
@@ -113,9 +114,13 @@ def to_numbers(column: Column, where: str = "table") -> FloatArray:
             column = column.astype(object)
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     kind_of(column, where)  # refuses dates and objects in its own words
-    numbers: FloatArray = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(
-        dtype=np.float64, na_value=np.nan
-    )
+    values = column.astype(object)
+    try:
+        numbers: FloatArray = pd.to_numeric(values, errors="coerce").to_numpy(
+            dtype=np.float64, na_value=np.nan
+        )
+    except OverflowError:  # whole numbers of hundreds of digits
+        numbers = np.array([_nearest_float(value) for value in values], dtype=np.float64)
     wrong = np.flatnonzero(np.isnan(numbers) & column.notna().to_numpy(dtype=bool))
     if wrong.size:
         raise ValueError(
@@ -125,6 +130,16 @@ def to_numbers(column: Column, where: str = "table") -> FloatArray:
             f"as categorical in the schema."
         )
     return numbers
+
+
+def _nearest_float(value: Any) -> float:
+    """Return a number as a float, infinite beyond the largest; NaN for what is no number."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def to_texts(column: Column, where: str = "table") -> tuple[IntArray, tuple[str, ...]]:

@@ -85,9 +85,8 @@ def _csv(content: bytes, path: Path) -> pd.DataFrame:
         ) from None
     if "\0" in text:
         raise ValueError(f"{path} is not a text file. Save the table as CSV or Parquet.")
-    separator = _separator(text)
-    header = next(csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=separator))
-    header = [name.strip() for name in header]
+    separator = _separator(text, path)
+    header = [name.strip() for name in _header(text, separator, path)]
     unnamed = [i + 1 for i, name in enumerate(header) if not name]
     if unnamed:
         raise ValueError(
@@ -115,7 +114,8 @@ def _csv(content: bytes, path: Path) -> pd.DataFrame:
 
 def _refuse_ragged(text: str, separator: str, width: int, path: Path) -> None:
     """Raise ValueError at the first line that is too long or too short; pandas would mend it."""
-    lines = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    # newline="" leaves the ends of lines to the reader, which knows those of all systems.
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     try:
         for values in lines:
             if values and len(values) != width:
@@ -127,11 +127,18 @@ def _refuse_ragged(text: str, separator: str, width: int, path: Path) -> None:
         raise ValueError(f"{path} is not a table: {error} in line {lines.line_num}.") from None
 
 
-def _separator(text: str) -> str:
+def _separator(text: str, path: Path) -> str:
     """Return the separator that splits the header into the most columns."""
-    header = text.lstrip("\r\n").splitlines()[0]
-    widths = {s: len(next(csv.reader([header], delimiter=s))) for s in SEPARATORS}
+    widths = {s: len(_header(text, s, path)) for s in SEPARATORS}
     return max(widths, key=lambda s: widths[s])
+
+
+def _header(text: str, separator: str, path: Path) -> list[str]:
+    stream = io.StringIO(text.lstrip("\r\n"), newline="")
+    try:
+        return next(csv.reader(stream, delimiter=separator))
+    except csv.Error as error:
+        raise ValueError(f"{path} is not a table: {error} in line 1.") from None
 
 
 def _numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import did_you_mean
-from evenhand.datasets.columns import Column, as_frame, kind_of, natural_order, some, to_texts
+from evenhand.datasets.columns import (
+    Column,
+    as_frame,
+    kind_of,
+    natural_order,
+    some,
+    to_numbers,
+    to_texts,
+)
 from evenhand.datasets.problems import (
     MANY,
     TOO_MANY,
@@ -466,7 +474,7 @@ def _is_usable(column: Column) -> bool:
 def _with_bounds(column: ColumnSchema, public: Column) -> ColumnSchema:
     if column.kind != "numeric":
         return column
-    numbers = public[public.notna()].to_numpy(dtype=np.float64)
+    numbers = to_numbers(public[public.notna()])
     low, high = float(numbers.min()), float(numbers.max())
     whole = pd.api.types.is_integer_dtype(public.dtype)
     bounds = (low, high) if np.isfinite([low, high]).all() and low < high else None

@@ -281,7 +281,7 @@ class Schema:
         """Read a schema from a JSON file."""
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not a JSON file: {error}.") from None
         return cls.from_dict(values)
 

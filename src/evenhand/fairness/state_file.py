@@ -43,7 +43,7 @@ class StateFile:
             ) from None
         try:
             state = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{self.path} is not a saved state: {error}") from None
         if not isinstance(state, dict):
             raise ValueError(f"{self.path} is not a saved state: it must hold a JSON object.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,6 +142,15 @@ def _lines(
     file: Path, known: Sequence[str], needed: Sequence[str]
 ) -> Iterable[tuple[int, Mapping[str, str]]]:
     """Read a CSV, each row with the line that it ends in."""
+    try:
+        yield from _rows(file, known, needed)
+    except csv.Error as error:  # a cell beyond all bounds, a quote that does not end
+        raise ValueError(f"{file} is not a table: {error}.") from None
+
+
+def _rows(
+    file: Path, known: Sequence[str], needed: Sequence[str]
+) -> Iterator[tuple[int, Mapping[str, str]]]:
     with file.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream, restkey="", strict=True)
         header = reader.fieldnames or ()

@@ -23,6 +23,9 @@ from evenhand.frontier.methods import (
 )
 from evenhand.frontier.run import Plain, Setting
 
+LARGEST_SEED: Final = 2**32 - 1
+"""Of what is kept in a database, and of what seeds take that are not our own."""
+
 MOST_SETTINGS: Final = 1_000_000
 """A grid above it is a slip of the pen more likely than a plan."""
 
@@ -71,6 +74,8 @@ class Grid:
         _refuse_records_for_units(self.data, methods)
         refuse_mixed(methods)
         seeds = tuple(_checks.at_least("seeds", seed, 0) for seed in self.seeds)
+        if max(seeds, default=0) > LARGEST_SEED:
+            raise ValueError(f"seeds must be at most {LARGEST_SEED}, got {max(seeds)}.")
         if not seeds:
             raise ValueError("The grid has nothing to run: seeds is empty. Leave it out for one.")
         object.__setattr__(self, "seeds", tuple(dict.fromkeys(seeds)))
@@ -95,11 +100,11 @@ class Grid:
         path = Path(path)
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
             raise ValueError(f"{path} is not TOML: {error}") from None
         try:
             return cls.from_dict(table, folder=path.parent)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"{path}: {error}") from None
 
     @classmethod

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,6 +117,7 @@ class DataSource:
     kind: str = "private"
 
     def __post_init__(self) -> None:
+        self._refuse_other_types()
         _checks.one_of("kind", self.kind, DATA_KINDS[:3])
         files = {"private": self.private, "public": self.public, "test": self.test}
         absent = [name for name, file in files.items() if file is None]
@@ -153,6 +154,21 @@ class DataSource:
                 'classes and those of the groups, for example label = "income", '
                 'sensitive = ["sex"].'
             )
+
+    def _refuse_other_types(self) -> None:
+        """Refuse what a TOML file can hold, and no column, file or set can be called."""
+        for name in (part.name for part in fields(self)):
+            value = getattr(self, name)
+            if name in ("sensitive", "drop"):
+                right = all(isinstance(column, str) for column in value)
+            elif name.endswith("_fraction"):
+                right = isinstance(value, int | float) and not isinstance(value, bool)
+            elif name == "positive":
+                right = value is None or isinstance(value, str | int)
+            else:
+                right = value is None or isinstance(value, str)
+            if not right:
+                raise TypeError(f"[data] {name} must be text or a number, got {value!r}.")
 
     @property
     def has_files(self) -> bool:

@@ -99,7 +99,7 @@ class Specification:
                         f"{', '.join(known)}"
                     )
             return cls(**values)
-        except (TypeError, ValueError) as error:  # tomllib's own error is a ValueError
+        except (TypeError, ValueError, RecursionError) as error:  # tomllib's own is a ValueError
             raise ValueError(f"{file}: {error}") from error
 
     @property
