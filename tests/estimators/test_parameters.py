@@ -10,7 +10,14 @@ from sklearn.tree import DecisionTreeClassifier
 from evenhand import Budget, DemographicParity
 from evenhand.datasets import Schema
 from evenhand.estimators.parameters import OWN, NotPlain, decode, encode
-from evenhand.privacy import ConfidentGNMax, DiscreteNoise, GNMax, NoisyHistogram, SeededNoise
+from evenhand.privacy import (
+    ConfidentGNMax,
+    DiscreteNoise,
+    GNMax,
+    InversionNoise,
+    NoisyHistogram,
+    SeededNoise,
+)
 from evenhand.teachers import LogisticTeachers, MLPTeachers, SklearnTeachers
 
 VALUES: list[Any] = [
@@ -39,7 +46,13 @@ def test_a_value_comes_back_equal(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [DiscreteNoise(), SeededNoise(5), LogisticTeachers(C=3.0), MLPTeachers(hidden=(8,), epochs=2)],
+    [
+        DiscreteNoise(),
+        InversionNoise(),
+        SeededNoise(5),
+        LogisticTeachers(C=3.0),
+        MLPTeachers(hidden=(8,), epochs=2),
+    ],
     ids=repr,
 )
 def test_an_object_comes_back_with_its_arguments(value: Any) -> None:
