@@ -42,7 +42,7 @@ def read_calibration(path: Path, roles: Roles, tables: TrainingTables) -> dict[s
         "X_calibration": X,
         "y_calibration": _classes(frame, path, roles, tables),
         "sensitive_features_calibration": read.sensitive_features(
-            read.group_columns(frame, path, roles.sensitive)
+            read.group_columns(frame, path, roles.sensitive), tables.grouping, path
         ),
     }
 

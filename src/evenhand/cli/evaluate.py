@@ -75,12 +75,14 @@ def evaluate(
         known = Training.read(model)
         roles = _roles(known, label, sensitive)
         compared = settings.check_reference(reference or (known.reference if known else "rest"))
-        trial = results.read_trial(test, roles)
+        same_groups = known is not None and roles.sensitive == known.sensitive
+        grouping = known.grouping if known is not None and same_groups else None
+        trial = results.read_trial(test, roles, grouping)
         measured = results.measure(
             fitted,
             trial,
             positive=positive if positive is not None or known is None else known.positive,
-            same_groups=known is not None and roles.sensitive == known.sensitive,
+            same_groups=same_groups,
         )
         if report is not None:
             with whole_file(report, overwrite=overwrite) as made:

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from evenhand.cli.tables import Roles
 
 if TYPE_CHECKING:
     from evenhand._signing import PrivateKey
+    from evenhand.fairness import Grouping
 
 TRAINING: Final = "training.json"
 REPORT: Final = "report.html"
@@ -35,6 +36,7 @@ class Training:
     reference: str
     margin: float | None
     positive: str | None
+    grouping: Grouping | None = None
 
     def __post_init__(self) -> None:
         texts = (self.command, self.label, self.reference, *self.sensitive, self.positive or "")
@@ -45,7 +47,14 @@ class Training:
 
     @classmethod
     def of(
-        cls, command: str, roles: Roles, *, reference: str, margin: float | None, positive: Any
+        cls,
+        command: str,
+        roles: Roles,
+        *,
+        reference: str,
+        margin: float | None,
+        positive: Any,
+        grouping: Grouping | None = None,
     ) -> Training:
         """Remember the roles of the columns and what was asked for."""
         return cls(
@@ -55,6 +64,7 @@ class Training:
             reference=reference,
             margin=margin,
             positive=None if positive is None else str(positive),
+            grouping=grouping or None,
         )
 
     @classmethod
@@ -66,11 +76,17 @@ class Training:
         errors = (ValueError, TypeError, KeyError, RecursionError)
         with as_bad_input(*errors, where=f"{file} is damaged"):
             values = json.loads(file.read_text(encoding="utf-8"))
+            if (grouping := values.get("grouping")) is not None:
+                from evenhand.fairness import Grouping
+
+                values["grouping"] = Grouping.from_dict(grouping)
             return cls(**{**values, "sensitive": tuple(values["sensitive"])})
 
     def write(self, folder: Path) -> None:
         """Write it into ``folder``."""
-        text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        grouping = None if self.grouping is None else self.grouping.to_dict()
+        values = asdict(replace(self, grouping=None)) | {"grouping": grouping}
+        text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
         (folder / TRAINING).write_text(text, encoding="utf-8")
 
 

@@ -160,6 +160,26 @@ Reference = Annotated[
         rich_help_panel="Fairness",
     ),
 ]
+Bins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bins",
+        metavar="COLUMN=N|EDGES",
+        help="Cut a sensitive column of numbers into N ranges of about as many public rows, or at "
+        "edges: age=4, age=25,45,65. May be repeated. Remembered with the model.",
+        rich_help_panel="Columns",
+    ),
+]
+MergeSmall = Annotated[
+    int,
+    typer.Option(
+        "--merge-small",
+        metavar="N",
+        help="Merge all groups of fewer than N public rows into one. Remembered with the model.",
+        show_default="none",
+        rich_help_panel="Columns",
+    ),
+]
 NTeachers = Annotated[
     int | None,
     typer.Option(

@@ -172,8 +172,9 @@ def decide(
         )
     known = Training.read(model)
     columns = _columns(known, asked.sensitive)
-    features = sensitive_features(group_columns(table, new, columns))
     same = known is None or columns == known.sensitive
+    grouping = known.grouping if known is not None and same else None
+    features = sensitive_features(group_columns(table, new, columns), grouping, new)
     option = fitted.with_reject_option(
         asked.margin,
         groups=fitted.groups_ if same and fitted.groups_ else _groups(features, asked.state),
@@ -216,8 +217,10 @@ def groups_of(
                 "--sensitive out."
             )
         return None
-    columns = _columns(Training.read(model), tuple(named))
-    features = sensitive_features(group_columns(table, new, columns))
+    known = Training.read(model)
+    columns = _columns(known, tuple(named))
+    grouping = known.grouping if known is not None and columns == known.sensitive else None
+    features = sensitive_features(group_columns(table, new, columns), grouping, new)
     with as_bad_input(ValueError, where=str(new)):
         from evenhand.fairness import encode_groups
 

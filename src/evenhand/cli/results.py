@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.cli.tables import Roles
-    from evenhand.fairness import Estimate, FairnessReport
+    from evenhand.fairness import Estimate, FairnessReport, Grouping
     from evenhand.typing import IntArray
 
 NOT_COVERED: Final = (
@@ -44,7 +44,7 @@ class Trial:
     path: Path
 
 
-def read_trial(path: Path, roles: Roles) -> Trial:
+def read_trial(path: Path, roles: Roles, grouping: Grouping | None = None) -> Trial:
     """Read a test table: its labels and, if sensitive columns are named, its groups."""
     from evenhand.cli import tables
     from evenhand.datasets import read_table
@@ -53,7 +53,8 @@ def read_trial(path: Path, roles: Roles) -> Trial:
     tables.require(frame, path, "--label", roles.label)
     groups = None
     if roles.sensitive:
-        groups = tables.sensitive_features(tables.group_columns(frame, path, roles.sensitive))
+        columns = tables.group_columns(frame, path, roles.sensitive)
+        groups = tables.sensitive_features(columns, grouping, path)
     return Trial(X=frame, y=tables.labels(frame, path, roles.label), groups=groups, path=path)
 
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand.cli.failures import as_bad_input
+from evenhand.cli.grouping import grouped
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.cli.grouping import GroupingAsked
     from evenhand.datasets import Schema
+    from evenhand.fairness import Grouping
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,7 @@ class TrainingTables:
     private_groups: pd.DataFrame | None
     columns: tuple[str, ...]
     schema: Schema | None
+    grouping: Grouping | None = None
 
 
 def read_training(
@@ -93,11 +97,12 @@ def read_training(
     *,
     groups_of: Sequence[str] = ("public",),
     groups_are_all: bool = False,
+    regrouping: GroupingAsked | None = None,
 ) -> TrainingTables:
     """Read the private table and, if there is one, the public table, and check that they match.
 
     ``groups_of`` says whose groups are needed: "public", "private", both or neither;
-    ``groups_are_all``, that nothing but them is private.
+    ``groups_are_all``, that nothing but them is private; ``regrouping``, what becomes of them.
 
     Raises
     ------
@@ -145,9 +150,15 @@ def read_training(
         X_public = X_public[list(X.columns)]
         if declared is None:
             _refuse_other_kinds(X, private, X_public, public)
-    groups = _groups(holder, where, roles, needed="public" in groups_of)
+    grouping = None if regrouping is None else regrouping.read(asked, public, roles)
+    groups = _groups(holder, where, roles, grouping, needed="public" in groups_of)
     private_groups = _groups(
-        table, private, roles, needed="private" in groups_of, all_that_is_private=groups_are_all
+        table,
+        private,
+        roles,
+        grouping,
+        needed="private" in groups_of,
+        all_that_is_private=groups_are_all,
     )
     with as_bad_input(TypeError):
         if declared is not None:
@@ -165,6 +176,7 @@ def read_training(
         private_groups=private_groups,
         columns=tuple(table.columns),
         schema=declared,
+        grouping=grouping,
     )
 
 
@@ -276,8 +288,15 @@ def group_columns(
     return frame[list(sensitive)]
 
 
-def sensitive_features(groups: pd.DataFrame) -> Any:
-    """Return one column as a Series and several as a DataFrame: group names depend on it."""
+def sensitive_features(
+    groups: pd.DataFrame, grouping: Grouping | None = None, path: Path | None = None
+) -> Any:
+    """Return one column as a Series and several as a DataFrame: group names depend on it.
+
+    With ``grouping`` they are those of ``path`` that it makes of the columns.
+    """
+    if grouping and path is not None:
+        groups = grouped(groups, grouping, path)
     return groups.iloc[:, 0] if groups.shape[1] == 1 else groups
 
 
@@ -348,6 +367,7 @@ def _groups(
     frame: pd.DataFrame,
     path: Path,
     roles: Roles,
+    grouping: Grouping | None,
     *,
     needed: bool,
     all_that_is_private: bool = False,
@@ -355,6 +375,7 @@ def _groups(
     if not needed or not roles.sensitive:
         return None
     groups = group_columns(frame, path, roles.sensitive, all_that_is_private=all_that_is_private)
+    groups = grouped(groups, grouping, path)
     _refuse_one_group(groups, path)
     return groups
 

@@ -14,6 +14,7 @@ from evenhand.cli.account import Account
 from evenhand.cli.asked import Asked
 from evenhand.cli.console import Bars, emit, note, progress_bars, show
 from evenhand.cli.folder import Training, require_free, write_model_folder
+from evenhand.cli.grouping import GroupingAsked
 from evenhand.cli.methods import METHODS
 from evenhand.cli.options import choices, metavar
 from evenhand.cli.tables import Roles
@@ -227,6 +228,8 @@ def train(
         ),
     ] = None,
     n_teachers: options.NTeachers = None,
+    bins: options.Bins = None,
+    merge_small: options.MergeSmall = 0,
     teacher: Annotated[
         str,
         typer.Option(
@@ -342,6 +345,8 @@ def train(
         pull=pull,
     )
     asked.check(roles, has_public=public is not None, has_schema=schema is not None, given=given)
+    regrouping = GroupingAsked.of(bins, merge_small)
+    regrouping.check(roles, has_public=public is not None)
     if "alpha" in asked.chosen.takes:
         reference = "overall"  # what SF-PATE compares with
     shared = Account(where=ledger, name=account, epsilon=account_epsilon)
@@ -362,10 +367,11 @@ def train(
             schema,
             groups_of=asked.reads_groups_of,
             groups_are_all=asked.chosen.protects == "attribute",
+            regrouping=regrouping,
         )
         results.check_positive(positive, tables.y)
         labelled = {} if calibration is None else read_calibration(calibration, roles, tables)
-        trial = None if test is None else results.read_trial(test, roles)
+        trial = None if test is None else results.read_trial(test, roles, tables.grouping)
         model = asked.estimator(tables, has_account=ledger is not None)
         opened = shared.open(asked, roles, tables)
         left = None if opened is None else accounts.epsilon_left(opened)
@@ -377,7 +383,12 @@ def train(
             model,
             out,
             training=Training.of(
-                "train", roles, reference=reference, margin=margin, positive=positive
+                "train",
+                roles,
+                reference=reference,
+                margin=margin,
+                positive=positive,
+                grouping=tables.grouping,
             ),
             write_report=lambda path: write_model_report(
                 model, path, dataset=_facts(private, roles), measured=measured

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.estimators.callers import check_callers
-from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.fairness import GroupCodes, encode_groups, refuse_many_values
 from evenhand.privacy import Noise, secret_coins
 from evenhand.teachers import chosen_units
 from evenhand.typing import Array, ArrayLike, IntArray
+
+_RANGES: Final = "evenhand.fairness.Grouping.of_public(public_columns, bins={{{name!r}: 4}})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,6 +173,8 @@ def read_fit_inputs(
         groups = encode_groups(sensitive_features_public)
         _checks.same_length(X_public=X_public, sensitive_features_public=groups)
     if needs_groups:
+        if sensitive_features_public is not None:
+            refuse_many_values(sensitive_features_public, way_out=_RANGES)
         _require_groups(groups, set_aside, private_given=sensitive_features is not None)
     if len(np.unique(codes)) < 2:
         raise ValueError(

@@ -25,6 +25,7 @@ from evenhand.fairness.functions import (
 from evenhand.fairness.gate import DemographicParityGate, Outcome
 from evenhand.fairness.gate_stack import GateStack
 from evenhand.fairness.gate_stack import fits as gate_fits
+from evenhand.fairness.grouping import Grouping, refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson
 from evenhand.fairness.kinds import FairnessKind
@@ -93,6 +94,7 @@ __all__ = [
     "FalsePositiveParity",
     "GateStack",
     "GroupCodes",
+    "Grouping",
     "JointTally",
     "LabelledNotion",
     "MomentsFunction",
@@ -135,6 +137,7 @@ __all__ = [
     "notion_named",
     "parity_gaps",
     "reads_labels",
+    "refuse_many_values",
     "require_notion",
     "score_distance",
     "selection_rates",
