@@ -122,7 +122,7 @@ BAD = {
     "no rows": (["--rows", "0"], "--rows must be at least 1"),
     "an epsilon of zero": (["--epsilon", "0"], "epsilon must be finite and > 0"),
     "an epsilon that affords noise only": (["--epsilon", "0.001"], "stands out of the noise"),
-    "a page for a table": (["--out", "made.html"], "Name a .csv or .parquet"),
+    "a page for a table": (["--out", "made.html"], "a table is written as CSV or Parquet"),
     "the private table itself": (["--out", "private.csv", "--overwrite"], "is the private table"),
     "a schema that is none": (["--schema", "private.csv"], "private.csv is not a JSON file"),
     "an absent file": (["--test", "nowhere.csv"], "There is no file nowhere.csv"),

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from evenhand.datasets import read_table
+from evenhand.datasets.files import tables_written
 
 TEXT = "age,city,score\n30,Bonn,1.5\n41,,NA\n?,Ulm,2\n"
 
@@ -82,7 +83,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         (b"a,a\n1,2\n", "more than one column named 'a'"),
         (b"a,b\n\xff\xfe,1\n", "is not text in UTF-8"),
         (b"a\0b,c\n1,2\n", "is not a text file"),
-        (b"PK\x03\x04abc", "zip archive or a spreadsheet"),
+        (b"PK\x03\x04abc", r"a workbook \(.xlsx\) or another zip archive. Save"),
+        (b"\xd0\xcf\x11\xe0abc", r"a workbook of Excel \(.xls\). Save"),
+        (b'[{"a": 1}, {"a": 2}]', "holds JSON. Save the table as CSV or Parquet"),
+        (b'{"a": 1}\n{"a": 2}\n', "holds JSON"),
+        (b"a;b\nM\xfcnchen;1\n", r"byte 5 cannot be read. Name its encoding \(--encoding latin-1"),
         (b"\x1f\x8b\x08\x00abc", "is not a whole gzip file"),
         (b"PAR1 and nothing more", "is not a Parquet file"),
         (b'a,b\n1,"2\n', "is not a table"),
@@ -91,6 +96,37 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_what_is_no_table_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_table(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_lines_separators_and_encodings_are_found_or_named(
+    tmp_path: Path, ending: str, separator: str, encoding: str
+) -> None:
+    rows = [["city", "n"], ["München", "1"], ["Ulm", "2"]]
+    text = ending.join(separator.join(row) for row in rows) + ending
+    file = written(tmp_path, text.encode(encoding))
+    named = {"encoding": encoding} if encoding == "latin-1" else {}
+    for frame in (
+        read_table(file, **named),
+        read_table(file, separator=separator, encoding=encoding),
+    ):
+        assert list(frame) == ["city", "n"]
+        assert frame["city"].tolist() == ["München", "Ulm"]
+        assert frame["n"].tolist() == [1, 2]
+
+
+def test_a_separator_that_is_named_is_taken_and_a_wrong_one_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, "a:b,c\n1:2,3\n")
+    assert list(read_table(file, separator=":")) == ["a", "b,c"]
+    with tables_written(separator=":", encoding="ascii"):
+        assert list(read_table(file)) == ["a", "b,c"]
+    assert list(read_table(file)) == ["a:b", "c"]
+    with pytest.raises(ValueError, match=r"one character between two values, got '::'"):
+        read_table(file, separator="::")
+    with pytest.raises(ValueError, match=r"such as utf-8, latin-1, .* got 'latin-one'"):
+        read_table(file, encoding="latin-one")
 
 
 def test_a_folder_is_no_table(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def evaluate(
         bool, typer.Option("--overwrite", help="Replace the file of --report if it is there.")
     ] = False,
     trust: options.Trust = None,
+    sep: options.Separator = None,
+    encoding: options.Encoding = None,
     show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TRAINING: Final = "training.json"
 REPORT: Final = "report.html"
+_SYSTEM: Final = ("/proc", "/sys")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,18 +148,30 @@ def write_model_folder(
         os.replace(made, out)
 
 
-@contextmanager
-def whole_file(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a path to write to, and put the file in its place once it is whole."""
-    if out.exists() and not overwrite:
-        raise FileExistsError(f"{out} exists. Choose another name, or add --overwrite.")
+def require_place(out: Path, *, overwrite: bool) -> None:
+    """Refuse to write anywhere but to a new file, or, if asked, in the place of a regular one."""
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(
             f"The folder {out.absolute().parent} does not exist. Make it first."
         )
+    real = out.absolute().parent.resolve() / out.name
+    if any(real.is_relative_to(system) for system in _SYSTEM):
+        raise PermissionError(f"{out} belongs to the system and is no place for a file.")
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        kind = "a link" if out.is_symlink() else "a folder" if out.is_dir() else "a device"
+        raise FileExistsError(f"{out} is {kind} and no regular file. Choose another name.")
+    if out.exists() and not overwrite:
+        raise FileExistsError(f"{out} exists. Choose another name, or add --overwrite.")
+
+
+@contextmanager
+def whole_file(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a path to write to, and put the file in its place once it is whole."""
+    require_place(out, overwrite=overwrite)
     with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}-") as scratch:
         made = Path(scratch) / out.name
         yield made
+        require_place(out, overwrite=overwrite)  # somebody may have put something else there
         os.replace(made, out)
 
 

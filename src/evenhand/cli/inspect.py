@@ -48,6 +48,8 @@ def inspect(
             "dtypes alone. Nothing of a private row is in it.",
         ),
     ] = None,
+    sep: options.Separator = None,
+    encoding: options.Encoding = None,
     json: options.Json = False,
 ) -> None:
     """Say what is wrong with each column of a private table, and how train would take it.

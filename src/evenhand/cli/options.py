@@ -48,6 +48,55 @@ ShowValues = Annotated[
         "by default a message names the column and the row alone.",
     ),
 ]
+
+
+def _separator(context: typer.Context, given: str | None) -> str | None:
+    if given is not None:
+        _written(context, separator={"tab": "\t", "\\t": "\t"}.get(given, given))
+    return given
+
+
+def _encoding(context: typer.Context, given: str | None) -> str | None:
+    if given is not None:
+        _written(context, encoding=given)
+    return given
+
+
+def _written(context: typer.Context, **how: str) -> None:
+    """Read all tables of the command in this way."""
+    from evenhand.datasets.files import tables_written
+
+    context.find_root().with_resource(tables_written(**how))
+
+
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep",
+        metavar="CHARACTER",
+        callback=_separator,
+        help="What stands between two values in every CSV that is read; tab for a tab.",
+        show_default="found in the header: comma, semicolon, tab or |",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        callback=_encoding,
+        help="Encoding of every CSV that is read, such as latin-1.",
+        show_default="UTF-8, or UTF-16 where a file begins as such",
+    ),
+]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw",
+        help="Write text as it is, also where a spreadsheet would run it as a formula (it begins "
+        "with = + - @, a tab or a carriage return). By default it gets an apostrophe in front.",
+    ),
+]
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder that train, demo or save() wrote.")
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +9,9 @@ import typer
 
 from evenhand.cli import rejecting
 from evenhand.cli.console import emit, note, progress_bars
-from evenhand.cli.folder import whole_file
-from evenhand.cli.options import Json, ModelFolder, ShowValues, Trust
+from evenhand.cli.folder import require_place, whole_file
+from evenhand.cli.options import Encoding, Json, ModelFolder, Raw, Separator, ShowValues, Trust
+from evenhand.cli.written import require_table_name, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,11 @@ def predict(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="CSV file to write.", show_default="stdout"),
+        typer.Option(
+            metavar="FILE",
+            help="File to write: CSV, or Parquet by its ending.",
+            show_default="stdout",
+        ),
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class, in [0, 1].")
@@ -72,6 +76,9 @@ def predict(
         ),
     ] = None,
     trust: Trust = None,
+    raw: Raw = False,
+    sep: Separator = None,
+    encoding: Encoding = None,
     show_values: ShowValues = False,
     json: Json = False,
 ) -> None:
@@ -88,6 +95,10 @@ def predict(
     asked = rejecting.Asked.of(reject_margin, sensitive, state, delivered, proba=proba, json=json)
     if asked is not None:
         rejecting.refuse_one_place_for_two(NEW=new, out=out, state=state, delivered=delivered)
+    for option, place in (("--out", out), ("--delivered", delivered)):
+        if place is not None:
+            require_table_name(place, option)
+            require_place(place, overwrite=overwrite)
     with progress_bars() as bars:
         bars.begin(f"predicting {new}")
         from evenhand.cli.results import predictions, probabilities
@@ -101,7 +112,13 @@ def predict(
         if asked is not None:
             decided = rejecting.decide(fitted, model, X, table, new, asked)
             rejecting.hand_out(
-                decided, asked, out=out, delivered=delivered, overwrite=overwrite, json=json
+                decided,
+                asked,
+                out=out,
+                delivered=delivered,
+                overwrite=overwrite,
+                raw=raw,
+                json=json,
             )
             return
         groups = rejecting.groups_of(fitted, model, table, new, sensitive or ())
@@ -112,7 +129,7 @@ def predict(
         if out.exists() and out.samefile(new):
             raise FileExistsError(f"{out} is the table to predict on. Choose another --out.")
         with whole_file(out, overwrite=overwrite) as made:
-            _frame(labels, shares, classes).to_csv(made, index=False)
+            write_table(_frame(labels, shares, classes), made, raw=raw)
         note(f"{len(X)} predictions are in {out}")
         if json:
             emit({"n_rows": len(X), "out": str(out)})
@@ -122,7 +139,7 @@ def predict(
             found |= {"classes": classes, "probabilities": shares}
         emit(found)
     else:
-        _frame(labels, shares, classes).to_csv(sys.stdout, index=False)
+        write_table(_frame(labels, shares, classes), None, raw=raw)
 
 
 def _frame(labels: Any, shares: Any, classes: list[str]) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from evenhand.cli.console import emit, note
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.folder import Training, whole_file
 from evenhand.cli.tables import group_columns, sensitive_features
+from evenhand.cli.written import write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,16 +247,17 @@ def hand_out(
     out: Path | None,
     delivered: Path | None,
     overwrite: bool,
+    raw: bool,
     json: bool,
 ) -> None:
     """Save the counts, then give the predictions: none is given that is not counted."""
     with ExitStack() as whole:
         if out is not None:
             made = whole.enter_context(whole_file(out, overwrite=overwrite))
-            decided.frame().to_csv(made, index=False)
+            write_table(decided.frame(), made, raw=raw)
         if delivered is not None:
             made = whole.enter_context(whole_file(delivered, overwrite=overwrite))
-            decided.delivered_frame().to_csv(made, index=False)
+            write_table(decided.delivered_frame(), made, raw=raw)
         if asked.state is not None:
             decided.option.save_state(asked.state)
     said: dict[str, Any] = {"n_rows": len(decided.requests)}
@@ -269,7 +270,7 @@ def hand_out(
     if json:
         emit(said | decided.facts_for_machines())
     elif out is None:
-        decided.frame().to_csv(sys.stdout, index=False)
+        write_table(decided.frame(), None, raw=raw)
 
 
 def _columns(known: Training | None, named: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from evenhand.cli import options, pictures, settings
 from evenhand.cli.console import Bars, emit, note, progress_bars, show, table
 from evenhand.cli.drawn import GAPS, files_beside, measured_table, summary_of, write_claim
 from evenhand.cli.failures import as_bad_input, told_once
-from evenhand.cli.folder import require_free, whole_file
+from evenhand.cli.folder import require_free, require_place, whole_file
 from evenhand.cli.options import choices, metavar
+from evenhand.cli.written import require_table_name, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,6 +156,9 @@ def synthesize(
         bool, typer.Option("--overwrite", help="Replace the files of --out if they are there.")
     ] = False,
     sign: options.Sign = None,
+    raw: options.Raw = False,
+    sep: options.Separator = None,
+    encoding: options.Encoding = None,
     show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:
@@ -183,8 +187,7 @@ def synthesize(
         method = one_of("--method", method or METHODS[0], METHODS)
     files = pictures.files_of(out) if of_pictures else _files(out)
     for file in files.values():
-        if file.exists() and not overwrite:
-            raise FileExistsError(f"{file} exists. Choose another name, or add --overwrite.")
+        require_place(file, overwrite=overwrite)
     if private.exists() and any(f.exists() and f.samefile(private) for f in files.values()):
         raise FileExistsError(f"{out} is the private table. Choose another --out.")
     if save is not None:
@@ -261,7 +264,7 @@ def synthesize(
             "report": str(files["report"]),
             "generator": None if save is None else str(save),
         }
-        _write(generator, synthetic, found, real, files, private, overwrite)
+        _write(generator, synthetic, found, real, files, private, overwrite, raw)
         if save is not None:
             generator.save(save, sign=sign)
     summary["wall_s"] = time.perf_counter() - started
@@ -304,10 +307,7 @@ def _balance(said: str) -> tuple[str, ...]:
 
 
 def _files(out: Path) -> dict[str, Path]:
-    if out.suffix == ".html":
-        raise ValueError(
-            f"--out is the table, and {out} ends like a page. Name a .csv or .parquet."
-        )
+    require_table_name(out)
     return files_beside(out, "table")
 
 
@@ -360,6 +360,7 @@ def _write(
     files: dict[str, Path],
     private: Path,
     overwrite: bool,
+    raw: bool,
 ) -> None:
     """Write the table, the claim and the report: all of them, or none."""
     from evenhand.report import write_synthetic_report
@@ -370,10 +371,7 @@ def _write(
             name: stack.enter_context(whole_file(path, overwrite=overwrite))
             for name, path in files.items()
         }
-        if files["table"].suffix == ".parquet":
-            synthetic.to_parquet(made["table"], index=False)
-        else:
-            synthetic.to_csv(made["table"], index=False)
+        write_table(synthetic, made["table"], raw=raw)
         write_claim(generator, made["claim"])
         write_synthetic_report(
             generator,

@@ -298,6 +298,8 @@ def train(
         ),
     ] = None,
     sign: options.Sign = None,
+    sep: options.Separator = None,
+    encoding: options.Encoding = None,
     show_values: options.ShowValues = False,
     json: options.Json = False,
 ) -> None:

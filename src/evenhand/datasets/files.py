@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,28 +17,65 @@ from typing import Any
 import pandas as pd
 import pyarrow
 
+from evenhand.datasets.cells import as_written
 from evenhand.datasets.columns import refuse_repeated
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?")
-SEPARATORS = (",", ";", "\t")
+SEPARATORS = (",", ";", "\t", "|")
+
+_NO_TABLES = {
+    b"PK": "a workbook (.xlsx) or another zip archive",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel (.xls)",
+    b"%PDF": "a PDF document",
+    b"SQLite format 3\0": "a SQLite database",
+    b"ARROW1": "an Arrow file",
+    b"BZh": "compressed by bzip2",
+    b"\xfd7zXZ": "compressed by xz",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd",
+    b"\x93NUMPY": "a NumPy array",
+}
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+_written: ContextVar[tuple[str | None, str | None]] = ContextVar(
+    "evenhand_tables_written", default=(None, None)
+)
 
 
-def read_table(path: str | PathLike[str]) -> pd.DataFrame:
+@contextmanager
+def tables_written(*, separator: str | None = None, encoding: str | None = None) -> Iterator[None]:
+    """Let ``read_table`` take these in this block, where it is told nothing else."""
+    before = _written.get()
+    token = _written.set((separator or before[0], encoding or before[1]))
+    try:
+        yield
+    finally:
+        _written.reset(token)
+
+
+def read_table(
+    path: str | PathLike[str], *, separator: str | None = None, encoding: str | None = None
+) -> pd.DataFrame:
     """Read a CSV or Parquet file.
 
     Parameters
     ----------
     path : str or path
-        Text in UTF-8 with a header and the separator comma, semicolon or tab (found from the
-        header), plain or compressed by gzip; or Parquet.
+        Text with a header, plain or compressed by gzip, with lines that end in LF, CR LF or CR; or
+        Parquet.
+    separator : str, optional
+        One character between two values. Default: comma, semicolon, tab or bar, whichever parts the
+        header into the most columns.
+    encoding : str, optional
+        Of the text, such as "latin-1". Default: UTF-8, or UTF-16 where the file begins as such.
 
     Returns
     -------
     DataFrame
         Of CSV: a column is numbers if every value in it is one, and text otherwise. A column where
         some number has a leading zero ("007") stays text: it is a code. Missing are an empty
-        field, NA, N/A, NaN, nan and ?. Of Parquet: as stored. What a column means is decided later,
-        by a ``Schema`` of public rows.
+        field, NA, N/A, NaN, nan and ?. An apostrophe before = + - @ is taken away, which was put
+        there so that no spreadsheet runs the cell. Of Parquet: as stored. What a column means is
+        decided later, by a ``Schema`` of public rows.
 
     Raises
     ------
@@ -42,9 +83,11 @@ def read_table(path: str | PathLike[str]) -> pd.DataFrame:
         If there is no such file.
     ValueError
         If the file is empty, has no rows, or is not a table; if a column has no name or two
-        columns have the same name.
+        columns have the same name; for text that is not in this encoding.
     """
     path = Path(path)
+    separator, encoding = separator or _written.get()[0], encoding or _written.get()[1]
+    _check_how(separator, encoding)
     if not path.exists():
         raise FileNotFoundError(
             f"There is no file {path}. Check the path; it is read from here: {Path.cwd()}."
@@ -60,7 +103,11 @@ def read_table(path: str | PathLike[str]) -> pd.DataFrame:
     if not content.strip():
         raise ValueError(f"{path} is empty.")
     is_parquet = content[:4] == b"PAR1" or path.suffix in (".parquet", ".pq")
-    frame = _parquet(content, path) if is_parquet else _csv(content, path)
+    frame = (
+        _parquet(content, path)
+        if is_parquet
+        else _csv(_text(content, path, encoding), path, separator)
+    )
     if not len(frame):
         raise ValueError(f"{path} has a header and no rows.")
     return frame
@@ -73,20 +120,51 @@ def _parquet(content: bytes, path: Path) -> pd.DataFrame:
         raise ValueError(f"{path} is not a Parquet file: {_first_line(error)}.") from None
 
 
-def _csv(content: bytes, path: Path) -> pd.DataFrame:
-    if content[:2] == b"PK":
-        raise ValueError(f"{path} is a zip archive or a spreadsheet. Save the table as CSV.")
+def _check_how(separator: str | None, encoding: str | None) -> None:
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ValueError(
+            f"separator must be one character between two values, got {separator!r}. Common are "
+            f"{', '.join(map(repr, SEPARATORS))}."
+        )
+    if encoding is None:
+        return
     try:
-        text = content.decode("utf-8-sig")
+        codecs.lookup(encoding)
+    except LookupError:
+        raise ValueError(
+            f"encoding must be one that Python knows, such as utf-8, latin-1, cp1252 or utf-16, "
+            f"got {encoding!r}."
+        ) from None
+
+
+def _text(content: bytes, path: Path, encoding: str | None) -> str:
+    """Decode a text file, or say what else it is."""
+    for start, what in _NO_TABLES.items():
+        if content.startswith(start):
+            raise ValueError(f"{path} is {what}. Save the table as CSV or Parquet.")
+    chosen = encoding or ("utf-16" if content.startswith(_UTF_16) else "utf-8-sig")
+    if codecs.lookup(chosen).name == "utf-8":
+        chosen = "utf-8-sig"  # the mark at its beginning is no part of the first name
+    try:
+        text = content.decode(chosen)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is not text in UTF-8: byte {error.start} cannot be read. Save the table as "
-            f"CSV in UTF-8, or as Parquet."
+            f"{path} is not text in {encoding or 'UTF-8'}: byte {error.start} cannot be read. Name "
+            f"its encoding (--encoding latin-1 or cp1252 for most files of Windows; "
+            f"read_table(encoding=...)), or save the table in UTF-8 or as Parquet."
         ) from None
     if "\0" in text:
         raise ValueError(f"{path} is not a text file. Save the table as CSV or Parquet.")
-    separator = _separator(text, path)
-    header = [name.strip() for name in _header(text, separator, path)]
+    if text.lstrip().startswith(("{", "[{", "[[")) or path.suffix.lower() in (".json", ".jsonl"):
+        raise ValueError(f"{path} holds JSON. Save the table as CSV or Parquet.")
+    if not text.strip():
+        raise ValueError(f"{path} is empty.")
+    return text
+
+
+def _csv(text: str, path: Path, separator: str | None) -> pd.DataFrame:
+    separator = separator or _separator(text, path)
+    header = [as_written(name.strip()) for name in _header(text, separator, path)]
     unnamed = [i + 1 for i, name in enumerate(header) if not name]
     if unnamed:
         raise ValueError(
@@ -144,6 +222,8 @@ def _header(text: str, separator: str, path: Path) -> list[str]:
 def _numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the column as numbers if every value is one and none has a leading zero."""
     column = column.str.strip()
+    if column.str.startswith("'").any():
+        column = column.map(as_written, na_action="ignore").str.strip()
     if not column.notna().any() or column.str.match(r"[+-]?0\d").any():
         return column
     try:
