@@ -9,7 +9,7 @@ import pytest
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators import MarginalSynthesizer
-from evenhand.generators.bought import EDGES, OTHER, Purchase, threshold
+from evenhand.generators.bought import EDGES, OTHER, Purchase, threshold, to_buy
 from evenhand.generators.records import as_roles, read_records
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
@@ -102,7 +102,8 @@ def test_no_record_and_no_unit_moves_the_sums_by_more_than_is_declared(unit: str
     roles = as_roles(ROLES["label"], ROLES["sensitive"], unit)
 
     def sums(rows: pd.DataFrame) -> tuple[dict[str, int], float]:
-        purchase = Purchase.of(read_records(rows, roles, per_unit=3), None)
+        records = read_records(rows, roles, per_unit=3)
+        purchase = Purchase.of(records, None, to_buy(records, None))
         told: dict[str, int] = {}
         for i, part in enumerate(purchase.sums):
             name = purchase.wanted[i] if i < len(purchase.wanted) else "all"

@@ -86,6 +86,7 @@ def columns() -> pd.DataFrame:
     frame, n = table(), len(table())
     rng = np.random.default_rng(0)
     return frame.assign(
+        home=[f"0{code}" for code in rng.integers(1000, 1400, n)],
         person=[f"p{i}" for i in range(n)],
         row=range(n),
         born=rng.choice(["1.2.1970", "3.4.1980"], n),
@@ -96,11 +97,11 @@ def columns() -> pd.DataFrame:
     )
 
 
-def test_ids_dates_empty_columns_and_numbers_as_text_are_named_all_at_once() -> None:
+def test_ids_postcodes_dates_empty_columns_and_numbers_as_text_are_named_all_at_once() -> None:
     store = MemoryStore()
     with pytest.raises(ValueError, match="learnt wrong") as caught:
         fit(frame=columns(), store=store)
-    odd = ["person", "row", "born", "seen", "wage", "age", "gone"]
+    odd = ["home", "person", "row", "born", "seen", "wage", "age", "gone"]
     for name in odd:
         assert f"column {name!r}" in str(caught.value).replace("Column", "column")
     assert f"drop(columns={odd})" in str(caught.value)
@@ -114,13 +115,26 @@ def test_postcodes_are_named_with_the_line_that_drops_them_and_cost_nothing() ->
     codes = [f"0{code}" for code in rng.integers(1000, 1400, 4000)]
     frame = table().assign(home=codes, work=codes[::-1])
     store = MemoryStore()
-    with pytest.raises(ValueError, match=r"columns 'home', 'work' stands out") as caught:
+    with pytest.raises(ValueError, match=r"'home' has no category.*'work' has no") as caught:
         fit(frame=frame, store=store)
     assert "--drop home --drop work" in str(caught.value)
     assert spent(store) == 0
     with pytest.warns(UserWarning, match="'home' stands out of the noise: all are 'other'"):
         made = fit(frame=frame.drop(columns="work"), keep=["home"], store=store)
     assert set(made.sample(200, random_state=0)["home"].dropna()) == {"other"}
+
+
+def test_a_label_that_cannot_be_named_is_not_to_be_dropped() -> None:
+    store = MemoryStore()
+    with pytest.raises(ValueError, match=r"^Column 'rich' has no category") as caught:
+        fit(
+            frame=table(60).drop(columns=["job", "sex"]),
+            budget=Budget(epsilon=0.5, delta=1e-6),
+            store=store,
+            sensitive="old",
+        )
+    assert "drop" not in str(caught.value)
+    assert spent(store) == 0
 
 
 def test_numbers_stored_as_text_are_refused_declared_or_kept_but_never_other_in_silence() -> None:

@@ -225,7 +225,6 @@ def synthesize(
     assert method is not None
     with progress_bars() as bars:
         bars.begin(f"reading {private}")
-        from evenhand.cli.tables import Roles, refuse_wrong, require
         from evenhand.datasets import Schema, read_table
         from evenhand.privacy import Budget
 
@@ -233,9 +232,6 @@ def synthesize(
         with as_bad_input(TypeError, KeyError, where=str(schema)):
             declared = None if schema is None else Schema.load(schema)
         frame = _read(private, drop or ())
-        roles = Roles(label=label, sensitive=tuple(sensitive), unit=unit, keep=tuple(keep or ()))
-        require(frame, private, "--label", label)
-        refuse_wrong(frame, private, roles, schema=declared)
         known = None if reference is None else read_table(reference)
         real = None if test is None else _read(test, drop or (), columns=set(frame.columns))
         generator = _new(method, noise, seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -138,7 +138,14 @@ class Inspection:
         """Words of a command that leave these columns out; empty if there is none."""
         return options("--drop", [column.name for column in self.grave])
 
-    def require(self, where: str, way_out: str, *, keep: Collection[str] = ()) -> None:
+    def require(
+        self,
+        where: str,
+        way_out: str,
+        *,
+        keep: Collection[str] = (),
+        also: Mapping[str, str] | None = None,
+    ) -> None:
         """Raise ValueError if a column would silently be learnt wrong, and name all of them.
 
         The message names columns and kinds of problems, and no value.
@@ -152,14 +159,18 @@ class Inspection:
             their names.
         keep : collection of str
             Columns that are learnt as they are.
+        also : mapping of str to str, optional
+            Further columns with what is wrong with them, found elsewhere.
         """
-        wrong = [column for column in self.grave if column.name not in keep]
+        wrong = {c.name: c.grave[0].problem for c in self.grave if c.name not in keep}
         # Where two tables do not match, the reader of both knows the row and the nearest name.
-        if {column.grave[0].problem for column in wrong} <= _OF_TWO_TABLES:
+        if not also and set(wrong.values()) <= _OF_TWO_TABLES:
             return
-        names = [column.name for column in wrong]
-        said = "; ".join(f"column {c.name!r} {c.grave[0].problem.words}" for c in wrong)
-        way = way_out.format(drop=options("--drop", names), names=names)
+        words = {name: problem.words for name, problem in wrong.items()} | dict(also or {})
+        names = [column.name for column in self.columns if column.name in words]
+        said = "; ".join(f"column {name!r} {words[name]}" for name in names)
+        away = [c.name for c in self.columns if c.name in words and c.role == "feature"]
+        way = way_out.format(drop=options("--drop", away), names=away)
         raise ValueError(
             f"{said[0].upper()}{said[1:]}: the {where} would be learnt wrong without a word. {way}"
         )

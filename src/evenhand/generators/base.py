@@ -15,12 +15,12 @@ from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.bought import DELTA_SHARE, Purchase, to_buy, without_unknown
+from evenhand.generators.bought import DELTA_SHARE, to_buy, without_unknown
 from evenhand.generators.bought import PURPOSE as SCHEMA
 from evenhand.generators.cells import Bins, Cells
 from evenhand.generators.codec import ColumnCode, Conditions, TableCodec
 from evenhand.generators.conditional import ConditionalGenerator, Progress
-from evenhand.generators.foreseen import refuse_unreadable
+from evenhand.generators.foreseen import ready
 from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records, as_roles, read_records
 from evenhand.generators.reference import groups_from_reference
@@ -173,9 +173,6 @@ class Synthesizer(ConditionalGenerator):
             filled = tuple(predictor.words for predictor in predictors)
         records = read_records(frame, roles, per_unit=per_unit)
         wanted = to_buy(records, schema)
-        refuse_unreadable(records, schema, wanted, keep)
-        _checks.at_least("n_bins", self.n_bins, 2)
-        self._foresee(_least_states(records, schema, self.n_bins))
         # Categories are named with a probability of failure of their own: the rest speaks at less.
         delta = budget.delta * DELTA_SHARE if wanted else 0.0
         ledger = Ledger(
@@ -186,12 +183,14 @@ class Synthesizer(ConditionalGenerator):
             unit=unit_name if unit is not None else "record",
             neighbors=neighbors,
         )
+        first = Purse(ledger=ledger, shares={SCHEMA: SCHEMA_SHARE})
+        purchase = ready(records, schema, first, delta, keep)
+        _checks.at_least("n_bins", self.n_bins, 2)
+        self._foresee(_least_states(records, schema, self.n_bins))
         purse = Purse(ledger=ledger, shares=self._all_shares(records, schema, bool(wanted)))
         purse.require_room()
         tell("columns", 0, 1)
-        purchase = Purchase.of(records, schema)
-        purchase.refuse_rare(purse, delta, keep)
-        bought = purchase.buy(purse, delta)  # the first draw: from here on all is charged
+        bought = purchase.buy(purse, delta)  # the first draw: from here on all stays charged
         if wanted:
             records = replace(records, frame=without_unknown(records.frame, bought.schema, wanted))
         codec = self._with_bins(TableCodec.of(bought.schema, records.frame), records, purse)

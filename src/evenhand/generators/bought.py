@@ -21,7 +21,6 @@ from evenhand.datasets.columns import (
     to_numbers,
     to_texts,
 )
-from evenhand.datasets.inspection import options
 from evenhand.generators.codec import holds_missing
 from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records
@@ -127,15 +126,14 @@ class Purchase:
     counts: tuple[IntArray, ...]
 
     @classmethod
-    def of(cls, records: Records, declared: Schema | None) -> Purchase:
-        """Count; nothing is released."""
+    def of(cls, records: Records, declared: Schema | None, wanted: Sequence[str]) -> Purchase:
+        """Count the columns to buy; nothing is released."""
         frame = records.frame
         known = {} if declared is None else {c.name: c for c in declared.columns}
-        wanted = to_buy(records, declared)
         found = {name: _texts(frame[name]) for name in wanted if _is_text(records, known, name)}
         counts = tuple(found[n][1] if n in found else _grid_counts(frame[n]) for n in wanted)
         texts = {name: values for name, (values, _) in found.items()}
-        return cls(records=records, known=known, wanted=wanted, texts=texts, counts=counts)
+        return cls(records=records, known=known, wanted=tuple(wanted), texts=texts, counts=counts)
 
     @property
     def _conditions(self) -> tuple[str, ...]:
@@ -156,32 +154,28 @@ class Purchase:
             n_columns=len(self.wanted) + bool(self._conditions), per_unit=self.records.per_unit
         )
 
-    def refuse_rare(self, purse: Purse, delta: float, keep: Collection[str]) -> None:
-        """Raise ValueError if a column has no category that could be named; nothing is spent.
+    def rare(self, purse: Purse, delta: float, keep: Collection[str]) -> dict[str, str]:
+        """Return the columns that have no category which could be named, with words about each.
 
-        All such columns are named, and no count. Of a label, a group and a category dtype, for
-        which nothing can stand in, some category must be common enough that noise cannot hide it.
+        Of a label, a group and a category dtype, for which nothing can stand in, some category
+        must be common enough that noise cannot hide it. Other columns may be kept: all their
+        values become "other".
         """
         if not self.wanted:
-            return
+            return {}
         sigma = purse.mechanism(self.counter, PURPOSE).sigma
         least = threshold(sigma, delta, len(self.wanted), self.records.per_unit)
-        rare = []
+        words = f"has no category that stands out of the noise, about {least:.0f} records"
+        found = {}
         for name, counted in zip(self.wanted, self.counts, strict=True):
-            if name not in self.texts or (_has_other(self.records, name) and name in keep):
+            if name not in self.texts or _is_bool(self.records, name):
                 continue
-            needed = least if _has_other(self.records, name) else least + _SURE * sigma
-            if not _is_bool(self.records, name) and not (counted >= needed).any():
-                rare.append(name)
-        if rare:
-            listed = ", ".join(map(repr, rare))
-            raise ValueError(
-                f"No category of {'columns' if len(rare) > 1 else 'column'} {listed} stands out of "
-                f"the noise: none has about {least:.0f} records. Leave features out with "
-                f"{options('--drop', rare)}, group their values, or keep them as {OTHER!r} alone "
-                f"(keep=, --keep). Declare categories that are public in a schema, or raise "
-                f"epsilon. Nothing was spent."
-            )
+            replaced = _has_other(self.records, name)
+            if replaced and name in keep:
+                continue
+            if not (counted >= (least if replaced else least + _SURE * sigma)).any():
+                found[name] = words
+        return found
 
     def buy(self, purse: Purse, delta: float) -> Bought:
         """Return a schema for all columns: as declared where it is complete, else bought.

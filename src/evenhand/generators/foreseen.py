@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from typing import Final
 
 import pandas as pd
 
 from evenhand.datasets import Schema, inspect
+from evenhand.generators.bought import Purchase, to_buy
 from evenhand.generators.codec import TableCodec, frame_dtype
+from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records
 
 
-def refuse_unreadable(
-    records: Records, schema: Schema | None, wanted: Sequence[str], keep: Collection[str]
-) -> None:
-    """Raise ValueError for columns that cannot be learnt, or would be learnt wrong.
+def ready(
+    records: Records,
+    schema: Schema | None,
+    purse: Purse,
+    delta: float,
+    keep: Collection[str],
+) -> Purchase:
+    """Return what is to be bought; nothing is spent.
 
     Parameters
     ----------
     records : Records
     schema : Schema or None
         What is declared.
-    wanted : sequence of str
-        Columns that are to be bought.
+    purse : Purse
+        That the columns will be bought from.
+    delta : float
+        For naming categories.
     keep : collection of str
         Columns that inspection is to let pass.
+
+    Raises
+    ------
+    ValueError
+        For columns that cannot be learnt, would be learnt wrong, or of which nothing could be
+        bought: all of these at once.
 
     Privacy
     -------
@@ -35,8 +50,14 @@ def refuse_unreadable(
     unknown = sorted(set(keep) - set(frame.columns))
     if unknown:
         raise ValueError(f"keep names the column {unknown[0]!r}, which the private table lacks.")
+    wanted = to_buy(records, schema)
     found = inspect(frame, label=roles.label, sensitive=roles.sensitive, schema=schema)
-    found.require("private table", _WAY_OUT, keep=keep)
+    wrong = {column.name for column in found.grave} - set(keep)
+    purchase = Purchase.of(records, schema, [name for name in wanted if name not in wrong])
+    rare = purchase.rare(purse, delta, keep)
+    features = (wrong | set(rare)) - set(roles.conditions)
+    way_out = f"{_LEAVE_OUT} {_DECLARE}" if features else _DECLARE
+    found.require("private table", way_out, keep=keep, also=rare)
     strange = [name for name in frame.columns if not _comes_back(frame[name].dtype)]
     if strange:
         raise ValueError(
@@ -49,11 +70,16 @@ def refuse_unreadable(
     if declared:
         complete = Schema(columns=tuple(known[name] for name in declared))
         TableCodec.of(complete, frame[declared]).encode(frame[declared])
+    return purchase
 
 
-_WAY_OUT = (
-    "Go on without them: drop(columns={names}); or correct them; or declare them in a schema; or "
-    "learn them as they are with keep={names}. evenhand.datasets.inspect(frame) says more."
+_LEAVE_OUT: Final = (
+    "Leave features out with {drop}, in Python drop(columns={names}); or learn them as they are "
+    "with --keep, in Python keep={names}."
+)
+_DECLARE: Final = (
+    "Declare what is public of columns, such as their categories, in a schema; a larger epsilon "
+    "names rarer ones. Nothing was spent."
 )
 
 
