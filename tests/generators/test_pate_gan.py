@@ -47,9 +47,19 @@ SMALL: dict[str, Any] = {
 }
 
 
-def new(**settings: Any) -> PATEGANSynthesizer:
+def new(kind: type[PATEGANSynthesizer] = PATEGANSynthesizer, **settings: Any) -> PATEGANSynthesizer:
     made = {"n_teachers": 20, "noise": SeededNoise(0), "random_state": 0, **SMALL, **settings}
-    return PATEGANSynthesizer(**made)
+    return kind(**made)
+
+
+class Watched(PATEGANSynthesizer):
+    """Keeps its teachers, which a fit lets go of."""
+
+    watched: Any
+
+    def _teachers(self, *given: Any) -> Any:
+        self.watched = super()._teachers(*given)
+        return self.watched
 
 
 class TestPATEGAN(SynthesizerContract):
@@ -62,14 +72,14 @@ class TestPATEGANThatGeneratesGroups(SynthesizerContract):
         return new(condition="label", gold=True)
 
 
-def fit(frame: pd.DataFrame, **settings: Any) -> PATEGANSynthesizer:
+def fit(frame: pd.DataFrame, **settings: Any) -> Any:
     budget = settings.pop("budget", BUDGET)
-    return new(**settings).fit(frame, **ROLES, budget=budget, schema=SCHEMA)
+    return new(Watched, **settings).fit(frame, **ROLES, budget=budget, schema=SCHEMA)
 
 
 def states(made: PATEGANSynthesizer) -> list[bytes]:
     """All that each teacher remembers, the stream of its sampler included."""
-    teachers = made.teachers_
+    teachers = made.watched
     return [
         teachers.critics.state(t).tobytes() + repr(stream.bit_generator.state).encode()
         for t, stream in enumerate(teachers.streams)
@@ -102,7 +112,7 @@ def test_changing_one_record_changes_the_state_of_one_teacher_bit_for_bit(
         seeded(gold=gold),
         fit(frame, start=0.0, n_teachers=TEACHERS, budget=POOR, gold=gold),
     )
-    teacher = int(before.teachers_.partition.teacher[record])
+    teacher = int(before.watched.partition.teacher[record])
     one, other = states(before), states(after)
     assert len(set(one)) == TEACHERS  # teachers are distinct
     assert [t for t in range(TEACHERS) if one[t] != other[t]] == [teacher]
@@ -127,7 +137,7 @@ def test_the_published_sampling_rule_moves_other_teachers_too() -> None:
 
 
 def test_teachers_have_disjoint_records_dealt_once() -> None:
-    partition = seeded(gold=False).teachers_.partition
+    partition = seeded(gold=False).watched.partition
     rows = np.concatenate(partition.all_rows)
     assert sorted(rows.tolist()) == list(range(4000))
     assert partition.neighbors == "add or remove one"
@@ -135,9 +145,9 @@ def test_teachers_have_disjoint_records_dealt_once() -> None:
 
 def test_records_of_a_unit_sit_with_one_teacher_and_one_vote_each_is_all_they_have() -> None:
     frame = table().assign(person=np.arange(4000) % 1000)
-    made = new().fit(frame, **ROLES, budget=BUDGET, schema=SCHEMA, unit="person", per_unit=3)
+    made = new(Watched).fit(frame, **ROLES, budget=BUDGET, schema=SCHEMA, unit="person", per_unit=3)
     kept = np.arange(3000) % 1000
-    teacher = made.teachers_.partition.teacher
+    teacher = made.watched.partition.teacher
     assert all(len(set(teacher[kept == person])) == 1 for person in range(0, 1000, 50))
     (votes,) = (e for e in made.ledger_.entries if e.purpose == module.VOTES)
     assert "l2_sensitivity=2.828" in votes.mechanism  # sqrt(8): not three times that
@@ -185,7 +195,7 @@ def test_the_number_of_answers_is_fixed_and_reserved_before_training(
 
 def test_teachers_of_a_stratum_hold_and_judge_one_group() -> None:
     made = fit(table(), strata=True, n_teachers=22)
-    teachers = made.teachers_
+    teachers = made.watched
     assert made.n_teachers_ == 20
     groups = teachers.rows.group
     for t, rows in enumerate(teachers.partition.all_rows):
@@ -269,7 +279,7 @@ def test_more_teachers_than_the_memory_holds_are_refused_before_anything_is_spen
 
 def test_one_teacher_more_or_less_is_what_noise_was_made_for() -> None:
     noisy = fit(table(), sampler=GroupBalancedSampler(scope="noisy"))
-    sampler = noisy.teachers_.sampler
+    sampler = noisy.watched.sampler
     assert sampler is not None
     assert sampler.shares == pytest.approx(noisy.shares_.to_numpy(), rel=1e-6)
     assert noisy.guarantee_ == fit(table(), sampler=None).guarantee_

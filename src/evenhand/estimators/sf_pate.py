@@ -62,6 +62,9 @@ PULLS: Final = {"student": 0.001, "teachers": 0.3}
 """lambda by default: of the squared distance of weights, and of scores."""
 
 
+_PRIVATE: Final = ("groups_of_teachers_", "expected_rates_")
+
+
 class SFPATEClassifier(AttributeClassifier):
     """Train a fair classifier without its model telling anybody's group (SF-PATE).
 
@@ -220,6 +223,11 @@ class SFPATEClassifier(AttributeClassifier):
         self.unit = unit
         self.noise = noise
         self.random_state = random_state
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what only the curator may see out of a pickle and of a copy."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in _PRIVATE}
 
     def fit(
         self,

@@ -74,8 +74,6 @@ class PATEGANSynthesizer(Synthesizer):
     Attributes
     ----------
     n_teachers_ : int
-    teachers_ : VotingCritics
-        Private, and not saved.
     network_ : StateNetwork
 
     Privacy
@@ -96,7 +94,6 @@ class PATEGANSynthesizer(Synthesizer):
 
     network_: StateNetwork
     n_teachers_: int
-    teachers_: VotingCritics
     made_groups_: FloatArray
 
     def __init__(
@@ -155,7 +152,8 @@ class PATEGANSynthesizer(Synthesizer):
         base = np.zeros((rows.n_given, rows.n_states))
         if tables:
             base = log_shares(rows.by_condition(tables))
-        self.teachers_ = self._teachers(data, rows, purse.ledger.noise.protects, rng)
+        # Teachers hold the rows, the partition and its key: none of it may outlive the fit.
+        teachers = self._teachers(data, rows, purse.ledger.noise.protects, rng)
         start = StateNetwork.start(
             rows.sizes[:-1],
             base,
@@ -163,7 +161,7 @@ class PATEGANSynthesizer(Synthesizer):
             hidden=self.generator_hidden,
             rng=rng,
         )
-        made = self._play(rows, start, purse, rng, tell)
+        made = self._play(rows, teachers, start, purse, rng, tell)
         self.network_ = made.towards(np.exp(base), rng) if tables else made
         self._own_groups(rng)
 
@@ -248,6 +246,7 @@ class PATEGANSynthesizer(Synthesizer):
     def _play(
         self,
         rows: GivenRows,
+        teachers: VotingCritics,
         start: StateNetwork,
         purse: Purse,
         rng: np.random.Generator,
@@ -273,11 +272,11 @@ class PATEGANSynthesizer(Synthesizer):
             noise = grant.draw(step, n).reshape(n_rounds, n_answers, n)
             for at in range(n_rounds):
                 tell("teachers and generator", at, n_rounds)
-                self.teachers_.learn(made(given(n_steps * n)).reshape(n_steps, n, -1))
+                teachers.learn(made(given(n_steps * n)).reshape(n_steps, n, -1))
                 for drawn in noise[at]:
                     asked = made(given(n))
-                    noisy = step.decide(votes.total(self.teachers_.votes(asked)), drawn)
-                    student.learn(asked, (noisy > self.teachers_.half).astype(np.float64))
+                    noisy = step.decide(votes.total(teachers.votes(asked)), drawn)
+                    student.learn(asked, (noisy > teachers.half).astype(np.float64))
                     forger.learn(given(n), student.loss, rng)
             tell("teachers and generator", n_rounds, n_rounds)
         return forger.network()

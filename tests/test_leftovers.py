@@ -1,0 +1,190 @@
+"""The pickle of whatever is registered, fitted, holds nothing of the private rows."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import Budget, DemographicParity, estimators
+from evenhand.cli.methods import METHODS as CLASSIFIERS
+from evenhand.estimators import POINTS
+from evenhand.generators import METHODS as TABLES
+from evenhand.generators.images.loading import IMAGE_METHODS as IMAGES
+from evenhand.privacy import FloatNoise, GNMax
+from evenhand.teachers import by_unit
+from evenhand.testing.images import pictures
+from evenhand.testing.leftovers import CANARY_NUMBER, CANARY_TEXT, leftovers
+
+N = 607  # a prime that is no setting below
+BUDGET = Budget(epsilon=50.0, delta=1e-5)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # small fits warn of noise; this is about what stays
+]
+
+
+def rows(n: int, seed: int, *, planted: bool) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["a", "b"], n)
+    income = rng.normal(size=n) + (sex == "a") * 0.5
+    frame = pd.DataFrame(
+        {
+            "income": income,
+            "job": rng.choice(["nurse", "clerk", "cook"], n),
+            "sex": sex,
+            "rich": np.where(income + rng.normal(size=n) / 2 > 0.3, "yes", "no"),
+        }
+    )
+    if planted:
+        frame.loc[0, "income"] = CANARY_NUMBER
+        frame.loc[0, "job"] = CANARY_TEXT
+    return frame
+
+
+PRIVATE, PUBLIC = rows(N, 0, planted=True), rows(210, 1, planted=False)
+OPEN = rows(N, 0, planted=False)  # where features and labels are public, and groups alone private
+FEATURES = ["income", "job"]
+SETTINGS: dict[str, Any] = {
+    "budget": BUDGET,
+    "fairness": DemographicParity(margin=0.2),
+    "n_teachers": 20,
+    "n_steps": 12,
+    "batch_size": 200,
+    "max_iter": 3,
+    "notion": "demographic_parity",
+    "group_shares": "released",
+    "random_state": 0,
+}
+
+
+def classifier(word: str, **more: Any) -> Any:
+    """Return the classifier that a word of ``--method`` stands for, set up small."""
+    spec = CLASSIFIERS[word]
+    kind = getattr(estimators, spec.estimator)
+    known = set(kind().get_params())
+    given = {name: value for name, value in SETTINGS.items() if name in known}
+    if not spec.teachers and "notion" not in spec.takes:
+        given.pop("notion", None)
+    return kind(**{**given, **spec.fixed, **more})
+
+
+def fitted(model: Any, **more: Any) -> Any:
+    takes = inspect.signature(model.fit).parameters
+    given = {
+        "sensitive_features": PRIVATE["sex"],
+        "X_public": PUBLIC[FEATURES],
+        "sensitive_features_public": PUBLIC["sex"],
+        "open": False,
+        **more,
+    }
+    X = (OPEN if given.pop("open") else PRIVATE)[FEATURES]
+    return model.fit(X, PRIVATE["rich"], **{k: v for k, v in given.items() if k in takes})
+
+
+@pytest.mark.parametrize("word", CLASSIFIERS)
+def test_a_fitted_classifier_keeps_nothing_of_the_private_rows(word: str) -> None:
+    made = fitted(classifier(word), open=CLASSIFIERS[word].protects == "attribute")
+    if word.startswith("sf"):  # asks about rows whose features are public; its answers are released
+        del made.answers_
+    assert leftovers(made, n_rows=N) == ()
+
+
+@pytest.mark.parametrize("at", POINTS)
+def test_nor_does_one_at_any_point_of_intervention(at: str) -> None:
+    labelled = {"X_calibration": PUBLIC[FEATURES], "y_calibration": PUBLIC["rich"]}
+    made = fitted(classifier("intervention", at=at), **labelled)
+    assert leftovers(made, n_rows=N) == ()
+
+
+def test_nor_does_one_that_sets_rows_aside_or_holds_units_together() -> None:
+    ids = np.array([f"{CANARY_TEXT} {i // 2}" for i in range(N)])
+    made = fitted(classifier("fairpate", mechanism=GNMax(sigma=9.0)), unit_ids=ids)
+    assert leftovers(made, n_rows=N) == ()
+    aside = fitted(classifier("fairpate", public_fraction=0.4), X_public=None)
+    assert not {words for words in leftovers(aside, n_rows=N) if "canary" not in words}
+
+
+UNPROTECTED = {"NonPrivateSynthesizer", "ReweightedSynthesizer", "PlainGANImages"}
+"""References, whose claim is that nothing is promised."""
+
+TABLE_SETTINGS: dict[str, Any] = {
+    "n_teachers": 20,
+    "n_rounds": 3,
+    "n_steps": 20,
+    "n_batches": 3,
+    "n_frequencies": 40,
+    "n_parts": 10,
+    "noise": FloatNoise(),
+    "random_state": 0,
+}
+
+
+def of_settings(kind: Any, settings: dict[str, Any]) -> Any:
+    known = {name for base in kind.__mro__ for name in inspect.signature(base.__init__).parameters}
+    return kind(**{name: value for name, value in settings.items() if name in known})
+
+
+@pytest.mark.parametrize("unit", [None, "id"])
+@pytest.mark.parametrize("name", sorted(set(TABLES) - UNPROTECTED))
+def test_a_fitted_generator_of_tables_keeps_nothing_of_the_private_rows(
+    name: str, unit: str | None
+) -> None:
+    frame = rows(N, 0, planted=True)
+    frame.insert(0, "id", [f"{CANARY_TEXT}-{i // 2}" for i in range(N)])
+    made = of_settings(TABLES[name], TABLE_SETTINGS).fit(
+        frame if unit else frame.drop(columns="id"),
+        label="rich",
+        sensitive="sex",
+        budget=BUDGET,
+        unit=unit,
+        per_unit=2 if unit else 1,
+    )
+    assert leftovers(made, n_rows=N) == ()
+
+
+PICTURE_SETTINGS: dict[str, Any] = {
+    "n_teachers": 6,
+    "n_steps": 2,
+    "n_batches": 2,
+    "n_rows": 8,
+    "critic_rows": 8,
+    "critic_steps": 1,
+    "batch_size": 4,
+    "hidden": (8,),
+    "filters": (4,),
+    "width": 8,
+    "n_frequencies": 20,
+    "n_samples": 10,
+    "k": 6,
+    "noise": FloatNoise(),
+    "random_state": 0,
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(IMAGES) - UNPROTECTED))
+def test_a_fitted_generator_of_pictures_keeps_nothing_of_the_private_ones(name: str) -> None:
+    images, y, side = pictures(N)
+    made = of_settings(IMAGES[name], PICTURE_SETTINGS)
+    ids = [f"{CANARY_TEXT}-{i // 2}" for i in range(N)]
+    takes = inspect.signature(made.fit).parameters
+    units = {"unit_ids": ids} if "unit_ids" in takes else {}
+    made.fit(images, y, sensitive_features=side, budget=BUDGET, **units)
+    assert leftovers(made, n_rows=N) == ()
+
+
+def test_what_is_left_over_is_found() -> None:
+    for kept in (
+        by_unit(np.arange(N), 5),
+        np.zeros((3, N), dtype=np.int8),
+        list(range(N)),
+        rows(N, 0, planted=False),
+        {"a": [CANARY_NUMBER]},
+        np.array([1.0, CANARY_NUMBER], dtype=np.float32),
+        [f"said {CANARY_NUMBER}"],
+        pd.Series([CANARY_TEXT]),
+    ):
+        assert leftovers({"student": kept}, n_rows=N)
+    assert leftovers({"student": np.arange(N - 1.0), "groups": ["a", "b"]}, n_rows=N) == ()
