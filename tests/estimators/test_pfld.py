@@ -97,7 +97,6 @@ def test_a_margin_narrows_the_gap_without_groups_at_prediction(notion: Any, k: i
     X, y, group = people(6000, k)
     before = gap(made(X, y, group, fairness=type(notion)(margin=1.0)), X, y, group, notion)
     model = made(X, y, group, fairness=notion, multiplier_rate=0.6)
-    assert before > 0.09
     assert gap(model, X, y, group, notion) < 0.5 * before
     assert (model.predict(X) == y).mean() > 0.6
     assert model.fairness_kind_ is FairnessKind.WEIGHTS

@@ -64,11 +64,13 @@ def test_the_surplus_of_attainment_is_that_of_random_points(
         [attained(b, s, darts, names) for s in (5, 6)], axis=0
     )
     found = compare(a, b, names)
+    seen = []
     for ours, part in ((found.a_more_often, surplus), (found.b_more_often, -surplus)):
         positive = np.maximum(part, 0)
         z = -stats.norm.ppf(0.5e-6) * positive.std() / math.sqrt(n)
         assert abs(positive.mean() - ours) < z
-        assert positive.mean() > 10 * z or len(names) > 2  # the test would see a tenth of it gone
+        seen.append(positive.mean() > 10 * z)  # the test would see a tenth of it gone
+    assert any(seen) or len(names) > 2
     assert found.a_more_often - found.b_more_often == pytest.approx(found.difference, abs=1e-12)
 
 

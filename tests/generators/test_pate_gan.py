@@ -92,7 +92,8 @@ def seeded(**settings: Any) -> PATEGANSynthesizer:
 
 
 POOR = Budget(epsilon=0.002, delta=1e-6)  # one vote more or less turns no answer
-TEACHERS = 200  # of 20 records each, so that a teacher draws each of them sooner or later
+TEACHERS = 200  # of 20 records each; in 4 rounds of 10 steps of 8 rows a record is missed by all
+OFTEN = {"teacher_steps": 10}  # 320 draws of its teacher with probability (1 - 1/20)**320 < 1e-7
 
 
 @pytest.mark.parametrize("change", ["job", "group", "label"])
@@ -102,15 +103,14 @@ def test_changing_one_record_changes_the_state_of_one_teacher_bit_for_bit(
 ) -> None:
     # The noise is 10,000 votes, the change one: the same answers leave, all else is as it was.
     frame = table()
-    record = 1234
     column, value = {"job": ("job", "clerk"), "group": ("sex", "F"), "label": ("rich", "no")}[
         change
     ]
-    assert frame.loc[record, column] != value
+    record = int(np.flatnonzero(frame[column].notna() & (frame[column] != value))[1234])
     frame.loc[record, column] = value
     before, after = (
-        seeded(gold=gold),
-        fit(frame, start=0.0, n_teachers=TEACHERS, budget=POOR, gold=gold),
+        seeded(gold=gold, **OFTEN),
+        fit(frame, start=0.0, n_teachers=TEACHERS, budget=POOR, gold=gold, **OFTEN),
     )
     teacher = int(before.watched.partition.teacher[record])
     one, other = states(before), states(after)
@@ -125,12 +125,13 @@ def test_changing_one_record_changes_the_state_of_one_teacher_bit_for_bit(
 
 def test_the_published_sampling_rule_moves_other_teachers_too() -> None:
     frame = table()
-    frame.loc[1234, "sex"] = "F"
+    frame.loc[np.flatnonzero(frame["sex"] == "M")[1234], "sex"] = "F"
     sampler = GroupBalancedSampler(scope="global")
     one, other = (
-        states(fit(t, start=0.0, sampler=sampler, condition="label")) for t in (table(), frame)
+        states(fit(t, start=0.0, sampler=sampler, condition="label", **OFTEN))
+        for t in (table(), frame)
     )
-    assert sum(a != b for a, b in zip(one, other, strict=True)) > 5
+    assert sum(a != b for a, b in zip(one, other, strict=True)) > 1
     claim = fit(table(), sampler=sampler).guarantee_
     assert not claim.holds
     assert str(claim).startswith("NOT PRIVATE: every teacher's minibatches are weighted")

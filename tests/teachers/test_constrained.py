@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from runs import falls_short
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.fairness import DemographicParityFunction, worst_violation
@@ -72,14 +73,17 @@ def test_one_changed_record_moves_the_votes_of_its_own_teacher_at_most(teachers,
 
 @pytest.mark.parametrize("teachers", ALL, ids=lambda t: type(t).__name__)
 def test_fair_teachers_vote_more_alike_on_new_rows_than_plain_ones(teachers) -> None:
-    X, y, z = people(4000)
     _, new_y, new_z = people(400, 9)
 
-    def gap(kind) -> float:
+    def gap(kind, seed) -> float:
+        X, y, z = people(4000, seed)
         said = votes(kind, X, y, z)
         return float(np.mean([worst_violation(PARITY, np.eye(2)[v], new_y, new_z) for v in said]))
 
-    assert gap(teachers) < 0.9 * gap(LogisticTeachers(C=1.0))
+    plain = np.array([gap(LogisticTeachers(C=1.0), seed) for seed in range(10)])
+    fair = np.array([gap(teachers, seed) for seed in range(10)])
+    assert not falls_short(0.95 * plain - fair)
+    assert falls_short(0.95 * plain - plain)
 
 
 def test_groups_are_needed() -> None:
