@@ -100,8 +100,8 @@ def vector(state: FERMIState, x: Any, y: int, g: int) -> np.ndarray:
     up = gradient(lambda W: objective(state, state.weights, W, x, y, g), state.W) / learner.strength
     up *= learner.clip_norm * learner.share / state.reach
     room = learner.clip_norm * np.sqrt(1 - learner.share**2)
-    down *= min(1.0, room / np.linalg.norm(down))
-    up *= min(1.0, learner.clip_norm * learner.share / np.linalg.norm(up))
+    down *= min(1.0, room / max(np.linalg.norm(down), 1e-12))
+    up *= min(1.0, learner.clip_norm * learner.share / max(np.linalg.norm(up), 1e-12))
     return np.concatenate([down, up])
 
 
