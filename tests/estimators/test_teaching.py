@@ -1,6 +1,7 @@
 """What may be given as teachers: a classifier, a module, its maker; nothing else."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,13 @@ def test_a_module_and_a_maker_of_modules_are_trained_as_classifiers() -> None:
         one, two = fitted(maker), fitted(maker)
         assert np.array_equal(one.answers_.shares, two.answers_.shares)
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_model_of_modules_is_not_saved_and_says_why(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    for teachers in (torch.nn.Linear(3, 2), lambda d, k: torch.nn.Linear(d, k)):
+        with pytest.raises(ValueError, match="teachers holds a torch module, or what makes one"):
+            fitted(teachers).save(tmp_path / "model")
 
 
 def test_a_maker_learns_how_many_features_and_classes_there_are() -> None:

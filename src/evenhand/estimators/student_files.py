@@ -16,6 +16,7 @@ from sklearn.preprocessing import LabelBinarizer
 from evenhand._folder import Folder, write_arrays
 from evenhand.estimators import parameters
 from evenhand.estimators.skops_files import dump_skops, load_skops
+from evenhand.estimators.teaching import is_module, makes_models
 from evenhand.learners import Mixture
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
 from evenhand.typing import Array, FloatArray
@@ -29,11 +30,13 @@ _OUTPUTS: Final = ("logistic", "softmax")
 def refuse_modules(model: Any) -> None:
     """Raise ValueError for a model whose student or teachers are torch modules of the user's."""
     for name, value in model.get_params(deep=True).items():
-        if isinstance(value, ModuleStudent | ModuleClassifier):
+        bare = name == "teachers" and (is_module(value) or makes_models(value))
+        if bare or isinstance(value, ModuleStudent | ModuleClassifier):
             raise ValueError(
-                f"{name.replace('__', '.')} holds a torch module, which cannot be read back "
-                f"without running its code. Keep the weights by torch.save (those of the student "
-                f"are in model.student_.module_), or use a NetworkStudent and MLPTeachers."
+                f"{name.replace('__', '.')} holds a torch module, or what makes one, which cannot "
+                f"be read back without running its code. Keep the weights by torch.save (those of "
+                f"the student are in model.student_.module_), or use a NetworkStudent and "
+                f"MLPTeachers."
             )
 
 

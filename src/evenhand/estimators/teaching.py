@@ -42,9 +42,9 @@ def as_teachers(
     """
     if given is None:
         return LogisticTeachers()
-    if not _is_module(given) and _makes_models(given):
+    if not is_module(given) and makes_models(given):
         given = _made(given, n_features, n_classes, rng)
-    if _is_module(given):
+    if is_module(given):
         return SklearnTeachers(ModuleClassifier(given))
     if _is_classifier(given):
         return SklearnTeachers(given)
@@ -58,7 +58,8 @@ def as_teachers(
     return teachers
 
 
-def _is_module(given: Any) -> bool:
+def is_module(given: Any) -> bool:
+    """Whether it is a torch module."""
     # Whoever has made a module has imported torch: nobody else waits for it.
     return "torch" in sys.modules and isinstance(given, torch.nn.Module)
 
@@ -68,7 +69,8 @@ def _is_classifier(given: Any) -> bool:
     return predicts and (not hasattr(given, "__sklearn_tags__") or is_classifier(given))
 
 
-def _makes_models(given: Any) -> bool:
+def makes_models(given: Any) -> bool:
+    """Whether it makes models, and is none."""
     if isinstance(given, type):
         return "torch" in sys.modules and issubclass(given, torch.nn.Module)
     return callable(given) and not hasattr(given, "fit")
