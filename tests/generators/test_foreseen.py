@@ -142,6 +142,10 @@ def test_numbers_stored_as_text_are_refused_declared_or_kept_but_never_other_in_
     frame["hours"] = frame["hours"].astype(str)
     with pytest.raises(ValueError, match=r"'hours' holds numbers stored as text.*keep=\['hours'\]"):
         fit(frame=frame)
+    objects = table()
+    objects["hours"] = objects["hours"].astype(object)
+    with pytest.raises(ValueError, match=r"'hours' holds numbers as Python objects"):
+        fit(frame=objects)
     declared = fit(frame=frame, schema=SCHEMA).sample(300, random_state=0)
     assert pd.to_numeric(declared["hours"]).between(0, 80).all()
     kept = fit(frame=frame, keep=["hours"]).sample(300, random_state=0)

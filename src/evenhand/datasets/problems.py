@@ -23,7 +23,8 @@ LEAST_ROWS: Final = 20
 
 _DOUBT: Final = 20 * math.log(2)  # a coincidence has a probability of at most 2**-20
 _NEARLY: Final = 0.9  # share of the different values that have the form in question
-_CODES: Final = 30  # so many different numbers in text may well be codes: PUMS has some of 24
+CODES: Final = 30
+"""So many different numbers in text may well be codes: those of the PUMS have up to 24."""
 
 
 class Problem(Enum):
@@ -123,7 +124,7 @@ def text_problem(texts: Sequence[str]) -> Problem | None:
     if commas and commas + plain >= enough:
         return Problem.COMMA_NUMBER
     coded = any(map(_CODE.match, texts))
-    if plain > _CODES and plain >= enough and not coded:
+    if plain > CODES and plain >= enough and not coded:
         return Problem.NUMBER_TEXT
     return None
 

@@ -8,6 +8,8 @@ from typing import Final
 import pandas as pd
 
 from evenhand.datasets import Schema, inspect
+from evenhand.datasets.columns import Column, kind_of
+from evenhand.datasets.problems import CODES
 from evenhand.generators.bought import Purchase, to_buy
 from evenhand.generators.codec import TableCodec, frame_dtype
 from evenhand.generators.plan import Purse
@@ -54,10 +56,13 @@ def ready(
     found = inspect(frame, label=roles.label, sensitive=roles.sensitive, schema=schema)
     wrong = {column.name for column in found.grave} - set(keep)
     purchase = Purchase.of(records, schema, [name for name in wanted if name not in wrong])
-    rare = purchase.rare(purse, delta, keep)
-    features = (wrong | set(rare)) - set(roles.conditions)
+    also = purchase.rare(purse, delta, keep)
+    for name in set(purchase.texts) - set(also) - set(keep) - set(roles.conditions):
+        if _are_numbers(frame[name]) and len(purchase.texts[name]) > CODES:
+            also[name] = "holds numbers as Python objects, each of which would be a category"
+    features = (wrong | set(also)) - set(roles.conditions)
     way_out = f"{_LEAVE_OUT} {_DECLARE}" if features else _DECLARE
-    found.require("private table", way_out, keep=keep, also=rare)
+    found.require("private table", way_out, keep=keep, also=also)
     strange = [name for name in frame.columns if not _comes_back(frame[name].dtype)]
     if strange:
         raise ValueError(
@@ -81,6 +86,10 @@ _DECLARE: Final = (
     "Declare what is public of columns, such as their categories, in a schema; a larger epsilon "
     "names rarer ones. Nothing was spent."
 )
+
+
+def _are_numbers(column: Column) -> bool:
+    return pd.api.types.is_object_dtype(column.dtype) and kind_of(column) == "numeric"
 
 
 def _comes_back(dtype: object) -> bool:
