@@ -16,6 +16,7 @@ from evenhand.privacy import (
     epsilon_from_mu,
     no_guarantee,
 )
+from evenhand.privacy.guarantee import NEVER_COVERED
 
 
 def claim(**changes) -> Guarantee:
@@ -45,9 +46,17 @@ def test_the_sentence_says_the_whole_claim() -> None:
     assert str(said) == (
         "The release is (3.0, 1e-05)-differentially private for each person (neighbors: add or "
         "remove one person), with exact discrete noise (OpenDP) and exact Gaussian DP accounting; "
-        "taken as public: the number of records; not covered: model selection; warning: a small "
-        "group."
+        "taken as public: the number of records; not covered: model selection, timing, side "
+        "channels and error messages; warning: a small group."
     )
+
+
+def test_every_bound_says_that_it_is_not_about_side_channels() -> None:
+    for said in (claim(), claim(not_covered=()), claim(holds=False, reason="r"), claim() + claim()):
+        assert said.not_covered[-1] == NEVER_COVERED
+        assert str(said).count(NEVER_COVERED) == 1
+        assert Guarantee.from_dict(said.to_dict()) == said
+    assert no_guarantee("there is no noise").not_covered == ()  # nothing is promised at all
 
 
 def test_what_does_not_hold_says_so_first() -> None:
@@ -209,7 +218,7 @@ def test_a_sum_says_all_that_its_parts_said() -> None:
     both = one + two
     assert both.noise == "noise A and noise B"
     assert both.public == ("p", "q", "r")
-    assert both.not_covered == ("n", "model selection")
+    assert both.not_covered == ("n", "model selection", NEVER_COVERED)
     assert both.warnings == ("w",)
     assert not both.holds
     assert str(both).startswith("NOT PRIVATE: seeded")

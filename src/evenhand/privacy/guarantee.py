@@ -18,6 +18,9 @@ LITTLE: Final = 10.0
 NOTHING: Final = 100.0
 """Epsilons above which a claim says little, and nothing."""
 
+NEVER_COVERED: Final = "timing, side channels and error messages"
+"""What no bound here is about; the last of ``not_covered`` wherever there is a bound."""
+
 _TEXTS: Final = ("unit", "neighbors", "noise", "accounting", "reason")
 _LISTS: Final = ("public", "not_covered", "warnings")
 
@@ -43,7 +46,7 @@ class Guarantee:
     public : tuple of str
         What is treated as known to everybody.
     not_covered : tuple of str
-        What touched, or may touch, the private data outside this bound.
+        What touched, or may touch, the private data outside this bound; ``NEVER_COVERED`` is added.
     warnings : tuple of str
         What a reader must know before relying on it.
     holds : bool
@@ -60,7 +63,8 @@ class Guarantee:
     ...                 public=("the unlabelled rows",), not_covered=("the choice of sigma",)))
     The release is (3.0, 1e-05)-differentially private for each person (neighbors: add or remove
     one person), with exact discrete noise (OpenDP) and exact Gaussian DP accounting; taken as
-    public: the unlabelled rows; not covered: the choice of sigma.
+    public: the unlabelled rows; not covered: the choice of sigma, timing, side channels and
+    error messages.
     """
 
     epsilon: float
@@ -88,6 +92,9 @@ class Guarantee:
                 raise TypeError(f"{name} must be text, got {getattr(self, name)!r}.")
         for name in _LISTS:
             object.__setattr__(self, name, _texts(name, getattr(self, name)))
+        if self.bounded:
+            said = [words for words in self.not_covered if words != NEVER_COVERED]
+            object.__setattr__(self, "not_covered", (*said, NEVER_COVERED))
         check_relation(self.unit, self.neighbors)
         if not isinstance(self.holds, bool):
             raise TypeError(f"holds must be True or False, got {self.holds!r}.")
