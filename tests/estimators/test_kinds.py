@@ -134,6 +134,12 @@ def test_thresholds_of_other_groups_than_they_name_are_refused(cut: Any, tmp_pat
     seal(path, "model")
     with pytest.raises(ModelDamaged, match="not one for each group"):
         evenhand.load(path)
+    head["thresholded"]["groups"].pop()
+    head["thresholded"]["thresholds"]["thresholds"][1] = "0.5"
+    (path / "model.json").write_text(json.dumps(head))
+    seal(path, "model")
+    with pytest.raises(ModelDamaged, match="is damaged"):
+        evenhand.load(path)
 
 
 def test_a_reject_option_goes_around_the_model_and_not_around_its_thresholds(cut: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from evenhand._folder import (
     Folder,
@@ -80,9 +81,25 @@ def load(path: Path, methods: Mapping[str, type], trusted: Iterable[str]) -> Any
         if method is None:
             raise ModelDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
         model = _restore(folder, head, method, trusted)
-        if (cut := head["thresholded"]) is None:
-            return model
-        return _restore_thresholds(folder, head, methods[cut["method"]], model)
+        if (cut := head["thresholded"]) is not None:
+            model = _restore_thresholds(folder, head, methods[cut["method"]], model)
+        _try(model)
+        return model
+
+
+def _try(model: Any) -> None:
+    """Decide on rows of missing values: parts that do not fit each other show here."""
+    inner = getattr(model, "model_", model)
+    groups = model.groups_ if model.needs_group_at_prediction_ else ("",)
+    rows: Any = np.full((len(groups), inner.n_features_in_), np.nan)
+    if hasattr(inner, "feature_names_in_"):
+        rows = pd.DataFrame(rows, columns=inner.feature_names_in_)
+    if model.needs_group_at_prediction_:
+        model.predict(rows, sensitive_features=list(groups))
+    else:
+        model.predict(rows)
+        if hasattr(model, "predict_proba"):
+            model.predict_proba(rows)
 
 
 def claim_of(folder: Folder, methods: Mapping[str, Any]) -> Guarantee:
