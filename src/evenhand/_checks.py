@@ -102,6 +102,20 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     return out
 
 
+def rectangle(name: str, values: ArrayLike, shape: str) -> Array:
+    """Return an array of rows that are equally long."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} must have shape {shape}, and its rows differ in length. Give every row a "
+            f"value "
+            f"for each column."
+        ) from None
+
+
 def matrix(name: str, values: ArrayLike) -> FloatArray:
     """Return a finite 2-D float64 array."""
     try:

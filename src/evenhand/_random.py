@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from evenhand.typing import RandomState
+
+LARGEST_SEED: Final = 2**32 - 1
+"""The largest that scikit-learn takes, and so the command line."""
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
@@ -22,4 +27,6 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
             f"random_state must be an int, a numpy Generator or None, "
             f"got {type(random_state).__name__}."
         )
+    if random_state is not None and random_state < 0:
+        raise ValueError(f"random_state must be at least 0, got random_state={random_state}.")
     return np.random.default_rng(random_state)

@@ -105,3 +105,21 @@ def test_what_is_put_there_meanwhile_is_not_replaced(town: Path) -> None:
     with pytest.raises(FileExistsError, match="a link and no regular file"):
         write()
     assert (town / "private.csv").read_text() == before
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
+def test_a_seed_that_is_none_is_refused(run: Run, asked: Run, town: Path, seed: str) -> None:
+    for words in (asked({"--seed": seed}), ["synthesize", "private.csv", *MADE, "--seed", seed]):
+        more = ["--out", "made.csv"] if words[0] == "synthesize" else []
+        said = run(*words, *more, exit_code=2).stderr
+        assert "--seed" in said
+        assert "Traceback" not in said
+    assert not (town / "model").exists()
+
+
+def test_more_rows_than_there_is_memory_for_are_refused_before_anything_is_spent(
+    town: Path, refuse: Run
+) -> None:
+    line = refuse("synthesize", "private.csv", *MADE, "--rows", str(10**12), "--out", "made.csv")
+    assert "1,000,000,000,000 rows of 6 columns need about" in line
+    assert "Lower --rows, and draw more from the folder of --save. Nothing was spent." in line

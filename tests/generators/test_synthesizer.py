@@ -1,6 +1,7 @@
 """Every generator: the claim, exact conditions, the same table shape, and files without code."""
 
 import math
+import tracemalloc
 import warnings
 from contextlib import suppress
 from functools import cache
@@ -14,6 +15,7 @@ from evenhand.generators import (
     MarginalSynthesizer,
     MeanEmbeddingSynthesizer,
     Synthesizer,
+    memory,
 )
 from evenhand.privacy import Guarantee, MemoryStore, SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
@@ -164,3 +166,14 @@ def test_a_method_that_draws_by_the_published_rule_takes_the_claim_back() -> Non
     made = Published().fit(table(), **ROLES, budget=BUDGET, schema=SCHEMA)
     assert str(made.guarantee_).startswith("NOT PRIVATE: every teacher's minibatches")
     assert not made.guarantee_.holds
+
+
+def test_more_rows_than_there_is_memory_for_are_refused_and_a_table_of_them_fits() -> None:
+    made = fitted()
+    with pytest.raises(MemoryError, match=r"rows of \d+ columns need about .*sample several times"):
+        made.sample(10**12)
+    tracemalloc.start()
+    rows = made.sample(20_000, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < rows.size * memory._BYTES_PER_CELL  # the estimate is an upper one

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evenhand.teachers import OutsideVotes, Partition, by_position
 from evenhand.typing import IntArray
+from evenhand.voting import Votes
 
 VOTES = np.array([[0, 1, 2, 1], [0, 0, 2, 1], [1, 1, 2, 0]])
 NAMES = ["no", "yes", "maybe"]
@@ -139,3 +140,15 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", one=VOTES, two=VOTES)
     with pytest.raises(ValueError, match="must hold one array, got 2: one, two"):
         cast(tmp_path / "two.npz")
+
+
+def test_ragged_votes_are_refused_in_words(tmp_path: Path) -> None:
+    ragged = [[0, 1, 2, 1], [0, 0, 2], [1, 1, 2, 0]]
+    with pytest.raises(ValueError, match=r"source must have shape .*rows differ in length"):
+        cast(ragged)
+    with pytest.raises(ValueError, match=r"votes must have shape .*rows differ in length"):
+        Votes.of(ragged, n_classes=3)
+    file = tmp_path / "votes.csv"
+    file.write_text("a,b\n0,1\n0,1,2\n")
+    with pytest.raises(ValueError, match=r"is not a table of votes: .*line 3"):
+        cast(file)

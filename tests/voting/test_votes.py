@@ -30,8 +30,8 @@ def test_votes_print_no_count() -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ([[3, 0], [1, 1]], "query 1 has not"),
-        ([[4, -1], [1, 2]], "query 0 has not"),
+        ([[3, 0], [1, 1]], "query 2 .counted from 1. has not"),
+        ([[4, -1], [1, 2]], "query 1 .counted from 1. has not"),
         ([[3], [3]], "at least 2 classes"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenhand._random import LARGEST_SEED
 from evenhand._values import show_values
 from evenhand.cli import settings
 
@@ -242,6 +243,8 @@ NTeachers = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
+        min=0,
+        max=LARGEST_SEED,
         help="Seeds splits and models. It never seeds the privacy noise, so two runs differ.",
         rich_help_panel="Teachers",
     ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from evenhand._checks import at_least, one_of
+from evenhand._random import LARGEST_SEED
 from evenhand.cli import options, pictures, settings
 from evenhand.cli.console import Bars, emit, note, progress_bars, show, table
 from evenhand.cli.drawn import GAPS, files_beside, measured_table, summary_of, write_claim
@@ -150,7 +151,12 @@ def synthesize(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Seeds what is drawn besides privacy noise.", rich_help_panel=_ROWS),
+        typer.Option(
+            min=0,
+            max=LARGEST_SEED,
+            help="Seeds what is drawn besides privacy noise.",
+            rich_help_panel=_ROWS,
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the files of --out if they are there.")
@@ -226,6 +232,7 @@ def synthesize(
     with progress_bars() as bars:
         bars.begin(f"reading {private}")
         from evenhand.datasets import Schema, read_table
+        from evenhand.generators.memory import require_rows
         from evenhand.privacy import Budget
 
         budget = Budget(epsilon=epsilon, delta=delta)
@@ -234,6 +241,8 @@ def synthesize(
         frame = _read(private, drop or ())
         known = None if reference is None else read_table(reference)
         real = None if test is None else _read(test, drop or (), columns=set(frame.columns))
+        # Before anything is spent.
+        require_rows(rows, frame.shape[1], lower="--rows, and draw more from the folder of --save")
         generator = _new(method, noise, seed)
         with as_bad_input(TypeError), told_once():
             generator.fit(

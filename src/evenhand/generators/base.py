@@ -21,6 +21,7 @@ from evenhand.generators.cells import Bins, Cells
 from evenhand.generators.codec import ColumnCode, Conditions, TableCodec
 from evenhand.generators.conditional import ConditionalGenerator, Progress
 from evenhand.generators.foreseen import ready
+from evenhand.generators.memory import require_rows
 from evenhand.generators.plan import Purse
 from evenhand.generators.records import Records, as_roles, read_records
 from evenhand.generators.reference import groups_from_reference
@@ -236,6 +237,8 @@ class Synthesizer(ConditionalGenerator):
             Columns and dtypes of the table that was learnt, in random order; rows of a table of
             conditions stay where they are.
         """
+        if n is not None:
+            require_rows(n, len(self.codec_.names), lower="n, and sample several times")
         request = self._request(n=n, conditions=conditions, balance=balance, shares=shares)
         rng = as_generator(random_state)
         drawn = request.rows(rng)

@@ -167,19 +167,27 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _csv(path: Path) -> Array:
+    try:
+        return pd.read_csv(path).to_numpy()
+    except ValueError as error:  # pandas' ParserError is one, and says which line is too long
+        said = str(error).strip().splitlines()[-1]
+        raise ValueError(f"{path} is not a table of votes: {said}") from None
+
+
 def _read(source: Any) -> Array:
     """Votes as a 2-D array of whatever they are written in."""
     if isinstance(source, pd.DataFrame):
         return source.to_numpy()
     if not isinstance(source, str | Path):
-        return np.asarray(source)
+        return _checks.rectangle("source", source, "(n_teachers, n_queries)")
     path = Path(source)
     _checks.one_of("The ending of a file of votes", path.suffix.lower(), FORMATS)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file of votes at {path}.")
     match path.suffix.lower():
         case ".csv":
-            return pd.read_csv(path).to_numpy()
+            return _csv(path)
         case ".parquet":
             return pd.read_parquet(path).to_numpy()
     try:

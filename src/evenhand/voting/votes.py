@@ -51,7 +51,8 @@ class Votes:
         if wrong.size:
             raise ValueError(
                 f"Every query needs one vote of each of the {self.n_teachers} teachers; query "
-                f"{wrong[0]} has not. A teacher that abstains breaks the sensitivity: give its "
+                f"{wrong[0] + 1} (counted from 1) has not. A teacher that abstains breaks the "
+                f"sensitivity: give its "
                 f"vote to a fixed class."
             )
         object.__setattr__(self, "counts", counts.astype(np.int64))
@@ -59,7 +60,7 @@ class Votes:
     @classmethod
     def of(cls, votes: ArrayLike, n_classes: int) -> Votes:
         """Count ``votes``, an array of class codes of shape (n_teachers, n_queries)."""
-        array = np.asarray(votes)
+        array = _checks.rectangle("votes", votes, "(n_teachers, n_queries)")
         if array.ndim != 2 or not array.shape[0]:
             raise ValueError(
                 f"votes must have shape (n_teachers, n_queries), got shape {array.shape}."
