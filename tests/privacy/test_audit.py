@@ -19,7 +19,7 @@ from evenhand.privacy import (
     SeededNoise,
     epsilon_from_mu,
 )
-from evenhand.privacy.audit import audit_epsilon_lower_bound
+from evenhand.privacy.audit import audit_epsilon_lower_bound, audit_mu_lower_bound
 
 CONFIDENCE = 1 - 1e-6
 DELTA = 0.01
@@ -120,3 +120,20 @@ def test_what_cannot_be_audited_is_refused() -> None:
         audit_epsilon_lower_bound(np.full(200, np.nan), good, delta=0.0, confidence=0.9)
     with pytest.raises(ValueError, match="confidence must lie strictly between 0 and 1"):
         audit_epsilon_lower_bound(good, good, delta=0.0, confidence=1.0)
+
+
+def test_the_bound_on_mu_is_right_as_often_as_it_says() -> None:
+    # As above, for Gaussians one apart, whose mu is 1.
+    pairs = np.random.default_rng(5).normal(size=(400, 2, 400)) + np.array([[0.0], [1.0]])
+    shown = [audit_mu_lower_bound(x, y, confidence=0.9) for x, y in pairs]
+    assert stats.binom.sf(77, 400, 0.1) < 1e-6
+    assert sum(bound > 1.0 for bound in shown) <= 77
+    assert np.median(shown) > 0.5
+
+
+def test_mu_convicts_half_the_noise_in_runs_in_which_epsilon_at_a_small_delta_cannot() -> None:
+    # A claim of mu = 2, kept with half its noise: the sides are 4 apart. 500 runs of each judge.
+    x, y = np.random.default_rng(6).normal(size=(2, 1000)) + np.array([[0.0], [4.0]])
+    assert audit_mu_lower_bound(x, y, confidence=CONFIDENCE) > 2.0
+    shown = audit_epsilon_lower_bound(x, y, delta=1e-5, confidence=CONFIDENCE)
+    assert shown < epsilon_from_mu(2.0, 1e-5)

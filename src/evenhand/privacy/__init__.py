@@ -1,6 +1,6 @@
 """What a release of private data costs."""
 
-from evenhand.privacy.audit import audit_epsilon_lower_bound
+from evenhand.privacy.audit import audit_epsilon_lower_bound, audit_mu_lower_bound
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.exact_local import exact_local_rdp
 from evenhand.privacy.gaussian import (
@@ -97,6 +97,7 @@ __all__ = [
     "SubsampledGaussian",
     "attribute_of",
     "audit_epsilon_lower_bound",
+    "audit_mu_lower_bound",
     "delta_from_mu",
     "delta_warning",
     "discrete_gaussian_mu",
