@@ -85,6 +85,7 @@ def test_thresholds_per_group_read_the_same_ranges(aged: Path, run: Run) -> None
     assert run("predict", "model", "test.csv", "--out", "said.csv").exit_code == 0
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.estimators.small_groups.SmallGroupsWarning")
 def test_small_groups_are_merged_by_public_counts_and_stay_so(town: Path, run: Run) -> None:
     for name in ("private", "public", "test"):
         table = pd.read_csv(f"{name}.csv")

@@ -233,3 +233,12 @@ def test_a_large_epsilon_is_announced_as_the_help_says(
     assert all(f"says {says}" in words for words in loud)
     assert (f"warning: epsilon={epsilon} is above" in done.stderr) == bool(says)
     assert ("says little" in Path("model/report.html").read_text()) == (says == "little")
+
+
+def test_the_private_table_as_public_is_refused_unless_it_is_said(
+    town: Path, run: Run, refuse: Run
+) -> None:
+    words = command({"--public": "private.csv"})
+    assert "passed as public? The guarantee does not cover" in refuse(*words)
+    assert not Path("model").exists()
+    assert run(*words, "--allow-shared-rows").exit_code == 0

@@ -210,6 +210,14 @@ Reference = Annotated[
         rich_help_panel="Fairness",
     ),
 ]
+AllowSharedRows = Annotated[
+    bool,
+    typer.Option(
+        "--allow-shared-rows",
+        help="Go on where public rows are rows of the private table too. The guarantee does not "
+        "cover the features of public rows.",
+    ),
+]
 Bins = Annotated[
     list[str] | None,
     typer.Option(

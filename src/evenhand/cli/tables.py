@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,6 +208,13 @@ def refuse_wrong(
         f"with --schema. More about each: evenhand inspect {shlex.quote(str(private))}.",
         keep=roles.keep,
     )
+
+
+def sharing(allowed: bool) -> AbstractContextManager[None]:
+    """Let ``fit`` take public rows that are private ones too, where that was asked for."""
+    from evenhand.estimators import allow_shared_rows
+
+    return allow_shared_rows() if allowed else nullcontext()
 
 
 def require(frame: pd.DataFrame, path: Path, option: str, column: str) -> None:

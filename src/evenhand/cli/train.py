@@ -228,6 +228,7 @@ def train(
         ),
     ] = None,
     n_teachers: options.NTeachers = None,
+    allow_shared_rows: options.AllowSharedRows = False,
     bins: options.Bins = None,
     merge_small: options.MergeSmall = 0,
     teacher: Annotated[
@@ -359,7 +360,7 @@ def train(
         bars.begin(f"reading {private}")
         from evenhand.cli import results
         from evenhand.cli.calibration import read_calibration
-        from evenhand.cli.tables import read_training
+        from evenhand.cli.tables import read_training, sharing
         from evenhand.report import write_model_report
 
         tables = read_training(
@@ -377,7 +378,8 @@ def train(
         model = asked.estimator(tables, has_account=ledger is not None)
         opened = shared.open(asked, roles, tables)
         left = None if opened is None else accounts.epsilon_left(opened)
-        _fit(model, asked, tables, labelled, opened, bars)
+        with sharing(allow_shared_rows):
+            _fit(model, asked, tables, labelled, opened, bars)
         model = asked.with_thresholds(model, tables)
         bars.begin("measuring and writing")
         measured = None if trial is None else results.measure(model, trial, positive=positive)

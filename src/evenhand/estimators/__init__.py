@@ -19,6 +19,7 @@ from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOpti
 from evenhand.estimators.saved import METHODS, load
 from evenhand.estimators.sf_bounds import Bound
 from evenhand.estimators.sf_pate import SFPATEClassifier
+from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
 from evenhand.estimators.skops_files import TypesNotTrusted
 from evenhand.estimators.thresholded import GroupThresholdClassifier
 from evenhand.privacy import SavedLedger
@@ -41,12 +42,14 @@ __all__ = [
     "NonPrivateClassifier",
     "PATEClassifier",
     "PFLDClassifier",
+    "PrivateRowsAsPublic",
     "RandomizedResponseClassifier",
     "RejectOptionClassifier",
     "RejectOptionResult",
     "SFPATEClassifier",
     "SavedLedger",
     "TypesNotTrusted",
+    "allow_shared_rows",
     "fit_many",
     "load",
     "train_teachers",
