@@ -22,6 +22,7 @@ from evenhand.estimators.plan import (
     resolve_answers,
     warn_of_drowning,
 )
+from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParityGate, FairnessKind, Yardstick
@@ -103,6 +104,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             needs_groups=needs_groups,
             rng=self._rng,
         )
+        if X_public is not None:
+            refuse_shared_rows(data.X_private, data.X_public)
         self.classes_ = data.classes
         self.groups_ = None if data.groups_public is None else data.groups_public.names
         return data

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.estimators.callers import check_callers
-from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.fairness import GroupCodes, encode_groups, refuse_many_values
 from evenhand.privacy import Noise, secret_coins
 from evenhand.teachers import chosen_units
@@ -169,8 +168,6 @@ def read_fit_inputs(
         units = None if units is None else units[private]
     else:
         X_public = checked_features(estimator, X_public, reset=False, name="X_public")
-        if hasattr(estimator, "budget"):  # else nothing is promised about anybody
-            refuse_shared_rows(X, X_public)
     groups = None
     if sensitive_features_public is not None:
         groups = encode_groups(sensitive_features_public)

@@ -10,6 +10,7 @@ import numpy as np
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
+from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import Noise
 from evenhand.typing import ArrayLike, FloatArray, IntArray
@@ -87,6 +88,8 @@ def read_for_one_model(
         n_is_public=False,
         coins=coins,
     )
+    if X_public is not None and hasattr(estimator, "budget"):  # else nothing is promised
+        refuse_shared_rows(data.X_private, data.X_public)
     encoder = PublicEncoder(estimator.schema).fit(None if by_schema else data.X_public)
     if by_schema:
         nobody: IntArray = np.zeros(0, dtype=np.int64)
