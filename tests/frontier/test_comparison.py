@@ -68,7 +68,7 @@ def test_the_surplus_of_attainment_is_that_of_random_points(
     for ours, part in ((found.a_more_often, surplus), (found.b_more_often, -surplus)):
         positive = np.maximum(part, 0)
         z = -stats.norm.ppf(0.5e-6) * positive.std() / math.sqrt(n)
-        assert abs(positive.mean() - ours) < z
+        assert abs(positive.mean() - ours) <= z  # both are 0 where one never attains more
         seen.append(positive.mean() > 10 * z)  # the test would see a tenth of it gone
     assert any(seen) or len(names) > 2
     assert found.a_more_often - found.b_more_often == pytest.approx(found.difference, abs=1e-12)

@@ -92,7 +92,7 @@ def test_a_reject_margin_costs_coverage_and_bounds_the_gap_of_what_is_given(town
     (setting,) = Grid(data=grid.data, runs=runs).settings()
     (run,) = train(Task(source=grid.data, settings=(setting,), cache=None, spec="")).runs
     assert run.coverage < 1
-    assert run.gap <= 0.04
+    assert run.gap <= 0.04 + 1e-12
 
 
 @pytest.mark.parametrize("at", ["aggregator", "S_post", "T_pre"])

@@ -1,5 +1,6 @@
 """Every generator: the claim, exact conditions, the same table shape, and files without code."""
 
+import itertools
 import math
 import tracemalloc
 import warnings
@@ -74,8 +75,10 @@ def test_noisy_counts_decide_the_shares_where_nothing_is_balanced() -> None:
     rows = made.sample(10_000, balance=(), random_state=0)
     share = rows.groupby(["rich", "sex", "old"], observed=False).size() / len(rows)
     assert np.abs(share.to_numpy() - made.shares_.to_numpy()).max() < 1e-4
-    by_label = made.sample(10_000, balance="label", random_state=0)
-    assert (by_label["rich"] == "yes").sum() == 5000
+    for n, columns in itertools.product((13, 1000, 10_000), (["rich"], ["sex", "old"])):
+        rows = made.sample(n, balance="label" if columns == ["rich"] else "sensitive")
+        sizes = rows.groupby(columns, observed=False).size()
+        assert sizes.max() - sizes.min() <= 1
 
 
 def test_a_group_without_a_record_is_not_made_up() -> None:

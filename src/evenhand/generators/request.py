@@ -80,7 +80,7 @@ class Request:
             allowed &= known.parts(np.arange(known.n))[known.names.index(column)] == at
         chances = _shares(known, learnt, allowed, balance)
         return cls(
-            counts=largest_remainder(n, chances),
+            counts=_counts(known, n, chances, balance),
             chances=chances,
             as_it_is=not balance and not conditions,
         )
@@ -159,6 +159,21 @@ def _shares(
         shares = np.where(allowed, weights / np.maximum(totals[by], 1e-300), 0.0)
         shares = shares / shares.sum()
     return shares
+
+
+def _counts(known: Conditions, n: int, shares: FloatArray, balance: Sequence[str]) -> IntArray:
+    """Whole numbers near ``n * shares``; what is balanced differs by at most 1."""
+    if len(set(balance)) != 1:
+        return largest_remainder(n, shares)
+    # First the parts that are even, then the rows within each: roundings of all combinations at
+    # once would add up in one part.
+    by = known.labels() if "label" in balance else known.groups()
+    counts = np.zeros(known.n, dtype=np.int64)
+    parts = np.bincount(by, shares).astype(np.float64)
+    for part, rows in enumerate(largest_remainder(n, parts)):
+        if rows:
+            counts[by == part] = largest_remainder(int(rows), shares[by == part])
+    return counts
 
 
 def _refuse_other(known: Conditions, column: object) -> None:

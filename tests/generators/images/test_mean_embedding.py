@@ -185,8 +185,7 @@ def test_a_painter_comes_back_from_its_arrays() -> None:
     draws = [p.paint(np.array([0, 1, 1]), np.random.default_rng(1)) for p in (made, again)]
     assert np.array_equal(*draws)
     assert draws[0].shape == (3, 3, 2, 2)
-    assert draws[0].min() > 0
-    assert draws[0].max() < 1
+    assert 0 <= draws[0].min() < draws[0].max() <= 1  # a logistic of floats may round to an end
 
 
 def test_without_torch_nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
