@@ -62,6 +62,9 @@ NUMBER = put("hours")
 LOST: dict[str, tuple[dict[str, Change], list[str]]] = {
     # What is changed in which table, and the words of the command.
     "text among numbers": ({"private": NUMBER}, []),
+    "numbers with a comma": ({"private": put("hours", "7041,25", everywhere=True)}, []),
+    "an id of each row": ({"private": lambda t: t.assign(id=[f"7041-{i}" for i in t.index])}, []),
+    "a copy of the label": ({"private": lambda t: t.assign(copy="7041 " + t["loan"])}, []),
     "text among declared numbers": ({"private": NUMBER}, ["--schema", "schema.json"]),
     "a label that is no class": ({"private": put("loan", 7041.25, everywhere=True)}, []),
     "labels of two kinds": ({"private": put("loan", 7041.25)}, ["--positive", "yes"]),
