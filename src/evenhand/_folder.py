@@ -48,6 +48,8 @@ class Folder:
         Where they stood, for messages.
     kind : str
         What it holds, such as "model".
+    own_words : bool
+        Whether this version of evenhand wrote it.
     manifest : bytes
     files : mapping of str to bytes
         All that the manifest names.
@@ -58,6 +60,7 @@ class Folder:
 
     path: Path
     kind: str
+    own_words: bool
     manifest: bytes = field(repr=False)
     files: Mapping[str, bytes] = field(repr=False)
     signature: bytes | None = field(repr=False)
@@ -170,6 +173,7 @@ def read_folder(path: Path, kinds: Sequence[str], damaged: Damaged) -> Folder:
     return Folder(
         path=path,
         kind=head["kind"],
+        own_words=head.get("evenhand") == __version__,
         manifest=manifest,
         files=files,
         signature=signature,

@@ -212,6 +212,29 @@ def test_a_sentence_that_says_something_else_is_refused(path: Path, reseal: Rese
         evenhand.load(path)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "read"),
+    [
+        ("Kept: (100.0, 1e-05)-differentially private, worded by another version.", True),
+        ("Kept: (1.0, 1e-05)-differentially private, worded by another version.", False),
+        ("(1.0, 1e-05)-differentially private; (100.0, 1e-05)-differentially private.", False),
+        ("NOT PRIVATE: (100.0, 1e-05)-differentially private.", False),
+        ("Perfectly private.", False),
+    ],
+)
+def test_another_version_words_the_same_numbers(
+    path: Path, reseal: Reseal, sentence: str, read: bool
+) -> None:
+    reseal(path, lambda claim: claim.update(sentence=sentence), "claim.json")
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"evenhand": "0.0.9"}))
+    if read:
+        assert evenhand.load(path).guarantee_.epsilon == 100.0
+        return
+    with pytest.raises(ModelDamaged, match="sentence does not say"):
+        evenhand.load(path)
+
+
 def test_a_weaker_claim_is_allowed(path: Path, reseal: Reseal) -> None:
     # Promising less than the ledger bears misleads nobody.
     budget = Budget(epsilon=120.0, delta=1e-5)

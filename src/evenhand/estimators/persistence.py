@@ -114,11 +114,12 @@ def _claims(
 ) -> tuple[Guarantee, Guarantee, SavedLedger | None]:
     """Return the claim of the folder, that of the model without thresholds, and the ledger."""
     record = folder.json(CLAIM)
-    whole, ledger = read_claim(record, neighbors=method.NEIGHBORS)
+    known = {"neighbors": method.NEIGHBORS, "own_words": folder.own_words}
+    whole, ledger = read_claim(record, **known)
     own = whole
     kind = FairnessKind(head["fairness_kind"])
     if head["thresholded"] is not None:
-        own, _ = read_claim(record | record["model"], neighbors=method.NEIGHBORS)
+        own, _ = read_claim(record | record["model"], **known)
         kind = FairnessKind.THRESHOLDS
     said = record["fairness"]
     if (said["kind"], said["needs_group_at_prediction"]) != (str(kind), kind.needs_group):

@@ -19,7 +19,7 @@ from evenhand._folder import (
 )
 from evenhand._signing import PrivateKey
 from evenhand.generators.plan import SignalToNoise
-from evenhand.privacy import Guarantee
+from evenhand.privacy import Guarantee, SavedLedger
 from evenhand.privacy.saved_claim import claim_record, read_claim
 
 KIND: Final = "generator"
@@ -62,7 +62,11 @@ def restore(path: Path, methods: Mapping[str, type]) -> Any:
 def claim_of(folder: Folder) -> Guarantee:
     """Return the claim of a folder if its ledger bears it out; run nothing."""
     with reading(folder.path, GeneratorDamaged):
-        return read_claim(folder.json(CLAIM), neighbors=NEIGHBORS)[0]
+        return _claim(folder)[0]
+
+
+def _claim(folder: Folder) -> tuple[Guarantee, SavedLedger | None]:
+    return read_claim(folder.json(CLAIM), neighbors=NEIGHBORS, own_words=folder.own_words)
 
 
 def _restore(folder: Folder, head: Mapping[str, Any], method: Any) -> Any:
@@ -75,7 +79,7 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any) -> Any:
     generator.snr_ = SignalToNoise(**head["snr"])
     generator.notes_ = tuple(map(str, head["notes"]))
     generator.warnings_ = tuple(map(str, head.get("warnings", ())))  # older folders have none
-    generator.guarantee_, generator.ledger_ = read_claim(folder.json(CLAIM), neighbors=NEIGHBORS)
+    generator.guarantee_, generator.ledger_ = _claim(folder)
     generator._restore(folder.arrays(ARRAYS))
     generator.sample(1, balance=(), random_state=0)  # arrays that do not fit each other show here
     return generator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ def claim_record(guarantee: Guarantee, ledger: Any) -> dict[str, Any]:
 
 
 def read_claim(
-    record: Mapping[str, Any], *, neighbors: Sequence[str]
+    record: Mapping[str, Any], *, neighbors: Sequence[str], own_words: bool = True
 ) -> tuple[Guarantee, SavedLedger | None]:
     """Return the claim of a file if its ledger, and the method that made it, bear it out.
 
@@ -44,6 +45,9 @@ def read_claim(
         As ``claim_record`` gave it; may hold more.
     neighbors : sequence of str
         Changes of the data that the method can be private about; empty if it never is private.
+    own_words : bool
+        Whether this version wrote the sentence. That of another may word it in its own way, with
+        the same numbers.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def read_claim(
     ValueError: the ledger has no entries, and a claim rests on what was charged
     """
     guarantee = Guarantee.from_dict(record["guarantee"])
-    if record["sentence"] != str(guarantee):
+    if not _says(record["sentence"], guarantee, own_words):
         raise ValueError("the claim's sentence does not say what its guarantee says")
     ledger = None if record["ledger"] is None else SavedLedger(record=record["ledger"])
     if not guarantee.bounded:
@@ -79,6 +83,15 @@ def read_claim(
         raise ValueError("the claim has no ledger, and a bound rests on what was charged")
     _check(guarantee, ledger.record.get("parts", [ledger.record]))
     return guarantee, ledger
+
+
+def _says(sentence: str, guarantee: Guarantee, own_words: bool) -> bool:
+    """Whether a sentence says what the guarantee says, or, if others worded it, its numbers."""
+    if own_words:
+        return sentence == str(guarantee)
+    said = re.findall(r"\(([^()]*)\)-differentially private", sentence)
+    numbers = [f"{guarantee.epsilon!r}, {guarantee.delta!r}"] if guarantee.bounded else []
+    return said == numbers and sentence.startswith("NOT PRIVATE") == (not guarantee.holds)
 
 
 def _check(guarantee: Guarantee, parts: Sequence[Mapping[str, Any]]) -> None:
