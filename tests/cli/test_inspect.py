@@ -91,6 +91,15 @@ def test_train_stops_at_all_columns_at_once_and_goes_on_as_told(
     )
 
 
+def test_names_with_braces_are_names(odd: Path, refuse: Callable[..., str]) -> None:
+    frame = pd.read_csv("private.csv").rename(columns={"wage": "{0} {drop}"})
+    frame.to_csv("{x}.csv", index=False)
+    words = ("train", "{x}.csv", *ROLES, "--epsilon", "1", "--out", "m", "--public-fraction", "0.2")
+    line = refuse(*words, "--margin", "0.1")
+    assert "--drop '{0} {drop}' --drop 'row no'" in line
+    assert line.endswith("evenhand inspect '{x}.csv'.")
+
+
 def test_a_declared_column_is_learnt_as_declared(
     odd: Path, run: Callable[..., Any], refuse: Callable[..., str], asked: Callable[..., list[str]]
 ) -> None:

@@ -170,7 +170,8 @@ class Inspection:
         names = [column.name for column in self.columns if column.name in words]
         said = "; ".join(f"column {name!r} {words[name]}" for name in names)
         away = [c.name for c in self.columns if c.name in words and c.role == "feature"]
-        way = way_out.format(drop=options("--drop", away), names=away)
+        # No str.format: names of files and columns may hold braces.
+        way = way_out.replace("{drop}", options("--drop", away)).replace("{names}", repr(away))
         raise ValueError(
             f"{said[0].upper()}{said[1:]}: the {where} would be learnt wrong without a word. {way}"
         )
