@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -276,3 +279,43 @@ def test_every_number_is_a_comma_number_or_plain_in_the_form_that_it_is_written_
     assert text_problem(english) is text_problem(german) is Problem.COMMA_NUMBER
     assert text_problem([f"{v:.2f}" for v in values]) is Problem.NUMBER_TEXT
     assert text_problem([f"{v:e}" for v in values]) is Problem.NUMBER_TEXT
+
+
+STRANGE: dict[str, Callable[[random.Random, int], Any]] = {
+    "Int64": lambda r, n: pd.array([r.choice([1, 2, None]) for _ in range(n)], dtype="Int64"),
+    "boolean": lambda r, n: pd.array([r.choice([True, None]) for _ in range(n)], dtype="boolean"),
+    "mixed": lambda r, n: pd.Series(
+        [r.choice([1, "a", None, 2.5]) for _ in range(n)], dtype=object
+    ),
+    "lists": lambda r, n: pd.Series([r.choice([[1], {"a": 1}, None]) for _ in range(n)]),
+    "decimals": lambda r, n: pd.Series([Decimal(r.randrange(99)) / 7 for _ in range(n)]),
+    "days": lambda r, n: pd.Series([date(2020, 1, 1 + r.randrange(28)) for _ in range(n)]),
+    "zone": lambda r, n: pd.Series(pd.date_range("2020", periods=n, tz="UTC")),
+    "months": lambda r, n: pd.Series(pd.period_range("2020", periods=n, freq="M")),
+    "category": lambda r, n: pd.Categorical([r.choice([None, 1, 2]) for _ in range(n)]),
+    "category of days": lambda r, n: pd.Categorical(pd.date_range("2020", periods=n)),
+    "complex": lambda r, n: np.arange(n) * 1j,
+    "text": lambda r, n: [r.choice(["", "\x00", "  ", "\ud7ff", "İ", "1e999"]) for _ in range(n)],
+    "infinite": lambda r, n: [float("inf")] * n,
+    "nothing": lambda r, n: [None] * n,
+    "arrow": lambda r, n: pd.array([str(i) for i in range(n)], dtype="string[pyarrow]"),
+    "large": lambda r, n: [2**70 + i for i in range(n)],
+    "intervals": lambda r, n: pd.interval_range(0, n, periods=n),
+    "bytes": lambda r, n: [b"x"] * n,
+    "unsigned": lambda r, n: np.arange(n, dtype="uint64") + 2**63,
+    "forms": lambda r, n: [r.choice(["1,5", "2.5", "1.1.2020", None]) for _ in range(n)],
+}
+
+
+@pytest.mark.parametrize("n", [1, 25])
+def test_every_column_beside_every_public_one_is_answered(n: int) -> None:
+    rng = random.Random(n)
+    for name, make in STRANGE.items():
+        for other, theirs in STRANGE.items():
+            frame = pd.DataFrame(
+                {"c": pd.Series(make(rng, n)), "y": ["a", "b"] * (n // 2) + ["a"] * (n % 2)}
+            )
+            public = pd.DataFrame({"c": pd.Series(theirs(rng, n))})
+            result = inspect(frame, label="y", public=public)
+            assert str(result).startswith(FOR_THE_CURATOR), (name, other)
+            assert result.to_dict()["n_rows"] == n

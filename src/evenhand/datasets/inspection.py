@@ -415,7 +415,7 @@ def _other_kind(kind: str | None, public: Column) -> Finding | None:
     try:
         theirs = kind_of(public)
     except TypeError:
-        return None  # the public table's dates are found where its schema is read
+        return Finding(problem=Problem.OTHER_KIND, detail="neither in the public table")
     if theirs is None or theirs == kind:
         return None
     return Finding(problem=Problem.OTHER_KIND, detail=f"{_HOLDS[theirs]} in the public table")
