@@ -15,7 +15,7 @@ from evenhand.datasets.columns import text_of
 def test_values_are_hidden_until_the_curator_asks_and_hidden_again_afterwards() -> None:
     def said() -> list[str]:
         return [
-            _values.quoted("CANARY"),
+            _values.quoted(np.str_("CANARY")),
             _values.listed(["CANARY", 2]),
             _values.count(1234),
             _values.if_shown("CANARY"),

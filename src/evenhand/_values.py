@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from evenhand.typing import IntArray
 
 _HOME: Final = str(Path(__file__).parent)
@@ -66,7 +68,7 @@ def are_shown() -> bool:
 
 def quoted(value: object) -> str:
     """Return a private value as a message may have it."""
-    return repr(value) if _shown.get() else WITHHELD
+    return _plain(value) if _shown.get() else WITHHELD
 
 
 def listed(values: Iterable[object], most: int = 5) -> str:
@@ -75,7 +77,11 @@ def listed(values: Iterable[object], most: int = 5) -> str:
         return WITHHELD
     known = list(values)
     more = f" and {len(known) - most} more" if len(known) > most else ""
-    return ", ".join(map(repr, known[:most])) + more
+    return ", ".join(map(_plain, known[:most])) + more
+
+
+def _plain(value: object) -> str:
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def count(n: int) -> str:
