@@ -67,6 +67,7 @@ BELOW: dict[str, set[str]] = {
         "generators",
         "report",
         "frontier",
+        "testing",  # of audits, which are a command too
     },
 }
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evenhand._version import __version__
+from evenhand.cli.audit import audit
 from evenhand.cli.check import check
 from evenhand.cli.datasets import datasets
 from evenhand.cli.demo import demo
@@ -39,6 +40,7 @@ app.command()(frontier)
 app.command()(synthesize)
 app.command()(check)
 app.command()(verify)
+app.command()(audit)
 app.add_typer(datasets, name="datasets")
 
 

@@ -24,6 +24,7 @@ STAGES: Final = {
     "columns": "reading the columns",
     "counts": "learning from noisy counts",
     "means": "learning from noisy means",
+    "audits": "auditing methods",
     "models": "training models on synthetic rows",
 }
 """The stages of ``fit``, in the words of the progress bar."""
