@@ -182,8 +182,8 @@ def choosing() -> str:
             ("epsilon", "Epsilon"),
             ("gap", "Gap"),
             ("accuracy", "Accuracy"),
-            ("majority", "Majority class"),
-            ("free", "Without margin"),
+            ("majority", "Majority"),
+            ("free", "No margin"),
             ("coverage", "Coverage"),
             ("front", "Front"),
         )
