@@ -496,7 +496,7 @@ def remake_manifest(folder: Path) -> None:
             if file.name in listed["files"]:
                 listed["files"][file.name] = sha256(file.read_bytes()).hexdigest()
         path.write_text(json.dumps(listed), encoding="utf-8")
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return  # the manifest itself is what is damaged
 
 
@@ -642,28 +642,28 @@ def main() -> int:
     asked = parser.parse_args()
     os.environ |= {"NO_COLOR": "1", "COLUMNS": "200"}
     codes: Counter[int] = Counter()
-    found: dict[str, tuple[int, Outcome]] = {}
-    count: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="hostile-valid-") as scratch, little_memory():
         valid = Path(scratch) / "valid"
         valid.mkdir()
         build(valid)
-        for seed in range(asked.first, asked.first + asked.inputs):
+        for n, seed in enumerate(range(asked.first, asked.first + asked.inputs), start=1):
             outcome = attempt(seed, valid)
             codes[outcome.code] += 1
             if outcome.wrong:
                 kind = outcome.wrong[:60]
-                count[kind] += 1
-                found.setdefault(kind, (seed, outcome))
-    for kind, (seed, outcome) in found.items():
-        words = " ".join(word[:60] for word in outcome.words)
-        print(f"{count[kind]} x {outcome.wrong!r}\n    first at seed {seed}: {words!r}")
-    print(
-        f"{asked.inputs} inputs in {time.perf_counter() - started:.0f} s: exit codes "
-        f"{dict(sorted(codes.items()))}, {sum(count.values())} wrong"
-    )
-    return bool(found)
+                wrong[kind] += 1
+                if wrong[kind] == 1:
+                    words = " ".join(word[:60] for word in outcome.words)
+                    print(f"{outcome.wrong!r}\n    first at seed {seed}: {words!r}", flush=True)
+            if n % 500 == 0 or n == asked.inputs:
+                print(
+                    f"{n} inputs in {time.perf_counter() - started:.0f} s: exit codes "
+                    f"{dict(sorted(codes.items()))}, {sum(wrong.values())} wrong",
+                    flush=True,
+                )
+    return bool(wrong)
 
 
 if __name__ == "__main__":
