@@ -136,7 +136,10 @@ def matrix(name: str, values: ArrayLike) -> FloatArray:
 def _number(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # refused, or allowed, as any number beyond all
 
 
 def _say(sentence: str, hint: str) -> str:

@@ -72,6 +72,8 @@ REJECT = [*("predict", "model", "test.csv", "--reject-margin", "0.3"), "--state"
         ("grid.toml", lambda text: text.replace('"loan"', "[[]]"), [*FRONTIER, "1"], 2),
         ("grid.toml", lambda text: text.replace("[0]", f"[{10**30}]"), [*FRONTIER, "1"], 2),
         ("grid.toml", str, [*FRONTIER, "9" * 60], 2),
+        ("wanted.toml", lambda _: f"epsilon = {9:9<400}", ["check", "wanted.toml", "front"], 2),
+        ("model/training.json", lambda _: "[]", ["evaluate", "model", "test.csv"], 2),
         ("wanted.toml", lambda _: f"x = {DEEP}", ["check", "wanted.toml", "front"], 2),
     ],
 )
@@ -87,6 +89,7 @@ def test_what_was_found_stays_mended(
     text = (own / name).read_text(encoding="utf-8")
     (own / name).write_bytes(damage(text).encode())
     with hostile.inside(own):
+        hostile.remake_manifest(own / "model")
         outcome = hostile.run(words)
     assert not outcome.wrong
     assert outcome.code == code, outcome.said

@@ -74,9 +74,11 @@ class Training:
         file = folder / TRAINING
         if not file.is_file():
             return None
-        errors = (ValueError, TypeError, KeyError, RecursionError)
+        errors = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
         with as_bad_input(*errors, where=f"{file} is damaged"):
             values = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(values, dict):
+                raise TypeError("it must hold a JSON object.")
             if (grouping := values.get("grouping")) is not None:
                 from evenhand.fairness import Grouping
 
