@@ -21,6 +21,10 @@ MAY_CALL = {
 }
 
 
+# An audit stands at the door itself, and makes broken noise on purpose. No release imports it.
+AUDITS = {"testing/door.py", "testing/attack.py"}
+
+
 def calls(source: str) -> Iterator[tuple[str, int]]:
     """Every method that is called or passed on by name, as text for getattr included."""
     for node in ast.walk(ast.parse(source)):
@@ -49,7 +53,8 @@ def strangers(source: str, path: str) -> list[str]:
 def test_noise_is_drawn_only_behind_the_ledger() -> None:
     found = []
     for file in ROOT.rglob("*.py"):
-        found += strangers(file.read_text(), file.relative_to(ROOT).as_posix())
+        path = file.relative_to(ROOT).as_posix()
+        found += [] if path in AUDITS else strangers(file.read_text(), path)
     assert not found, f"{found}: reserve from a Ledger and use Grant.draw"
 
 
