@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
+from scipy.stats import chi2
 
 from evenhand.privacy import (
     GROUP_AND_CLASS_LABEL,
@@ -71,14 +73,15 @@ def test_no_change_of_a_group_moves_the_sums_by_more_than_was_declared(
 @pytest.mark.parametrize("noise", [SeededNoise(1), DiscreteNoise()], ids=["float", "exact"])
 def test_it_costs_what_it_may_and_the_noise_is_what_it_says(noise) -> None:
     rng = np.random.default_rng(1)
-    phi, z = rng.uniform(-1, 1, size=(400, 40)), rng.integers(2, size=400)
+    phi, z = rng.uniform(-1, 1, size=(400, 200)), rng.integers(2, size=400)
     ledger = account(noise)
     told = release_group_moments(z, phi, n_groups=2, mu_squared=0.02, ledger=ledger)
     assert ledger.spent == pytest.approx(0.02, rel=1e-3)
     assert ledger.spent <= 0.02
-    # 40 draws: their mean square is within a factor of 2 of the variance but for 1 in 10,000.
+    # 200 draws: chi-square. Half the standard deviation, a ratio of .25, is below the lower end.
     away = told.sums[1] - told.features[z == 1].sum(axis=0)
-    assert told.variance / 2 < (away**2).mean() < told.variance * 2
+    low, high = chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], 200) / 200
+    assert 0.25 * 1.5 < low < (away**2).mean() / told.variance < high
     np.testing.assert_allclose(told.sums.sum(axis=0), told.features.sum(axis=0))
     np.testing.assert_allclose(told.features, phi, atol=1 / 64)
     assert (np.abs(told.features) <= np.abs(phi)).all()  # rounding raises no norm
