@@ -73,6 +73,7 @@ REJECT = [*("predict", "model", "test.csv", "--reject-margin", "0.3"), "--state"
         ("grid.toml", lambda text: text.replace("[0]", f"[{10**30}]"), [*FRONTIER, "1"], 2),
         ("grid.toml", str, [*FRONTIER, "9" * 60], 2),
         ("wanted.toml", lambda _: f"epsilon = {9:9<400}", ["check", "wanted.toml", "front"], 2),
+        ("wanted.toml", str, ["check", "a\nb", "front"], 2),
         ("model/training.json", lambda _: "[]", ["evaluate", "model", "test.csv"], 2),
         ("wanted.toml", lambda _: f"x = {DEEP}", ["check", "wanted.toml", "front"], 2),
     ],

@@ -95,7 +95,7 @@ def is_bad_input(error: Exception) -> bool:
 def one_line(error: BaseException) -> str:
     """Return the message without line breaks, and never empty."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return safe(f"{error.filename}: {error.strerror}")  # without its number
+        return safe(" ".join(f"{error.filename}: {error.strerror}".split()))  # without its number
     return safe(_values.said_by(error))
 
 
