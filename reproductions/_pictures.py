@@ -14,7 +14,7 @@ from typing import Final
 
 import _table
 
-from evenhand.report.figures import GRID, INK, PALETTE, SOFT, colours
+from evenhand.report.colours import GRID, INK, PALETTE, SOFT, colours
 
 FONT: Final = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 SHAPES: Final = (

@@ -13,11 +13,10 @@ from evenhand import _checks
 from evenhand.frontier.page.points import Points, of_runs, of_settings, owners
 from evenhand.frontier.pareto import front
 from evenhand.frontier.run import OBJECTIVES, Run
-from evenhand.report.colours import INK, colours
+from evenhand.report.colours import GRID, INK, SOFT, colours
 from evenhand.report.svg import shortened
 from evenhand.typing import BoolArray, FloatArray
 
-SOFT, GRID = "#52606d", "#e4e7eb"
 FONT: Final = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
 )

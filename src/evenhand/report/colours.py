@@ -10,6 +10,8 @@ import numpy as np
 # wine and the navy of Tol 2021: of seven, each pair stays apart for red- and green-blind readers.
 PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#882255", "#D55E00", "#332288")
 INK: Final = "#1f2933"
+SOFT: Final = "#52606d"  # of axes and their words
+GRID: Final = "#e4e7eb"
 NOT_USED: Final = "#eef1f4"
 
 
