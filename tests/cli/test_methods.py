@@ -329,7 +329,8 @@ def test_a_group_without_a_threshold_is_refused(cut: Path, refuse: Run) -> None:
     table = pd.read_csv("test.csv")
     table.loc[3, "sex"] = "X"
     table.to_csv("test.csv", index=False)
-    assert "'X'" in refuse("predict", "model", "test.csv")
+    assert "(not shown), first in row 4" in refuse("predict", "model", "test.csv")
+    assert "'X', first in row 4" in refuse("predict", "model", "test.csv", "--show-values")
 
 
 def test_thresholds_are_measured_by_the_groups_of_training_only(cut: Path, refuse: Run) -> None:

@@ -118,13 +118,13 @@ def test_a_calibration_table_that_does_not_fit_is_refused(
     bad = (
         (table.rename(columns={"loan": "lone"}), ["no column 'loan'", "--label", "'lone'"]),
         (table.rename(columns={"hours": "hour"}), ["no column 'hours'", "Did you mean 'hour'?"]),
-        (table.assign(loan=loan.where(loan.index != 4, "grantet")), ["row 5", "'granted'?"]),
+        (table.assign(loan=loan.where(loan.index != 4, "grantet")), ["row 5", "(not shown)"]),
         (table.assign(sex=table["sex"].where(table.index != 3)), ["sensitive attribute 'sex'"]),
-        (table.assign(sex="X"), ["sensitive_features_calibration", "'X'"]),
+        (table.assign(sex="X"), ["sensitive_features_calibration", "(not shown)"]),
         (table.assign(age=age.where(table.index != 7, "old")), ["labelled.csv", "'age'"]),
         (
             table[(loan == "granted") | (table["sex"] == "F")],
-            ["class 'refused' in 'M'", "merge groups"],
+            ["class (not shown) in 'M'", "merge groups"],
         ),
     )
     for changed, said in bad:
