@@ -97,7 +97,7 @@ def test_a_group_without_a_record_and_a_memory_that_is_too_small_are_said_in_one
     assert "sex=X can be told from the noise" in said
     assert not Path("made.csv").exists()
     pytest.importorskip("torch", reason="needs the extra torch")
-    monkeypatch.setattr("evenhand.generators.memory.available_bytes", lambda: 1000)
+    monkeypatch.setattr("evenhand.generators.memory.available_bytes", lambda: 300_000)
     assert "Lower n_teachers, hidden or n_bins" in refuse(*ASKED, "--method", "pate-gan")
 
 

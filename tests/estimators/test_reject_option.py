@@ -186,7 +186,7 @@ def test_rows_that_cannot_be_decided_are_refused_and_not_counted() -> None:
     option = RejectOptionClassifier(Says(["no", "yes"]), 0.1, groups=["F", "M"])
     for said, groups, message in (
         ([["yes"]], None, "sensitive_features is missing"),
-        ([["yes"]], ["Male"], "'Male' .* is not among the known groups: 'F', 'M'"),
+        ([["yes"]], ["Male"], r"first in row 1 .* is not among the known groups: 'F', 'M'"),
         ([["yes"]], [None], "missing value"),
         ([["yes"]], ["F", "F"], "labels has 1, sensitive_features has 2|X has 1"),
         ([["yes"], ["maybe"]], ["F", "M"], "predicted 'maybe', which is not among the classes"),

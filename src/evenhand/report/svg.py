@@ -109,7 +109,7 @@ class Rows:
         parts = []
         for value in self.scale.ticks(ticks):
             x = self.scale.share(value)
-            anchor = "start" if x < 0.02 else "end" if x > 0.98 else "middle"
+            anchor = "start" if x < 0.02 else "end" if x > 0.94 else "middle"
             parts.append(line(x, 0, x, base + 4, "grid"))
             parts.append(words(x, base + AXIS - 3, self.scale.words(value), anchor, "tick"))
         parts.append(line(0, base, 1, base, "axis"))
