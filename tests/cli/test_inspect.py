@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.datasets.inspection import FOR_THE_CURATOR
+from evenhand.datasets.findings import FOR_THE_CURATOR
 from evenhand.frontier import DataSource
 
 ROLES = ("--label", "loan", "--sensitive", "sex")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evenhand import datasets
 from evenhand.datasets import Dataset, Schema, inspect, load_acs_income, load_parkinsons
-from evenhand.datasets.inspection import FOR_THE_CURATOR, IN_PYTHON
+from evenhand.datasets.findings import FOR_THE_CURATOR, IN_PYTHON
 from evenhand.datasets.problems import Problem, numbers_are_identifier, text_problem
 
 N = 1000

@@ -94,7 +94,7 @@ def inspect(
 
 
 def _show(found: Inspection) -> None:
-    from evenhand.datasets.inspection import FOR_THE_CURATOR
+    from evenhand.datasets.findings import FOR_THE_CURATOR
 
     show(
         FOR_THE_CURATOR,

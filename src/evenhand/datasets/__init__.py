@@ -8,8 +8,9 @@ from evenhand.datasets.credit_default import load_credit_default
 from evenhand.datasets.dataset import Dataset, Split
 from evenhand.datasets.encoder import PublicEncoder, Scale
 from evenhand.datasets.files import read_table
+from evenhand.datasets.findings import Inspection
 from evenhand.datasets.german import load_german
-from evenhand.datasets.inspection import Inspection, inspect
+from evenhand.datasets.inspection import inspect
 from evenhand.datasets.parkinsons import load_parkinsons
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.datasets.sources import DataNotAvailable, available, fetch

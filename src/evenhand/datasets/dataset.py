@@ -14,7 +14,7 @@ from evenhand._checks import did_you_mean
 from evenhand._random import as_generator
 from evenhand._units import digest, ids_of
 from evenhand.datasets.columns import as_frame, refuse_repeated, some
-from evenhand.datasets.inspection import IN_PYTHON
+from evenhand.datasets.findings import IN_PYTHON
 from evenhand.datasets.inspection import inspect as look_at
 from evenhand.datasets.table import Table
 from evenhand.typing import IntArray, RandomState
