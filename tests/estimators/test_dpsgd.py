@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from runs import falls_short
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
@@ -97,22 +98,31 @@ def test_the_noise_in_the_model_is_that_of_its_mechanism(parts: Any, loose: Any)
 
 
 def test_a_margin_narrows_the_gap_without_groups_at_prediction(parts: Any, loose: Any) -> None:
+    # On these rows, with noise of eight seeds: in the mean the smoothed gap is at most three
+    # quarters of what it is without a margin (correct code fails with probability 1e-6); a build
+    # that does not look at the groups keeps all of it, and the same runs convict that.
     loose |= {"n_steps": 600}
+    a = (parts.groups == "a").to_numpy()
 
     def gap(model: Any) -> float:
-        yes = model.predict(parts.X_public) == "yes"
-        a = (parts.groups_public == "a").to_numpy()
-        return float(abs(yes[a].mean() - yes[~a].mean()))
+        p = model.predict_proba(parts.X)[:, 1]
+        return float(abs(p[a].mean() - p[~a].mean()))
 
-    free = fit(parts, DPSGDClassifier(**loose))
-    held = fit(
-        parts,
-        DPSGDClassifier(**loose, fairness=DemographicParity(margin=0.02)),
-        sensitive_features=parts.groups,
-    )
+    before, after = [], []
+    for seed in range(8):
+        loose |= {"noise": SeededNoise(seed), "random_state": seed}
+        free = fit(parts, DPSGDClassifier(**loose))
+        held = fit(
+            parts,
+            DPSGDClassifier(**loose, fairness=DemographicParity(margin=0.02)),
+            sensitive_features=parts.groups,
+        )
+        before.append(gap(free))
+        after.append(gap(held))
     assert held.groups_ == ("a", "b")
     assert "the names of the groups" in held.guarantee_.public
-    assert gap(held) < gap(free) / 2
+    assert not falls_short(0.75 * np.array(before) - after)
+    assert falls_short(0.75 * np.array(before) - before)
     assert free.multipliers_.size == 0
     assert held.multipliers_.shape == (2, 2)
 

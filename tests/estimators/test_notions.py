@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from runs import FALSE_ALARM
 from sklearn.tree import DecisionTreeClassifier
 
 import evenhand
@@ -101,8 +102,11 @@ def test_the_students_decisions_on_the_calibration_rows_are_within_the_margin(
     assert model.public_gap_ == notion.gap(on_calibration.counts)
     assert model.calibration_gap_ == gap_of(notion, on_calibration)
     assert model.gate_ is None
-    # On new rows the margin holds up to the interval of that gap.
-    assert gap_of(notion, town.joint(model, town.new)).low <= 0.04
+    # New rows show another gap, and no more is promised: the intervals of both meet. Where each
+    # covers the population's gap but with FALSE_ALARM / 2, they miss each other so seldom.
+    sure = 1.0 - FALSE_ALARM / 2
+    new = gap_of(notion, town.joint(model, town.new), level=sure)
+    assert new.low <= gap_of(notion, on_calibration, level=sure).high
 
 
 @pytest.mark.parametrize("answers", ["labels", "shares"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs import falls_short
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
@@ -103,18 +104,31 @@ def test_a_margin_narrows_the_gap_without_groups_at_prediction(notion: Any, k: i
 
 
 def test_a_network_and_three_classes_are_trained_too() -> None:
-    X, y, group = people(4000)
-    three = np.where(X[:, 1] > 3.0, "maybe", y)
-    for labels, hidden in ((y, (8,)), (three, ()), (three, (8, 8))):
-        held = made(X, labels, group, hidden=hidden, n_steps=120)
-        free = made(
-            X, labels, group, hidden=hidden, n_steps=120, fairness=DemographicParity(margin=1.0)
-        )
-        notion = DemographicParity(margin=0.02)
-        before = gap(free, X, labels, group, notion)
-        assert before > 0.12
-        assert gap(held, X, labels, group, notion) < 0.6 * before
-        assert held.multipliers_.shape == (1, 2, 1 if len(held.classes_) == 2 else 3)
+    # In the mean over seeds the gap falls by a fifth and more (correct code fails with probability
+    # 1e-6); a build whose multipliers do nothing keeps it, and the same runs convict that.
+    notion = DemographicParity(margin=0.02)
+    for several, hidden in ((False, (8,)), (True, ()), (True, (8, 8))):
+        before, after = [], []
+        for seed in range(6):
+            X, y, group = people(4000, seed=seed)
+            labels = np.where(X[:, 1] > 3.0, "maybe", y) if several else y
+            for margin, gaps in ((0.02, after), (1.0, before)):
+                model = made(
+                    X,
+                    labels,
+                    group,
+                    hidden=hidden,
+                    n_steps=120,
+                    fairness=DemographicParity(margin=margin),
+                    noise=SeededNoise(seed),
+                    random_state=seed,
+                )
+                gaps.append(gap(model, X, labels, group, notion))
+                assert model.classes_.size == (3 if several else 2)
+            assert model.multipliers_.shape == (1, 2, 3 if several else 1)
+        free = np.array(before)
+        assert not falls_short(0.8 * free - after)
+        assert falls_short(0.8 * free - free)
 
 
 def test_it_says_what_it_claims_and_spends_exactly_its_budget() -> None:

@@ -141,6 +141,6 @@ def test_what_cannot_be_priced_or_counted_is_refused() -> None:
     with pytest.raises(ValueError, match="sigma must be finite and > 0"):
         measure_with_noise(ledger(), *rows, n_classes=2, n_groups=2, sigma=0.0)
     with pytest.raises(ValueError, match="groups must be at least 0 and below 1"):
-        measure_with_noise(ledger(), *rows, n_classes=2, n_groups=1, sigma=1.0)
+        measure_with_noise(ledger(), [0], [1], [1], n_classes=2, n_groups=1, sigma=1.0)
     with pytest.raises(ValueError, match="one row each for the same records"):
         measure_with_noise(ledger(), [0], [0, 1], [0], n_classes=2, n_groups=1, sigma=1.0)

@@ -217,27 +217,32 @@ def test_teachers_of_a_stratum_hold_and_judge_one_group() -> None:
 
 @pytest.mark.slow
 def test_with_votes_that_are_hardly_noisy_the_generator_learns_what_the_counts_do_not_say() -> None:
-    """Takes 5 seconds of processor time, 20 on a busy core."""
-    # Two columns that always agree: columns counted one by one cannot say so.
-    rng = np.random.default_rng(0)
-    n = 6000
-    a = rng.integers(0, 2, n)
-    frame = pd.DataFrame({
-        "a": np.array(["u", "v"])[a], "b": np.array(["x", "y"])[a],
-        "y": rng.choice(["no", "yes"], n), "s": rng.choice(["F", "M"], n),
-    })  # fmt: skip
-    made = PATEGANSynthesizer(
-        n_teachers=30, student_hidden=(32,), hidden=(8,),
-        generator_hidden=(32,), noise=SeededNoise(0), random_state=0,
-    ).fit(
-        frame, label="y", sensitive="s", budget=Budget(epsilon=500.0, delta=1e-5),
-        schema=Schema.of_public(frame),
-    )  # fmt: skip
-    rows = made.sample(4000, random_state=0)
-    agree = ((rows["a"] == "u") == (rows["b"] == "x")).mean()
-    u, x = (rows["a"] == "u").mean(), (rows["b"] == "x").mean()
-    apart = u * x + (1 - u) * (1 - x)  # how often they would agree if they were drawn apart
-    assert agree > apart + 5.1 * np.sqrt(0.25 / 4000)  # that much once in 10**7 samples of it
+    """Takes 8 seconds of processor time, 20 on a busy core."""
+
+    # Two columns that always agree: columns counted one by one cannot say so. Where they are drawn
+    # apart, the mean of four runs is above 5.1 of its deviations once in 10**7 times. Single runs
+    # of correct code lie between .00 and .45 (11 seeds).
+    def surplus(seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        n = 6000
+        a = rng.integers(0, 2, n)
+        frame = pd.DataFrame({
+            "a": np.array(["u", "v"])[a], "b": np.array(["x", "y"])[a],
+            "y": rng.choice(["no", "yes"], n), "s": rng.choice(["F", "M"], n),
+        })  # fmt: skip
+        made = PATEGANSynthesizer(
+            n_teachers=30, student_hidden=(32,), hidden=(8,),
+            generator_hidden=(32,), noise=SeededNoise(seed), random_state=seed,
+        ).fit(
+            frame, label="y", sensitive="s", budget=Budget(epsilon=500.0, delta=1e-5),
+            schema=Schema.of_public(frame),
+        )  # fmt: skip
+        rows = made.sample(4000, random_state=0)
+        agree = ((rows["a"] == "u") == (rows["b"] == "x")).mean()
+        u, x = (rows["a"] == "u").mean(), (rows["b"] == "x").mean()
+        return float(agree - (u * x + (1 - u) * (1 - x)))  # less what agrees when drawn apart
+
+    assert np.mean([surplus(seed) for seed in range(4)]) > 5.1 * np.sqrt(0.25 / 16_000)
 
 
 def test_groups_that_are_generated_follow_the_sampler() -> None:

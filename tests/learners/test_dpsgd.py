@@ -67,13 +67,13 @@ def vector(state: State, x: np.ndarray, y: int, g: int) -> np.ndarray:
             for e in np.eye(k)
         ]
     )
-    pull = state.learner.pull
+    pull, norm = state.learner.pull, max(float(np.linalg.norm(gradient)), 1e-300)
     if pull is None:
-        return gradient * min(1.0, state.learner.clip_norm / np.linalg.norm(gradient))
+        return gradient * min(1.0, state.learner.clip_norm / norm)
     entry = np.zeros_like(state.W)
     entry[g, probabilities(state, state.weights, x).argmax()] = pull.share * state.learner.clip_norm
     room = state.learner.clip_norm * np.sqrt(1 - pull.share**2)
-    return np.concatenate([gradient * min(1.0, room / np.linalg.norm(gradient)), entry.ravel()])
+    return np.concatenate([gradient * min(1.0, room / norm), entry.ravel()])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

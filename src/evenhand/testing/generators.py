@@ -123,10 +123,11 @@ class SynthesizerContract:
         assert set(rows["job"].dropna()) <= {"chef", "clerk", "none"}
 
     def test_missing_values_come_at_the_learnt_rate(self) -> None:
-        # 20,000 rows: the noise of the rate over draws is .003, that of the counts less than .01.
+        # The rates are those of the table that was learnt. 20,000 rows: the deviation of a rate
+        # over draws is .003, that over the noise of a fit .004 at this budget: six of both.
         rows = self.fitted().sample(20_000, balance=(), random_state=1)
-        assert abs(rows["score"].isna().mean() - 0.2) < 0.03
-        assert abs(rows["job"].isna().mean() - 0.1) < 0.03
+        learnt = table()[["score", "job"]].isna().mean()
+        assert (rows[["score", "job"]].isna().mean() - learnt).abs().max() < 0.03
         assert not rows[["hours", "gain", "rich", "sex", "old"]].isna().any().any()
 
     def test_it_comes_back_from_its_folder_as_it_was(self, tmp_path: Path) -> None:
