@@ -347,6 +347,7 @@ def test_guarantees_and_ledgers_of_records_are_refused() -> None:
         made().fit(X, y, sensitive_features=z, ledger=own)
 
 
+@pytest.mark.filterwarnings("ignore:No student with a violation")  # it is about names
 def test_declared_groups_may_be_empty_so_that_no_name_comes_from_the_data() -> None:
     X, y, z = people(n=900)
     model = made(groups=("a", "b", "c"), n_teachers=10).fit(X, y, sensitive_features=z)

@@ -67,7 +67,7 @@ def vector(state: State, x: np.ndarray, y: int, g: int) -> np.ndarray:
             for e in np.eye(k)
         ]
     )
-    pull, norm = state.learner.pull, max(float(np.linalg.norm(gradient)), 1e-300)
+    pull, norm = state.learner.pull, max(float(np.linalg.norm(gradient)), 1e-30)  # saturated
     if pull is None:
         return gradient * min(1.0, state.learner.clip_norm / norm)
     entry = np.zeros_like(state.W)
