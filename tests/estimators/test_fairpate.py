@@ -109,6 +109,7 @@ def test_private_rows_reach_the_model_only_through_the_answers(
 
 
 @few
+@pytest.mark.filterwarnings("ignore:The student predicts one class")  # nothing hangs on it
 def test_the_budget_bounds_what_is_spent_and_the_claim_is_the_budget(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_delta_above_one_over_n_is_a_warning_in_the_claim(
     assert "600" not in str(model.guarantee_)
 
 
+@pytest.mark.filterwarnings("ignore:The student predicts one class")  # nothing hangs on it
 def test_votes_cast_elsewhere_are_a_warning_in_the_claim(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
@@ -181,6 +183,8 @@ def test_votes_cast_elsewhere_are_a_warning_in_the_claim(
     assert "elsewhere" not in str(inside.guarantee_)
 
 
+@pytest.mark.filterwarnings("ignore:The student learns from")  # few labels are enough here
+@pytest.mark.filterwarnings("ignore:The student predicts one class")
 def test_a_run_is_charged_to_the_account_of_its_data_set(
     parts: Parts, settings: dict[str, Any], tmp_path: Any
 ) -> None:

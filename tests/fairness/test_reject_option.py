@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import falls_short
 
 from evenhand.fairness import RejectOption, StateFile, StateOfAnotherModel, Verdict
 from evenhand.typing import REJECTED
@@ -108,9 +109,7 @@ def test_what_was_handed_out_is_within_the_margin_after_every_answer(
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("margin", [0.02, 0.05])
-def test_independent_streams_stay_within_and_most_rows_are_answered(
-    margin: float, seed: int
-) -> None:
+def test_independent_streams_stay_within_and_reach_the_margin(margin: float, seed: int) -> None:
     option = new(margin, cold_start=None)
     stream = independent_stream(3000, seed)
     given = np.zeros((2, 2))
@@ -124,8 +123,23 @@ def test_independent_streams_stay_within_and_most_rows_are_answered(
         worst = max(worst, abs(rates[0] - rates[1]).max() if given.any(axis=1).all() else 0.0)
     assert worst <= margin + 1e-12
     assert worst > 0.9 * margin  # the margin was reached: the test saw refusals at it
-    assert option.coverage.overall > 0.7
-    assert option.coverage.given[1].sum() > 0.2 * option.coverage.offered[1].sum()  # not starved
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.05])
+def test_most_rows_of_independent_streams_are_answered(margin: float) -> None:
+    # In the mean over streams at least .7 (correct code fails with probability 1e-6). Where the
+    # second group were starved, the answers to the first alone would be all: the same runs convict
+    # that. Single streams may starve a group nearly: about one in a hundred does.
+    covered, first_alone = [], []
+    for seed in range(16):
+        option = new(margin, cold_start=None)
+        for z, k in independent_stream(3000, seed):
+            option.decide([k], [z])
+            fetched(option)
+        covered.append(option.coverage.overall)
+        first_alone.append(option.coverage.given[0].sum() / 3000)
+    assert not falls_short(np.array(covered) - 0.7)
+    assert falls_short(np.array(first_alone) - 0.7)
 
 
 def test_an_adversary_who_knows_the_table_cannot_leave_the_margin(

@@ -87,7 +87,9 @@ def test_a_critic_minimises_the_loss_of_its_definition(gold: bool) -> None:
         w1, b1, w2, b2 = alone(t, real[t], generated, gold=gold)
         (v1, a1), (v2, a2) = stack.network(t)
         for mine, by_hand in ((v1, w1), (a1, b1), (v2, w2), (a2, b2)):
-            assert mine == pytest.approx(by_hand, abs=1e-4)
+            # A step of Adam moves a weight by up to .01: a tenth of one step is rounding, in
+            # float32 and in another order, over all of them.
+            assert mine == pytest.approx(by_hand, abs=1e-3)
 
 
 def test_only_the_rows_that_are_a_critics_business_are_judged_by_it() -> None:

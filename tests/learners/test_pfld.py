@@ -181,7 +181,7 @@ def test_noise_that_breaks_public_sums_is_taken_away() -> None:
         state.ascend(state.table(groups).ravel() + rng.normal(0, 5.0, 4), 0)
         told.append(state.told.copy())
     totals = np.array([state.hits[state.strata == s].sum() for s in (0, 1)])
-    np.testing.assert_allclose(np.sum(told, axis=2)[:, :, 0], np.tile(totals, (400, 1)))
+    np.testing.assert_allclose(np.sum(told, axis=2)[:, :, 0], np.tile(totals, (400, 1)), atol=1e-9)
     spread = np.std(told, axis=0)
     # A standard deviation of 400 draws is known to within 3.5 %; five of these are one in 1.7e6.
     np.testing.assert_allclose(spread, 5.0 / np.sqrt(2), rtol=0.175)

@@ -91,10 +91,10 @@ def test_a_budget_that_is_one_row_short_spends_nothing_and_draws_nothing(
 
 
 def test_answers_are_those_of_the_noisy_vote_and_are_counted_by_group_and_truth() -> None:
-    votes, truth, groups = votes_of(60)
+    votes, truth, groups = votes_of(600)
     ledger = Ledger(Budget(epsilon=200.0, delta=1e-5), noise=SeededNoise(5))
     tally = ask_calibration(votes, truth, groups, GNMax(sigma=8.0), ledger, n_groups=3)
-    winners = (votes.counts + SeededNoise(5).gaussian(8.0, (60, 2))).argmax(axis=1)
+    winners = (votes.counts + SeededNoise(5).gaussian(8.0, (600, 2))).argmax(axis=1)
     expected = JointTally.of(groups, truth, winners, n_groups=3, n_classes=2)
     assert (tally.counts == expected.counts).all()
     assert (winners != votes.counts.argmax(axis=1)).any()  # the noise is part of what is measured

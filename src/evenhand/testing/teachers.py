@@ -165,8 +165,8 @@ class TrainedTeachersContract(TeachersContract):
         assert moved.tolist() == [2]
 
     def test_teachers_differ(self) -> None:
-        X, y = records(self.n_classes)
-        votes = self.votes(X, y, dealt())
+        X, y = records(self.n_classes, n=N_TO_LEARN)
+        votes = self.fit(X, y, dealt(N_TO_LEARN)).vote(queries(N_TO_LEARN))
         assert len(np.unique(votes, axis=0)) == N_TEACHERS
 
     def test_teachers_learn(self) -> None:
