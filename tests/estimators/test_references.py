@@ -209,15 +209,14 @@ def test_a_mixture_of_linear_models_is_kept_as_numbers(parts: Any, tmp_path: Any
     assert again.training_gap_ == model.training_gap_
 
 
+@pytest.mark.pinned(reason="group decides class: at some draws fairlearn divides 0 by 0")
 def test_a_constant_member_is_kept_as_numbers_too(parts: Any, tmp_path: Any) -> None:
-    # Group decides class, but for a row: the reduction needs "yes to nobody" or "yes to everybody".
-    # (Without that row its weights may cancel to the last bit, and fairlearn divides 0 by 0.)
+    # Group decides class: the reduction needs "yes to nobody" or "yes to everybody".
     rng = np.random.default_rng(0)
     z = rng.integers(0, 2, 400)
-    y = np.where(np.arange(400) == 0, 1 - z, z)
     X = np.column_stack([z, rng.normal(size=400) / 100])
     model = FairOnlyClassifier(DemographicParity(margin=0.0), max_iter=10, random_state=0)
-    model.fit(X, y, sensitive_features=z, X_public=X)
+    model.fit(X, z, sensitive_features=z, X_public=X)
     members = model.student_.members_
     assert all(type(member) is LogisticRegression for member in members)
     assert any(not member.coef_.any() for member in members)
