@@ -201,6 +201,24 @@ def test_single_runs_can_be_shown(fresh: Any) -> None:
     assert "seed" in fresh.locator("#list tbody tr").first.inner_text()
 
 
+@pytest.mark.parametrize("view_first", [True, False])
+def test_another_view_and_a_limit_within_one_frame_both_count(view_first: bool, fresh: Any) -> None:
+    # The job of the limit used to take the place of the wider one: the old view stayed.
+    fresh.evaluate(
+        """viewFirst => {
+            const view = () => document.querySelector("input[name=view][value=runs]").click();
+            const limit = () => {
+                const field = document.querySelector("#field-gap");
+                field.value = "0.05";
+                field.dispatchEvent(new Event("input"));
+            };
+            for (const event of viewFirst ? [view, limit] : [limit, view]) event();
+        }""",
+        view_first,
+    )
+    assert count(fresh) == sum(run.gap <= 0.05 for run in CASES["many"]())
+
+
 @pytest.mark.parametrize(
     "limits",
     [

@@ -93,11 +93,12 @@ function drawUnseen() {
   unseen = [];
 }
 
-// Several events before the next frame are one update.
-var waiting = null;
+// Several events before the next frame are one job, the widest: `refilter` ends in `update`, and that
+// in `redraw`.
+var waiting = null, WIDTH = [redraw, update, refilter];
 function soon(job) {
   if (waiting === null) requestAnimationFrame(function () { var todo = waiting; waiting = null; todo(); });
-  if (waiting !== update) waiting = job;
+  if (WIDTH.indexOf(job) > WIDTH.indexOf(waiting)) waiting = job;
 }
 
 document.querySelectorAll("#methods canvas").forEach(function (swatch) {
