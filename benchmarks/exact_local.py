@@ -12,7 +12,7 @@ from _harness import run, seconds
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from evenhand.privacy import exact_local_rdp
+from evenhand.privacy.local import exact_local_rdp
 
 SEED, N_QUERIES, N_PLAIN, N_CLASSES, N_TEACHERS, SIGMA = 0, 1000, 1, 10, 250, 40.0
 ORDERS = np.concatenate([np.linspace(1.1, 10.0, 25), np.geomspace(11.0, 200.0, 25)])

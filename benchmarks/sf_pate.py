@@ -26,10 +26,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from evenhand import DemographicParity
+from evenhand.baselines import PFLDClassifier
+from evenhand.baselines.pfld_descent import PFLDState
 from evenhand.datasets import load_adult
-from evenhand.estimators import PFLDClassifier, SFPATEClassifier
+from evenhand.estimators import SFPATEClassifier
 from evenhand.learners.mlp import MLPStack, StackedMLP
-from evenhand.learners.pfld import PFLDState
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.students import NetworkStudent
 from evenhand.teachers import MLPTeachers

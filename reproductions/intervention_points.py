@@ -29,8 +29,8 @@ from _table import beside_saved, rule, write
 from scipy import stats
 
 from evenhand import REJECTED, Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand.baselines import POINTS, InterventionClassifier
 from evenhand.datasets import Dataset, load_adult, load_credit_default
-from evenhand.estimators import POINTS, InterventionClassifier
 from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet, ReductionStudent

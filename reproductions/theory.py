@@ -29,14 +29,8 @@ from evenhand.fairness import (
     k_gamma,
     vote_rates,
 )
-from evenhand.privacy import (
-    ORDERS,
-    ConfidentGNMax,
-    RenyiCurve,
-    exact_local_rdp,
-    theorem6,
-    two_stage_rdp,
-)
+from evenhand.privacy import ORDERS, ConfidentGNMax, RenyiCurve, two_stage_rdp
+from evenhand.privacy.local import exact_local_rdp, theorem6
 
 DELTA = 1e-5
 Rows = list[tuple[int, int]]

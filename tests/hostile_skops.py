@@ -225,7 +225,7 @@ def callables(trip: str, script: str, pickled: str) -> dict[str, list[Any]]:
         "evenhand.datasets.read_table": [pickled],
         "evenhand.cli.app.main": [],
         "evenhand.privacy.DatabaseStore": [f"sqlite:///{trip}"],
-        "evenhand.estimators.load": [pickled],
+        "evenhand.methods.load": [pickled],
         "evenhand.report.write_model_report": [code, trip],
         "functools.partial": [code],
         "operator.methodcaller": ["predict"],

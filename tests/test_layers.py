@@ -23,6 +23,7 @@ SHARED = {
     "_units",
     "_values",
     "_version",
+    "methods",
     "typing",
 }
 
@@ -43,6 +44,15 @@ BELOW: dict[str, set[str]] = {
         "teachers",
         "students",
     },
+    "baselines": {
+        "privacy",
+        "fairness",
+        "voting",
+        "learners",
+        "teachers",
+        "students",
+        "estimators",
+    },
     "generators": {"privacy", "fairness", "datasets", "learners", "teachers"},
     "report": {"privacy", "fairness", "datasets", "voting", "estimators", "generators"},
     "frontier": {
@@ -53,6 +63,7 @@ BELOW: dict[str, set[str]] = {
         "learners",
         "teachers",
         "students",
+        "baselines",
         "estimators",
         "report",
     },
@@ -63,6 +74,7 @@ BELOW: dict[str, set[str]] = {
         "voting",
         "teachers",
         "students",
+        "baselines",
         "estimators",
         "generators",
         "report",

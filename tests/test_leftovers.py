@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import Budget, DemographicParity, estimators
+from evenhand import Budget, DemographicParity, methods
+from evenhand.baselines import POINTS
 from evenhand.cli.methods import METHODS as CLASSIFIERS
-from evenhand.estimators import POINTS
 from evenhand.generators import METHODS as TABLES
 from evenhand.generators.images.loading import IMAGE_METHODS as IMAGES
 from evenhand.privacy import FloatNoise, GNMax
@@ -63,7 +63,7 @@ SETTINGS: dict[str, Any] = {
 def classifier(word: str, **more: Any) -> Any:
     """Return the classifier that a word of ``--method`` stands for, set up small."""
     spec = CLASSIFIERS[word]
-    kind = getattr(estimators, spec.estimator)
+    kind = methods.METHODS[spec.estimator]
     known = set(kind().get_params())
     given = {name: value for name, value in SETTINGS.items() if name in known}
     if not spec.teachers and "notion" not in spec.takes:

@@ -10,19 +10,20 @@ from evenhand.typing import REJECTED
 
 if TYPE_CHECKING:
     from evenhand._values import show_values
-    from evenhand.estimators import (
+    from evenhand.baselines import (
         DPFERMIClassifier,
         DPPostProcessingClassifier,
-        DPSGDClassifier,
         FairOnlyClassifier,
-        FairPATEClassifier,
         NonPrivateClassifier,
-        PATEClassifier,
         PFLDClassifier,
         RandomizedResponseClassifier,
+    )
+    from evenhand.estimators import (
+        DPSGDClassifier,
+        FairPATEClassifier,
+        PATEClassifier,
         RejectOptionClassifier,
         SFPATEClassifier,
-        load,
     )
     from evenhand.fairness import (
         DemographicParity,
@@ -30,26 +31,27 @@ if TYPE_CHECKING:
         ErrorParity,
         FalsePositiveParity,
     )
+    from evenhand.methods import load
     from evenhand.privacy import Budget
 
 _HOMES = {
     "Budget": "evenhand.privacy",
-    "DPFERMIClassifier": "evenhand.estimators",
-    "DPPostProcessingClassifier": "evenhand.estimators",
+    "DPFERMIClassifier": "evenhand.baselines",
+    "DPPostProcessingClassifier": "evenhand.baselines",
     "DPSGDClassifier": "evenhand.estimators",
     "DemographicParity": "evenhand.fairness",
     "EqualizedOdds": "evenhand.fairness",
     "ErrorParity": "evenhand.fairness",
-    "FairOnlyClassifier": "evenhand.estimators",
+    "FairOnlyClassifier": "evenhand.baselines",
     "FairPATEClassifier": "evenhand.estimators",
     "FalsePositiveParity": "evenhand.fairness",
-    "NonPrivateClassifier": "evenhand.estimators",
+    "NonPrivateClassifier": "evenhand.baselines",
     "PATEClassifier": "evenhand.estimators",
-    "PFLDClassifier": "evenhand.estimators",
-    "RandomizedResponseClassifier": "evenhand.estimators",
+    "PFLDClassifier": "evenhand.baselines",
+    "RandomizedResponseClassifier": "evenhand.baselines",
     "RejectOptionClassifier": "evenhand.estimators",
     "SFPATEClassifier": "evenhand.estimators",
-    "load": "evenhand.estimators",
+    "load": "evenhand.methods",
     "show_values": "evenhand._values",
 }
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand
-from evenhand import estimators
+from evenhand import baselines, methods
 from evenhand.cli import app, results, settings
 from evenhand.cli.methods import METHODS, OF_NOTIONS, OF_PRIVACY, OF_TEACHERS, OWN
 from evenhand.fairness import FairnessKind
@@ -64,8 +64,8 @@ def cut(cut_folder: Path, town: Path) -> Path:
 
 def test_every_word_names_an_estimator_that_can_be_loaded() -> None:
     for method in METHODS.values():
-        made = getattr(estimators, method.estimator)()
-        assert method.estimator in estimators.METHODS
+        made = methods.METHODS[method.estimator]()
+        assert method.estimator in methods.METHODS
         arguments = set(made.get_params(deep=False))
         assert ("budget" in arguments) is method.private
         assert ("teachers" in arguments) is (method.teachers or "teachers" in method.takes)
@@ -77,7 +77,7 @@ def test_every_word_names_an_estimator_that_can_be_loaded() -> None:
 
 
 def test_the_command_line_knows_every_point() -> None:
-    assert tuple(estimators.POINTS) == settings.POINTS
+    assert tuple(baselines.POINTS) == settings.POINTS
 
 
 def test_the_options_that_a_method_may_have_no_use_for_exist() -> None:

@@ -15,7 +15,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier, NonPrivateClassifier
-from evenhand.estimators import EachFitIsARelease, RandomizedResponseClassifier
+from evenhand.baselines import RandomizedResponseClassifier
+from evenhand.estimators import EachFitIsARelease
 from evenhand.privacy import Ledger, SeededNoise
 
 RNG = np.random.default_rng(0)

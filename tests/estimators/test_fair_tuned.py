@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import DemographicParity, PATEClassifier, load
-from evenhand.estimators import InterventionClassifier
+from evenhand.baselines import InterventionClassifier
 from evenhand.fairness import FairnessKind, Tally, encode_groups
 from evenhand.privacy import SeededNoise
 from evenhand.students import MarginNotMet

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
+from evenhand.baselines import NonPrivateClassifier
 from evenhand.datasets import Dataset
-from evenhand.estimators import NonPrivateClassifier, PrivateRowsAsPublic, allow_shared_rows
+from evenhand.estimators import PrivateRowsAsPublic, allow_shared_rows
 from evenhand.estimators.shared_rows import passed_as_public
 from evenhand.privacy import SeededNoise
 

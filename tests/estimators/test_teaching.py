@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import Budget, PATEClassifier, SFPATEClassifier
-from evenhand.estimators import InterventionClassifier
+from evenhand.baselines import InterventionClassifier
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParity
 from evenhand.privacy import SeededNoise

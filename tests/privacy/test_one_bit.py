@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from evenhand.privacy import ORDERS, exact_local_rdp, one_bit_rdp
+from evenhand.privacy import ORDERS, one_bit_rdp
+from evenhand.privacy.local import exact_local_rdp
 
 
 def coin_divergence(m, m2, sigma, order):

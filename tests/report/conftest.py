@@ -10,13 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.estimators import (
-    DPPostProcessingClassifier,
-    DPSGDClassifier,
-    FairOnlyClassifier,
-    FairPATEClassifier,
-    PATEClassifier,
-)
+from evenhand.baselines import DPPostProcessingClassifier, FairOnlyClassifier
+from evenhand.estimators import DPSGDClassifier, FairPATEClassifier, PATEClassifier
 from evenhand.fairness import DemographicParity, FairnessReport, fairness_report
 from evenhand.privacy import Budget, ConfidentGNMax, SeededNoise
 

@@ -14,8 +14,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.datasets import Dataset
-from evenhand.estimators import FairPATEClassifier, load
+from evenhand.estimators import FairPATEClassifier
 from evenhand.fairness import DemographicParity, clopper_pearson, exact_gap, fairness_report
+from evenhand.methods import load
 from evenhand.privacy import Budget, GNMax, Ledger, SeededNoise
 from evenhand.report import ModelReport, summary_lines
 from evenhand.report.disparity import Disparity

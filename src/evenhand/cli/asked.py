@@ -72,7 +72,7 @@ class Asked:
     @property
     def reads_groups_of(self) -> tuple[str, ...]:
         """Whose groups are read: of the public rows, of the private rows."""
-        from evenhand.estimators import POINTS
+        from evenhand.baselines import POINTS
 
         public = self.group_thresholds or self.chosen.teachers or self.shares_are_public
         public &= self.chosen.protects == "record"
@@ -199,7 +199,7 @@ class Asked:
 
     def estimator(self, tables: TrainingTables, *, has_account: bool) -> Any:
         """Return the estimator that was asked for."""
-        from evenhand import estimators
+        from evenhand import methods
 
         arguments: dict[str, Any] = {
             "schema": tables.schema,
@@ -228,7 +228,7 @@ class Asked:
                 arguments["answers"] = self.answers
         if self.trains_within_margin and not {"margin", "alpha"} & set(self.chosen.takes):
             arguments["fairness"] = self._fairness(tables)
-        return getattr(estimators, self.chosen.estimator)(**arguments)
+        return methods.METHODS[self.chosen.estimator](**arguments)
 
     def with_thresholds(self, model: Any, tables: TrainingTables) -> Any:
         """Return the fitted model under group-aware thresholds, if they were asked for."""

@@ -70,7 +70,7 @@ def evaluate(
     with progress_bars() as bars:
         bars.begin(f"measuring on {test}")
         from evenhand.cli import results
-        from evenhand.estimators import load
+        from evenhand.methods import load
         from evenhand.report import write_model_report
 
         fitted = load(model, trusted=trust or ())

@@ -104,7 +104,7 @@ def predict(
         from evenhand.cli.results import predictions, probabilities
         from evenhand.cli.tables import features_of
         from evenhand.datasets import read_table
-        from evenhand.estimators import load
+        from evenhand.methods import load
 
         fitted = load(model, trusted=trust or ())
         table = read_table(new)

@@ -79,9 +79,9 @@ def _checked(path: Path, key: PublicKey | None) -> list[dict[str, Any]]:
 
 def _claim(folder: Folder) -> dict[str, Any]:
     """Check what is promised against the ledger."""
-    from evenhand.estimators import METHODS
     from evenhand.estimators.persistence import claim_of as of_model
     from evenhand.generators.saved import claim_of as of_generator
+    from evenhand.methods import METHODS
 
     try:
         claim = of_model(folder, METHODS) if folder.kind == "model" else of_generator(folder)

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import persistence
 from evenhand.estimators.fair_tuned import tuned
+from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
-from evenhand.estimators.thresholded import GroupThresholdClassifier
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.privacy import Guarantee, Noise, SeededNoise
 from evenhand.typing import Array, ArrayLike, FloatArray

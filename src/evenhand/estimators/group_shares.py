@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks, _values
-from evenhand.estimators.books import parted
+from evenhand.estimators.basic_composition import parted
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import (
     LAPLACE_ACCOUNTING,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from evenhand import _checks, estimators
-from evenhand.estimators import POINTS
+from evenhand import _checks, methods
+from evenhand.baselines import POINTS
 from evenhand.estimators.plan import ANSWERS
 from evenhand.fairness import SCORE_NOTION
 from evenhand.fairness.gate import RULES
@@ -305,7 +305,7 @@ def estimator_of(setting: Setting, *, teachers: Any = None, **shared: Any) -> An
     for name in ("answers", "rule", "at"):
         if name in known.reads and name in given:
             made[name] = given[name]
-    return getattr(estimators, known.estimator)(**made)
+    return methods.METHODS[known.estimator](**made)
 
 
 def measured_notion(arguments: Mapping[str, Plain]) -> str:

@@ -2,7 +2,6 @@
 
 from evenhand.privacy.audit import audit_epsilon_lower_bound, audit_mu_lower_bound
 from evenhand.privacy.budget import Budget
-from evenhand.privacy.exact_local import exact_local_rdp
 from evenhand.privacy.gaussian import (
     delta_from_mu,
     epsilon_from_mu,
@@ -16,7 +15,6 @@ from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplac
 from evenhand.privacy.ledger import BudgetExceeded, Decider, Grant, Ledger, Mechanism
 from evenhand.privacy.ledger_database import DatabaseStore
 from evenhand.privacy.ledger_store import Entry, MemoryStore, OtherAccount, Store, StoreUnavailable
-from evenhand.privacy.local import LocalCost, theorem6
 from evenhand.privacy.noise import (
     DiscreteNoise,
     FloatNoise,
@@ -76,7 +74,6 @@ __all__ = [
     "LNMax",
     "LaplaceTable",
     "Ledger",
-    "LocalCost",
     "Mechanism",
     "MemoryStore",
     "NegativeBinomialRepetitions",
@@ -103,7 +100,6 @@ __all__ = [
     "discrete_gaussian_mu",
     "discrete_laplace_mu",
     "epsilon_from_mu",
-    "exact_local_rdp",
     "gaussian_curve",
     "holder_of",
     "is_attribute",
@@ -115,6 +111,5 @@ __all__ = [
     "poisson_batches",
     "secret_coins",
     "sigma_for",
-    "theorem6",
     "two_stage_rdp",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr
 
-from evenhand.privacy.local import LocalCost, checked_votes
+from evenhand.privacy.local.cost import LocalCost, checked_votes
 from evenhand.privacy.noisy_max import ConfidentGNMax
 from evenhand.privacy.renyi import ORDERS, checked_orders
 from evenhand.typing import ArrayLike, FloatArray

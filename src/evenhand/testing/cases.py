@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand import Budget, estimators
+from evenhand import Budget, methods
+from evenhand.baselines import POINTS
 from evenhand.datasets import Schema
 from evenhand.fairness import DemographicParity
 from evenhand.privacy import Noise
@@ -102,9 +103,9 @@ def _estimator(
     budget: Budget = BUDGET,
     **settings: Any,
 ) -> Case:
-    """Return the case of a class of ``evenhand.estimators``; ``private``: it reads their groups."""
+    """Return the case of a registered class; ``private``: it reads their groups."""
     rows, other = table(), table(_N_PUBLIC, seed=1)
-    made: Callable[..., Any] = getattr(estimators, kind)
+    made: Callable[..., Any] = methods.METHODS[kind]
 
     def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
         given: dict[str, Any] = {}
@@ -133,7 +134,7 @@ def _asking() -> Iterator[Case]:
     yield _estimator("pate, labels", kind="PATEClassifier", answers="labels", **of)
     yield _estimator("fairpate", **fair)
     yield _estimator("fairpate, labels", answers="labels", **fair)
-    for at in estimators.POINTS:
+    for at in POINTS:
         yield _estimator(
             f"intervention, {at}",
             kind="InterventionClassifier",

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from evenhand.baselines.fair_only import FairOnlyClassifier
+from evenhand.baselines.fermi import DPFERMIClassifier
+from evenhand.baselines.intervention import InterventionClassifier
+from evenhand.baselines.non_private import NonPrivateClassifier
+from evenhand.baselines.pfld import PFLDClassifier
+from evenhand.baselines.post_processing import DPPostProcessingClassifier
+from evenhand.baselines.randomized_response import RandomizedResponseClassifier
 from evenhand.estimators import persistence
 from evenhand.estimators.dpsgd import DPSGDClassifier
-from evenhand.estimators.fair_only import FairOnlyClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
-from evenhand.estimators.fermi import DPFERMIClassifier
 from evenhand.estimators.fitted import ClassifierWithClaim
-from evenhand.estimators.intervention import InterventionClassifier
-from evenhand.estimators.nonprivate import NonPrivateClassifier
+from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.pate import PATEClassifier
-from evenhand.estimators.pfld import PFLDClassifier
-from evenhand.estimators.post_processing import DPPostProcessingClassifier
-from evenhand.estimators.randomized_response import RandomizedResponseClassifier
 from evenhand.estimators.sf_pate import SFPATEClassifier
-from evenhand.estimators.thresholded import GroupThresholdClassifier
 
 METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClassifier]]] = {
     method.__name__: method

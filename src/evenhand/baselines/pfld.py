@@ -9,13 +9,14 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.baselines.fairlearn_moments import require_constraint, strata_of
+from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
 from evenhand.estimators.accounts import open_run
 from evenhand.estimators.attribute import UNIT, AttributeClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.gradient import layered_classifier
-from evenhand.estimators.moments import require_constraint, strata_of
 from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
-from evenhand.learners import PFLD, TABLE_SENSITIVITY, EvenFrame
+from evenhand.learners import EvenFrame
 from evenhand.privacy import (
     GROUP_LABEL,
     Budget,
@@ -98,7 +99,7 @@ class PFLDClassifier(AttributeClassifier):
     ----------
     Tran, Fioretto and Van Hentenryck 2021, "Differentially Private and Fair Deep Learning: A
     Lagrangian Dual Approach". The derivation, and why no minibatch is drawn, stand in
-    ``evenhand.learners.pfld``.
+    ``evenhand.baselines.pfld_descent``.
 
     Examples
     --------

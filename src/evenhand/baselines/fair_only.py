@@ -13,14 +13,14 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.estimators.fitted import ClassifierWithClaim
-from evenhand.estimators.moments import (
+from evenhand.baselines.fairlearn_moments import (
     count_answers,
     gap_of_decisions,
     moment_of,
     require_constraint,
 )
-from evenhand.estimators.nonprivate import WHY
+from evenhand.baselines.non_private import WHY
+from evenhand.estimators.fitted import ClassifierWithClaim
 from evenhand.estimators.one_model import read_for_one_model
 from evenhand.fairness import FairnessKind, Notion
 from evenhand.learners import Mixture

@@ -8,17 +8,17 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.estimators.accounts import own_noise
-from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
-from evenhand.estimators.base import Progress
-from evenhand.estimators.fair_only import reduce_within
-from evenhand.estimators.moments import (
+from evenhand.baselines.fair_only import reduce_within
+from evenhand.baselines.fairlearn_moments import (
     count_answers,
     estimated_gap,
     moment_of,
     require_constraint,
     strata_of,
 )
+from evenhand.estimators.accounts import own_noise
+from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
+from evenhand.estimators.base import Progress
 from evenhand.fairness import SURE, FairnessKind, Notion, share_error
 from evenhand.privacy import RESPONSE_ACCOUNTING, Budget, Ledger, Noise, RandomizedResponse
 from evenhand.typing import ArrayLike, FloatArray, RandomState

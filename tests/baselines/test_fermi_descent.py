@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runs import falls_short
 from scipy.optimize import minimize
 
-from evenhand.learners.fermi import FERMI, FERMIState, probabilities, psi
+from evenhand.baselines.fermi_descent import FERMI, FERMIState, probabilities, psi
 
 CLIP = 0.7
 

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr
 
 from evenhand._checks import one_of, positive
-from evenhand.privacy.local import DIRECTIONS, LocalCost, checked_votes
+from evenhand.privacy.local.cost import DIRECTIONS, LocalCost, checked_votes
 from evenhand.privacy.renyi import ORDERS, checked_orders
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 

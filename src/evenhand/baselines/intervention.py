@@ -9,11 +9,11 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.baselines.intervention_points import POINTS, InterventionPoint
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.fairpate import patience
+from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitInputs
-from evenhand.estimators.points import POINTS, InterventionPoint
-from evenhand.estimators.thresholded import GroupThresholdClassifier
 from evenhand.fairness import (
     DemographicParity,
     DemographicParityGate,

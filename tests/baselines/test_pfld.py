@@ -17,8 +17,8 @@ from evenhand import (
     FalsePositiveParity,
     PFLDClassifier,
 )
+from evenhand.baselines import PFLD, TABLE_SENSITIVITY
 from evenhand.fairness import FairnessKind, JointTally, encode_groups
-from evenhand.learners import PFLD, TABLE_SENSITIVITY
 from evenhand.privacy import (
     BudgetExceeded,
     DiscreteNoise,

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from evenhand.privacy import GNMax, LocalCost, exact_local_rdp, theorem6
-from evenhand.privacy.exact_local import _divergence
+from evenhand.privacy import GNMax
+from evenhand.privacy.local import LocalCost, exact_local_rdp, theorem6
+from evenhand.privacy.local.exact import _divergence
 
 ORDERS = np.array([1.05, 1.5, 3.0, 10.0, 40.0])
 

@@ -9,9 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import Budget, DPFERMIClassifier
-from evenhand.estimators.books import Books, parted
+from evenhand.baselines import FERMI
+from evenhand.estimators.basic_composition import Books, parted
 from evenhand.fairness import FairnessKind
-from evenhand.learners import FERMI
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from runs import falls_short
 from scipy.stats import norm
 
+from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY, PFLDState
 from evenhand.learners import EvenFrame
-from evenhand.learners.pfld import PFLD, TABLE_SENSITIVITY, PFLDState
 from evenhand.privacy import audit_epsilon_lower_bound, epsilon_from_mu
 
 CLIP = 0.02  # so small that it binds nearly everywhere

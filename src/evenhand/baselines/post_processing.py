@@ -12,7 +12,7 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.base import Progress
-from evenhand.estimators.books import Books, parted
+from evenhand.estimators.basic_composition import Books, parted
 from evenhand.estimators.gradient import GradientClassifier, linear_classifier
 from evenhand.estimators.group_shares import pure_claim, release_table, several
 from evenhand.estimators.inputs import FitInputs

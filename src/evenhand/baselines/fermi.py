@@ -10,9 +10,10 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.baselines.fermi_descent import FERMI
 from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.base import Progress
-from evenhand.estimators.books import Books
+from evenhand.estimators.basic_composition import Books
 from evenhand.estimators.gradient import GradientClassifier, linear_classifier
 from evenhand.estimators.group_shares import (
     RELEASED,
@@ -24,7 +25,6 @@ from evenhand.estimators.group_shares import (
 )
 from evenhand.estimators.inputs import FitInputs
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
-from evenhand.learners import FERMI
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
 from evenhand.typing import ArrayLike, RandomState
 
@@ -90,7 +90,7 @@ class DPFERMIClassifier(GradientClassifier):
     References
     ----------
     Lowy, Gupta and Razaviyayn 2023, "Stochastic Differentially Private and Fair Learning",
-    Algorithm 1. The derivation, and where we differ, stand in ``evenhand.learners.fermi``.
+    Algorithm 1. The derivation, and where we differ, stand in ``evenhand.baselines.fermi_descent``.
 
     Examples
     --------

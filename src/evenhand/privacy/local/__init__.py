@@ -1,0 +1,6 @@
+"""Local costs: what answers cost at these votes. Numbers that are private themselves."""
+
+from evenhand.privacy.local.cost import LocalCost, theorem6
+from evenhand.privacy.local.exact import exact_local_rdp
+
+__all__ = ["LocalCost", "exact_local_rdp", "theorem6"]
