@@ -23,7 +23,7 @@ def votes(rng):
     return np.array([rng.multinomial(N_TEACHERS, share) for share in shares])
 
 
-def log_chances(counts):
+def log_probabilities(counts):
     def integrand(x, j):
         below = ndtr((x - counts) / SIGMA)
         below[j] = np.exp(-(((x - counts[j]) / SIGMA) ** 2) / 2) / (SIGMA * np.sqrt(2 * np.pi))
@@ -38,14 +38,14 @@ def log_chances(counts):
 
 
 def one_query(counts):
-    p = log_chances(counts)
+    p = log_probabilities(counts)
     worst = np.zeros(ORDERS.size)
     for a, b in itertools.permutations(range(N_CLASSES), 2):
         if counts[a] > 0:
             moved = counts.copy()
             moved[a] -= 1
             moved[b] += 1
-            p2 = log_chances(moved)
+            p2 = log_probabilities(moved)
             for x, y in ((p, p2), (p2, p)):
                 power = np.outer(ORDERS, x) + np.outer(1.0 - ORDERS, y)
                 worst = np.maximum(worst, np.logaddexp.reduce(power, axis=1) / (ORDERS - 1.0))
@@ -55,7 +55,7 @@ def one_query(counts):
 def check(counts):
     ours = exact_local_rdp(counts, SIGMA, ORDERS).reveal_to_curator()
     plain = np.array([one_query(row) for row in counts])
-    assert np.allclose(ours, plain, rtol=1e-4, atol=1e-9)  # quad stops at 1e-10 of a chance
+    assert np.allclose(ours, plain, rtol=1e-4, atol=1e-9)  # quad stops at 1e-10 of a probability
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def check() -> None:
         held = np.unique(CELLS[FAIR.rows_of(t)])
         drawn = CELLS[FAIR.rows_ahead(t).ravel()]
         shares = np.bincount(drawn, minlength=4)[held] / len(drawn)
-        # 600 draws: off by more than 0.13 with a chance below 1e-9.
+        # 600 draws: off by more than 0.13 with a probability below 1e-9.
         assert np.abs(shares - 1 / len(held)).max() < 0.13
 
 

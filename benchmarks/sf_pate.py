@@ -111,18 +111,18 @@ def record_by_record(state: PFLDState, groups: Any) -> Any:
         seen = [np.append(x, 1.0)]
         for layer in hidden:
             seen.append(np.append(np.maximum(seen[-1] @ layer, 0.0), 1.0))
-        chance = 1.0 / (1.0 + np.exp(-float(seen[-1] @ last[:, 0])))
+        probability = 1.0 / (1.0 + np.exp(-float(seen[-1] @ last[:, 0])))
         back = np.ones(1)
         parts = [np.outer(seen[-1], back)]
         for i in range(len(hidden), 0, -1):
             back = ([*hidden, last][i][:-1] @ back) * (seen[i][:-1] > 0)
             parts.append(np.outer(seen[i - 1], back))
         of_score = np.concatenate([part.ravel() for part in reversed(parts)])
-        derivative = chance * (1.0 - chance)
+        derivative = probability * (1.0 - probability)
         norm = np.ptp(pull) * derivative * np.linalg.norm(of_score)
         clip = min(1.0, longest / norm) if norm else 1.0
         own = (pull[group] - multipliers.sum() / n) * derivative * clip
-        total += ((chance - label) / n + own) * of_score
+        total += ((probability - label) / n + own) * of_score
     return total
 
 

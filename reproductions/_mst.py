@@ -53,8 +53,8 @@ def main() -> None:
     for _ in range(m - 1):
         open_pairs = [pair for pair in scores if part[pair[0]] != part[pair[1]]]
         odds = 0.5 * epsilon * np.array([scores[pair] for pair in open_pairs])
-        chance = np.exp(odds - odds.max())
-        i, j = open_pairs[rng.choice(len(open_pairs), p=chance / chance.sum())]
+        probability = np.exp(odds - odds.max())
+        i, j = open_pairs[rng.choice(len(open_pairs), p=probability / probability.sum())]
         tree.append((i, j))
         joined, gone = part[i], part[j]
         part = [joined if p == gone else p for p in part]

@@ -281,7 +281,7 @@ def measure(case: Case, epsilon: float, seed: int) -> list[dict[str, Any]]:
 
 def recall(drawn: ImageSample, test: ImageData, seed: int) -> dict[str, float]:
     """Train the MLP on drawn digits, and test it on all test digits and on the rare one."""
-    chances = classify(
+    probabilities = classify(
         "MLP",
         drawn.images[:, None],
         drawn.y.astype(np.int64),
@@ -289,7 +289,7 @@ def recall(drawn: ImageSample, test: ImageData, seed: int) -> dict[str, float]:
         n_classes=10,
         seed=seed,
     )
-    right = chances.argmax(axis=1) == test.y
+    right = probabilities.argmax(axis=1) == test.y
     return {
         "drawn": float((drawn.y == RARE).mean()),
         "mlp_accuracy": float(right.mean()),

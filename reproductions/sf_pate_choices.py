@@ -18,7 +18,7 @@ over tables, notions and seeds. A setting was adopted if it is better by more th
 standard errors in this and the runs before it (with other noise), else what stood was kept. The
 rows are those of the last run, which had calibration .5: .2 took its place, and multiplier_rate .3
 that of .6 before it. That there is calibration at all is not decided here, where it changes little:
-shares of undecided votes are no chances (``tests/estimators/test_sf_pate.py``).
+shares of undecided votes are no probabilities (``tests/estimators/test_sf_pate.py``).
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Encoded:
         return self.classes[self.model.predict(self.encoder.transform(table)).astype(int)]
 
     def predict_proba(self, table: Any) -> Any:
-        """Return chances of the classes."""
+        """Return probabilities of the classes."""
         return self.model.predict_proba(self.encoder.transform(table))
 
 

@@ -8,7 +8,7 @@ sensitivity 1, exact Gaussian DP over all votes, delta 1e-5). The paper does not
 rows; each costs, so few (200) and many (2000) stand here. "Smoothed", for 2000 rows and the largest
 ensemble, is what a regression on the same noisy votes says of these rows, as SFPATEClassifier does
 by default. Every seed is a split, a deal to teachers and a noise of its own: mean and half width of
-a 95 % interval. Randomised response tells the true group with chance ``e**epsilon / (1 +
+a 95 % interval. Randomised response tells the true group with probability ``e**epsilon / (1 +
 e**epsilon)``, for any number of rows; its epsilon is pure and local, which is more than the votes
 promise. A record is taken for a person (Parkinsons has many of each). Sizes, epsilons and 2000 rows
 were fixed before the first run; 200 and "smoothed" were added after a look at two seeds, on which

@@ -118,7 +118,7 @@ def student_of_pictures() -> ModuleStudent:
 
 
 def fitted(learner: str, method: str, X: Any, y: Any, race: Any, seed: int) -> Any:
-    """Return a function from rows to chances."""
+    """Return a function from rows to probabilities."""
     if method in ("SF_S", "SF_T"):
         variant = "student" if method == "SF_S" else "teachers"
         model = SFPATEClassifier(
@@ -151,7 +151,7 @@ def fitted(learner: str, method: str, X: Any, y: Any, race: Any, seed: int) -> A
     student, rng = student_of_pictures(), np.random.default_rng(seed)
     start = student.free(rows, truth, rng)
     net, _ = student.under(rows, truth, constraint, rng, start=start, pull=0.001)
-    return lambda new: student.chances(net, encoder.transform(new))
+    return lambda new: student.probabilities(net, encoder.transform(new))
 
 
 def measure(learner: str, seeds: int) -> list[dict[str, Any]]:

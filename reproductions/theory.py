@@ -213,7 +213,7 @@ def stopping() -> Any:
 
 
 def expected_cost() -> Any:
-    """Cost of check and answer weighed by the chance of an answer, against the exact divergence."""
+    """Cost of check and answer times the probability of an answer, against the exact divergence."""
     order, teachers = 8.0, 7
     m = ConfidentGNMax(threshold=12.0, sigma_check=4.0, sigma=0.7)
     here, *moved = (outcomes(n, teachers, m) for n in (4, 3, 5))
@@ -235,7 +235,7 @@ def expected_cost() -> Any:
 
 
 def outcomes(ones: int, teachers: int, m: ConfidentGNMax) -> Any:
-    """Chances of no answer, class 0, class 1."""
+    """Probabilities of no answer, class 0, class 1."""
     passed = norm.cdf((max(ones, teachers - ones) - m.threshold) / m.sigma_check)
     one = norm.cdf((2 * ones - teachers) / (m.sigma * 2**0.5))
     return np.array([1 - passed, passed * (1 - one), passed * one])

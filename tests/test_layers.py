@@ -10,7 +10,7 @@ import evenhand
 
 ROOT = Path(evenhand.__file__).parent
 SHARED = {
-    "_chances",
+    "_probabilities",
     "_checks",
     "_database",
     "_extras",

@@ -240,8 +240,8 @@ def test_an_attack_on_whole_runs_stays_below_the_claim_and_convicts_less_noise()
 
 
 def test_a_sample_shared_with_the_public_loss_amplifies_nothing() -> None:
-    # Why no minibatch: one person is in the sample with chance q, and the sum then moves by the
-    # public loss l as well as by the private part d. The exact divergence, by quadrature.
+    # Why no minibatch: one person is in the sample with probability q, and the sum then moves by
+    # the public loss l as well as by the private part d. The exact divergence, by quadrature.
     q, epsilon = 0.01, 0.5
     x = np.linspace(-12, 80, 400_001)
 

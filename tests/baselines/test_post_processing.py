@@ -96,7 +96,7 @@ def test_it_keeps_its_margin_on_the_private_rows_up_to_the_bound(
     model = fit(parts, DPPostProcessingClassifier(**loose, margin=0.02))
     assert model.table_gap_ <= 0.02 + 1e-9
     assert model.rule_.gap(counted(parts, model), NOTION) <= 0.02 + model.noise_bound_
-    own = DerivedRule(chances=np.repeat(np.eye(2)[None], 2, axis=0))
+    own = DerivedRule(probabilities=np.repeat(np.eye(2)[None], 2, axis=0))
     assert own.gap(counted(parts, model), NOTION) > 0.05  # there was something to even
 
 
@@ -107,7 +107,7 @@ def test_with_much_budget_it_is_what_hardt_derives_without_privacy(
         parts, DPPostProcessingClassifier(**(loose | {"budget": Budget(epsilon=1e6, delta=1e-5)}))
     )
     exact = DerivedRule.fit(counted(parts, model), margin=0.05, notion=NOTION)
-    np.testing.assert_allclose(model.rule_.chances, exact.chances, atol=1e-3)
+    np.testing.assert_allclose(model.rule_.probabilities, exact.probabilities, atol=1e-3)
     base = LogisticRegression(C=np.inf).fit(model.encoder_.transform(parts.X), parts.y == "yes")
     same = base.predict(model.encoder_.transform(parts.X)) == model.student_.predict(
         model.encoder_.transform(parts.X)
@@ -115,13 +115,15 @@ def test_with_much_budget_it_is_what_hardt_derives_without_privacy(
     assert same.mean() > 0.97
 
 
-def test_predictions_are_drawn_with_the_chances_it_states(
+def test_predictions_are_drawn_with_the_probabilities_it_states(
     parts: Any, loose: dict[str, Any]
 ) -> None:
     model = fit(parts, DPPostProcessingClassifier(**loose, margin=0.0))
-    chances = model.predict_proba(parts.X, sensitive_features=parts.groups)
-    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
-    assert ((chances > 0.01) & (chances < 0.99)).any()  # some rows are decided by chance
+    probabilities = model.predict_proba(parts.X, sensitive_features=parts.groups)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert (
+        (probabilities > 0.01) & (probabilities < 0.99)
+    ).any()  # some rows are decided by chance
     drawn = np.mean(
         [
             model.predict(parts.X, sensitive_features=parts.groups, random_state=seed) == "yes"
@@ -129,7 +131,7 @@ def test_predictions_are_drawn_with_the_chances_it_states(
         ]
     )
     # 30,000 draws: five standard errors.
-    assert abs(drawn - chances[:, 1].mean()) < 5 * 0.5 / 30_000**0.5
+    assert abs(drawn - probabilities[:, 1].mean()) < 5 * 0.5 / 30_000**0.5
     once, again = (
         model.predict(parts.X, sensitive_features=parts.groups, random_state=7) for _ in range(2)
     )
@@ -239,7 +241,7 @@ def test_a_saved_model_predicts_and_claims_the_same(
     assert again.fairness_kind_ is FairnessKind.DERIVED
     assert again.needs_group_at_prediction_
     assert np.array_equal(
-        again.with_margin(0.0).rule_.chances, model.with_margin(0.0).rule_.chances
+        again.with_margin(0.0).rule_.probabilities, model.with_margin(0.0).rule_.probabilities
     )
 
 

@@ -108,11 +108,15 @@ def test_the_margin_is_kept_on_the_private_rows_without_a_group(parts: Any, marg
     assert model.training_gap_ == pytest.approx(gap(labels, parts.groups))
     # In expectation over which member answers which row the reduction misses by its slack only.
     X, group = model.encoder_.transform(parts.X), (parts.groups == "a").to_numpy()
-    chance = model.student_.weights_ @ [member.predict(X) for member in model.student_.members_]
-    expected = chance[group].mean() - chance[~group].mean()
+    probability = model.student_.weights_ @ [
+        member.predict(X) for member in model.student_.members_
+    ]
+    expected = probability[group].mean() - probability[~group].mean()
     assert abs(expected) <= margin + 0.01
     # The draws add a sampling error: 5.5 standard deviations are one in 1e7 for correct code.
-    spread = sum((chance[z] * (1 - chance[z])).sum() / z.sum() ** 2 for z in (group, ~group))
+    spread = sum(
+        (probability[z] * (1 - probability[z])).sum() / z.sum() ** 2 for z in (group, ~group)
+    )
     assert abs(model.training_gap_ - abs(expected)) <= 5.5 * spread**0.5
     assert gap(plain(parts).predict(parts.X), parts.groups) > margin + 0.05
 

@@ -177,14 +177,14 @@ def test_derived_decisions_keep_the_margin_by_the_table(made: Path, run: Run, re
     lines = run("predict", "post", "test.csv", "--proba").stdout.splitlines()[1:]
     expected = model.predict(X, sensitive_features=sex, random_state=0)
     assert [line.split(",")[0] for line in lines] == expected.tolist()
-    chances = [[float(cell) for cell in line.split(",")[1:]] for line in lines]
-    assert chances == model.predict_proba(X, sensitive_features=sex).tolist()
+    probabilities = [[float(cell) for cell in line.split(",")[1:]] for line in lines]
+    assert probabilities == model.predict_proba(X, sensitive_features=sex).tolist()
     error = json.loads(run("evaluate", "post", "test.csv", "--json").stdout)["error"]
     assert error == said["measured"]["error"] == pytest.approx((expected != table["loan"]).mean())
     line = refuse("predict", "post", "test.csv", "--reject-margin", "0.1")
     assert line.endswith("this one keeps a margin by the group. Leave it out.")
     page = Path("post/report.html").read_text()
-    assert "Chance of each final decision" in page
+    assert "Probability of each final decision" in page
     assert "epsilon = 3 and 1, because their prices do not add up" in page
 
 
@@ -316,8 +316,10 @@ def test_scores_that_equal_a_threshold_get_the_same_labels_every_time(cut: Path,
     model.save("coins")
     shutil.copy("model/training.json", "training.json")
     scores = model.predict_proba(public[list(model.feature_names_in_)])[:, 1]
-    chances = model.thresholds_.chances(scores, public["sex"].map({"F": 0, "M": 1}).to_numpy())
-    tied = public[chances == 0.5]
+    probabilities = model.thresholds_.probabilities(
+        scores, public["sex"].map({"F": 0, "M": 1}).to_numpy()
+    )
+    tied = public[probabilities == 0.5]
     assert len(tied)
     pd.concat([tied[:1]] * 400).to_csv("tied.csv", index=False)
     said = run("predict", "coins", "tied.csv", "--sensitive", "sex").stdout

@@ -62,7 +62,7 @@ def test_json_holds_the_same(model: Path, run: Run) -> None:
     assert np.shape(said["probabilities"]) == (said["n_rows"], 2) == (300, 2)
 
 
-def test_a_file_is_written_whole_and_not_overwritten_by_chance(
+def test_a_file_is_written_whole_and_not_overwritten_by_probability(
     model: Path, run: Run, refuse: Run
 ) -> None:
     result = run("predict", "model", "test.csv", "--out", "found.csv")

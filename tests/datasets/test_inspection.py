@@ -143,7 +143,7 @@ def test_a_copy_of_the_label_is_found_in_any_words_and_no_near_copy() -> None:
     finer = codes + 2 * (frame["sex"] == "F")
     for other in (near, finer):
         assert not inspect(frame.assign(odd=other), label="loan").columns[-1].findings
-    few = frame.iloc[:12].assign(odd=codes)  # of so few rows chance agrees
+    few = frame.iloc[:12].assign(odd=codes)  # of so few rows probability agrees
     assert Problem.LABEL_COPY not in [
         f.problem for f in inspect(few, label="loan").columns[-1].findings
     ]

@@ -313,7 +313,7 @@ def test_claims_of_other_accountings_are_computed_again(
         lambda head: head.update(answers={"n_checks": -1}),
         lambda head: head.update(others=["student"]),
         lambda head: head.update(feature_names_in=["income"]),
-        lambda head: head.update(rule={"chances": [[[1.0]]]}, table=[]),
+        lambda head: head.update(rule={"probabilities": [[[1.0]]]}, table=[]),
     ],
 )
 def test_wrong_values_in_the_head_are_one_clear_error(

@@ -165,8 +165,8 @@ def test_the_certificate_is_paid_from_the_same_budget() -> None:
     certificate = model.bounds_[-1]
     # Measured on the very rows: the violation for true groups is below what was certified.
     X, y, z = people(n=6000)
-    chances, labels = model.predict_proba(X), encode_groups(y).codes
-    true = worst_violation(DemographicParityFunction(), chances, labels, z)
+    probabilities, labels = model.predict_proba(X), encode_groups(y).codes
+    true = worst_violation(DemographicParityFunction(), probabilities, labels, z)
     assert certificate.says
     assert true <= certificate.value < 1.0
 
@@ -315,8 +315,8 @@ def test_teachers_that_know_little_do_not_hide_how_far_apart_the_groups_are() ->
     for calibration in (None, 0.5):
         model = made(n_teachers=300, alpha=1.0, calibration=calibration)
         model.fit(X, y, sensitive_features=z)
-        chances, labels = model.predict_proba(X), encode_groups(y).codes
-        true = worst_violation(DemographicParityFunction(), chances, labels, z)
+        probabilities, labels = model.predict_proba(X), encode_groups(y).codes
+        true = worst_violation(DemographicParityFunction(), probabilities, labels, z)
         found[calibration] = model.noisy_violation_ / true
     assert found[0.5] == pytest.approx(1.0, abs=0.15)
     assert abs(found[0.5] - 1.0) < abs(found[None] - 1.0)
@@ -372,8 +372,8 @@ def test_a_fair_student_is_near_alpha_for_the_true_groups(answers: str) -> None:
         new, labels, groups = people(100 + seed, n=6000)
         truth = encode_groups(labels).codes
         for found, scores in ((before, free), (after, model)):
-            chances = scores.predict_proba(new)
-            found.append(worst_violation(DemographicParityFunction(), chances, truth, groups))
+            probabilities = scores.predict_proba(new)
+            found.append(worst_violation(DemographicParityFunction(), probabilities, truth, groups))
         assert model.within_alpha_
         assert model.noisy_violation_ <= 0.01
     # Labels are wrong for a part of the rows, in both groups alike, which hides differences.
@@ -385,12 +385,12 @@ def test_a_fair_student_is_near_alpha_for_the_true_groups(answers: str) -> None:
 def test_fair_teachers_hand_their_fairness_on() -> None:
     X, y, z = people(n=12_000)
     model = made("teachers", n_teachers=60, alpha=0.01).fit(X, y, sensitive_features=z)
-    chances, labels, groups = proba_of(model)
+    probabilities, labels, groups = proba_of(model)
     free = LogisticRegression().fit(X, y)
     before = worst_violation(
         DemographicParityFunction(), free.predict_proba(people(1, n=6000)[0]), labels, groups
     )
-    assert worst_violation(DemographicParityFunction(), chances, labels, groups) < before / 2
+    assert worst_violation(DemographicParityFunction(), probabilities, labels, groups) < before / 2
     assert repr(model.expected_rates_) == "<private>"
     assert 0 <= model.expected_rates_.reveal_disparity_to_curator() <= 1
     assert model.noisy_violation_ <= 0.01
@@ -401,7 +401,7 @@ def test_fair_teachers_hand_their_fairness_on() -> None:
     ("pull", "times"), [(None, 4), (0.0, 2)], ids=["labels public", "labels protected"]
 )
 def test_a_vote_of_fair_teachers_is_not_fair_and_its_student_is(pull, times) -> None:
-    # 200 teachers of 20 rows each: whatever they hold equal there is chance.
+    # 200 teachers of 20 rows each: whatever they hold equal there is probability.
     found = []
     for seed in range(24):
         X, y, z = people(seed, n=4000)
@@ -412,8 +412,8 @@ def test_a_vote_of_fair_teachers_is_not_fair_and_its_student_is(pull, times) -> 
                 "teachers", n_teachers=200, alpha=0.01, pull=pull, calibration=calibration,
                 noise=SeededNoise(seed), random_state=seed,
             ).fit(X, y, sensitive_features=z)  # fmt: skip
-            chances = model.predict_proba(new)
-            found.append(worst_violation(DemographicParityFunction(), chances, truth, groups))
+            probabilities = model.predict_proba(new)
+            found.append(worst_violation(DemographicParityFunction(), probabilities, truth, groups))
     vote, student = np.reshape(found, (24, 2)).T
     assert falls_short(0.01 - vote)  # above alpha, and not by a draw
     assert not falls_short(vote - times * student)
@@ -478,10 +478,10 @@ def test_notions_about_true_classes_use_the_public_labels(notion: str) -> None:
 
 def test_three_groups_are_held_to_the_population() -> None:
     model = fitted(n_groups=3, n=12_000, n_teachers=100, alpha=0.02)
-    chances, labels, groups = proba_of(model, n_groups=3)
+    probabilities, labels, groups = proba_of(model, n_groups=3)
     free = fitted(n_groups=3, n=12_000, n_teachers=100, alpha=1.0)
     before = worst_violation(DemographicParityFunction(), *proba_of(free, n_groups=3))
-    assert worst_violation(DemographicParityFunction(), chances, labels, groups) < before / 2
+    assert worst_violation(DemographicParityFunction(), probabilities, labels, groups) < before / 2
 
 
 def test_networks_teach_and_learn_in_both_variants() -> None:

@@ -19,7 +19,7 @@ from evenhand.fairness import (
     vote_rates,
 )
 
-FALSE_ALARM = 1e-6  # chance, over seeds, that correct code fails one statistical test here
+FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 
 units = st.floats(0, 1, allow_subnormal=False)
 
@@ -54,7 +54,7 @@ def test_the_tightened_theorem_1_is_never_violated(
 
 @pytest.mark.parametrize("rare", [1e-2, 1e-4])
 def test_the_tightened_theorem_1_cannot_be_made_smaller(rare: float) -> None:
-    # Nearly everybody has h = 1, A with chance eta and never A~; the rare rest has h = 0.
+    # Nearly everybody has h = 1, A with probability eta and never A~; the rare rest has h = 0.
     eta, w, f, g, h = 0.3, [1 - rare, rare], [0.3, 1.0], [0.0, 1.0], [1.0, 0.0]
     p, q = np.dot(w, f), np.dot(w, g)
     difference = np.dot(w, np.multiply(h, f)) / p - np.dot(w, np.multiply(h, g)) / q
@@ -141,7 +141,7 @@ def test_without_noise_the_population_is_bounded_by_exact_binomial_limits() -> N
 
 
 def miss_p_value(level: float, told: float, repeats: int = 400) -> float:
-    """Chance of so many misses if the bound covered with its level; noise of scale 60."""
+    """Probability of so many misses if the bound covered with its level; noise of scale 60."""
     rng = np.random.default_rng(5)
     law = np.array([[0.45, 0.05], [0.03, 0.47]])
     exact = attribute_certificate(law)
@@ -171,8 +171,8 @@ def test_vote_rates_agree_with_draws() -> None:
     counts, n = np.array([[126, 124], [100, 150], [130, 120], [10, 240]]), 40_000
     p_values = {
         sigma: [
-            binomtest(int(wins), n, chance).pvalue
-            for wins, chance in zip(
+            binomtest(int(wins), n, probability).pvalue
+            for wins, probability in zip(
                 ((counts[:, None] + rng.normal(0, 40, (4, n, 2))).argmax(axis=2) == 1).sum(axis=1),
                 vote_rates(counts, sigma=sigma)[:, 1],
                 strict=True,

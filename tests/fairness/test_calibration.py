@@ -26,7 +26,7 @@ from evenhand.fairness import (
 from evenhand.fairness.calibrated_range import Column, _mean
 from evenhand.fairness.notions import REFERENCES
 
-FALSE_ALARM = 1e-6  # chance, over seeds, that correct code fails one statistical test here
+FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 
 sizes = st.tuples(st.integers(2, 3), st.integers(2, 3))
 tables = sizes.flatmap(
@@ -312,7 +312,7 @@ def coverage_p_value(
     repeats: int = 200,
     sampled: bool = True,
 ) -> float:
-    """Chance of so few covering intervals if each covered with its level."""
+    """Probability of so few covering intervals if each covered with its level."""
     rng = np.random.default_rng(11)
     covered, worlds = 0, [World(*shape, seed=seed) for seed in range(5)]
     for i in range(repeats):

@@ -32,44 +32,46 @@ ALL = [*(kind() for kind in FUNCTIONS.values()), MomentsFunction(order=3), BRIER
 
 def people(seed: int, n: int = 60, n_classes: int = 2, n_groups: int = 3):
     rng = np.random.default_rng(seed)
-    chances = rng.dirichlet(np.ones(n_classes), size=n)
-    return chances, rng.integers(n_classes, size=n), rng.integers(n_groups, size=n)
+    probabilities = rng.dirichlet(np.ones(n_classes), size=n)
+    return probabilities, rng.integers(n_classes, size=n), rng.integers(n_groups, size=n)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("function", ALL, ids=lambda f: f.name)
 def test_the_gradient_is_the_derivative_of_the_values(function, n_classes: int) -> None:
-    chances, y, _ = people(0, n=7, n_classes=n_classes)
+    probabilities, y, _ = people(0, n=7, n_classes=n_classes)
     truth = np.eye(n_classes)[y]
-    pull = np.random.default_rng(1).normal(size=function.values(chances, truth).shape)
-    gradient = function.gradient(chances, truth, pull)
+    pull = np.random.default_rng(1).normal(size=function.values(probabilities, truth).shape)
+    gradient = function.gradient(probabilities, truth, pull)
     for i in range(7):
         for k in range(n_classes):
-            nudge = np.zeros_like(chances)
+            nudge = np.zeros_like(probabilities)
             nudge[i, k] = 1e-6
-            rise = function.values(chances + nudge, truth) - function.values(chances - nudge, truth)
+            rise = function.values(probabilities + nudge, truth) - function.values(
+                probabilities - nudge, truth
+            )
             assert gradient[i, k] == pytest.approx((pull * rise).sum() / 2e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("function", ALL, ids=lambda f: f.name)
 def test_a_stack_of_models_gets_what_each_gets_alone(function) -> None:
     parts = [people(seed, n=9) for seed in range(4)]
-    chances = np.stack([part[0] for part in parts])
+    probabilities = np.stack([part[0] for part in parts])
     truth = np.stack([np.eye(2)[part[1]] for part in parts])
-    values, among = function.values(chances, truth), function.among(truth)
-    gradient = function.gradient(chances, truth, values)
+    values, among = function.values(probabilities, truth), function.among(truth)
+    gradient = function.gradient(probabilities, truth, values)
     for t in range(4):
-        np.testing.assert_array_equal(values[t], function.values(chances[t], truth[t]))
+        np.testing.assert_array_equal(values[t], function.values(probabilities[t], truth[t]))
         np.testing.assert_array_equal(among[t], function.among(truth[t]))
         np.testing.assert_allclose(
-            gradient[t], function.gradient(chances[t], truth[t], values[t]), atol=1e-14
+            gradient[t], function.gradient(probabilities[t], truth[t], values[t]), atol=1e-14
         )
 
 
 @given(st.integers(0, 10_000), st.sampled_from([2, 3, 4]), st.sampled_from([2, 3, 4]))
 def test_the_violation_of_decisions_is_the_gap_to_everybody(seed, n_classes, n_groups) -> None:
-    chances, y, z = people(seed, n_classes=n_classes, n_groups=n_groups)
-    said = chances.argmax(axis=1)
+    probabilities, y, z = people(seed, n_classes=n_classes, n_groups=n_groups)
+    said = probabilities.argmax(axis=1)
     joint = JointTally.of(z, y, said, n_groups, n_classes)
     tally = Tally.of(z, said, n_groups, n_classes)
     for function, known in (
@@ -77,27 +79,33 @@ def test_the_violation_of_decisions_is_the_gap_to_everybody(seed, n_classes, n_g
         (EqualizedOddsFunction(), equalized_odds(joint, reference="overall")),
         (ErrorParityFunction(), error_parity(joint, reference="overall")),
     ):
-        assert worst_violation(function, chances, y, z) == pytest.approx(known.value, abs=1e-12)
+        assert worst_violation(function, probabilities, y, z) == pytest.approx(
+            known.value, abs=1e-12
+        )
     notion = DemographicParity(margin=0.0, reference="overall")
-    assert worst_violation(DemographicParityFunction(), chances, y, z) == pytest.approx(
+    assert worst_violation(DemographicParityFunction(), probabilities, y, z) == pytest.approx(
         notion.gap(tally.counts), abs=1e-12
     )
 
 
 def test_moments_are_those_of_the_scores_by_brute_force() -> None:
-    chances, y, z = people(3)
-    found = violations(MomentsFunction(order=3), chances, y, z)
+    probabilities, y, z = people(3)
+    found = violations(MomentsFunction(order=3), probabilities, y, z)
     assert found.shape == (3, 3)
     for a in range(3):
         for j in range(3):
-            own = np.mean([p ** (j + 1) for p, g in zip(chances[:, 1], z, strict=True) if g == a])
-            assert found[a, j] == pytest.approx(abs(own - np.mean(chances[:, 1] ** (j + 1))))
+            own = np.mean(
+                [p ** (j + 1) for p, g in zip(probabilities[:, 1], z, strict=True) if g == a]
+            )
+            assert found[a, j] == pytest.approx(abs(own - np.mean(probabilities[:, 1] ** (j + 1))))
 
 
 def test_one_moment_is_parity_of_mean_scores() -> None:
-    chances, y, z = people(5)
-    means = [abs(chances[z == a, 1].mean() - chances[:, 1].mean()) for a in range(3)]
-    assert worst_violation(MomentsFunction(order=1), chances, y, z) == pytest.approx(max(means))
+    probabilities, y, z = people(5)
+    means = [abs(probabilities[z == a, 1].mean() - probabilities[:, 1].mean()) for a in range(3)]
+    assert worst_violation(MomentsFunction(order=1), probabilities, y, z) == pytest.approx(
+        max(means)
+    )
 
 
 def test_a_group_without_such_rows_has_no_violation_rather_than_none() -> None:
@@ -109,7 +117,7 @@ def test_a_group_without_such_rows_has_no_violation_rather_than_none() -> None:
     assert worst_violation(DemographicParityFunction(), [[0.2, 0.8]], [1], [0]) == 0.0
 
 
-def test_decisions_take_the_first_of_equal_chances() -> None:
+def test_decisions_take_the_first_of_equal_probabilities() -> None:
     np.testing.assert_array_equal(decided(np.array([[0.5, 0.5], [0.1, 0.9]])), [[1, 0], [0, 1]])
 
 
@@ -143,12 +151,14 @@ def test_the_score_distance_of_one_group_is_0_and_of_shifted_laws_the_shift() ->
 
 
 def test_an_own_derivative_is_used_and_agrees_with_differences() -> None:
-    chances, y, _ = people(2)
+    probabilities, y, _ = people(2)
     truth = np.eye(2)[y]
     told = OwnFunction(h=BRIER.h, derivative=lambda p, t: 2.0 * (p - t))
     pull = np.ones((60, 1))
     np.testing.assert_allclose(
-        told.gradient(chances, truth, pull), BRIER.gradient(chances, truth, pull), atol=1e-9
+        told.gradient(probabilities, truth, pull),
+        BRIER.gradient(probabilities, truth, pull),
+        atol=1e-9,
     )
 
 
@@ -169,11 +179,11 @@ def test_a_notion_without_h_is_refused_with_the_way_out() -> None:
     ids=["one number", "too few rows", "not finite"],
 )
 def test_an_own_function_must_return_a_finite_number_for_each_row(bad) -> None:
-    chances, y, _ = people(4)
+    probabilities, y, _ = people(4)
     with (
         np.errstate(divide="ignore", invalid="ignore"),
         pytest.raises(ValueError, match=r"h must return one finite number, or m of them, for each"),
     ):
-        OwnFunction(h=bad).values(chances, np.eye(2)[y])
-    with pytest.raises(TypeError, match="h must be a function of chances and true classes"):
+        OwnFunction(h=bad).values(probabilities, np.eye(2)[y])
+    with pytest.raises(TypeError, match="h must be a function of probabilities and true classes"):
         OwnFunction(h="parity")  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ from evenhand.fairness import intervals as intervals_module
 from evenhand.fairness.intervals import estimate_gap
 from evenhand.fairness.notions import REFERENCES
 
-FALSE_ALARM = 1e-6  # chance, over seeds, that correct code fails one statistical test here
+FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 Rows = list[tuple[int, int, int]]
 
 rows_of = st.integers(2, 4).flatmap(
@@ -224,10 +224,10 @@ def least_coverage(interval, n: int, m: int, level: float) -> float:
     limits = np.array([[interval(x, y, n, m, level) for y in range(m + 1)] for x in range(n + 1)])
     worst = 1.0
     for p, r in itertools.product([0.003, 0.01, 0.02, 0.1, 0.3, 0.5, 0.9, 0.98, 0.99], repeat=2):
-        chance = np.outer(binom.pmf(np.arange(n + 1), n, p), binom.pmf(np.arange(m + 1), m, r))
+        probability = np.outer(binom.pmf(np.arange(n + 1), n, p), binom.pmf(np.arange(m + 1), m, r))
         # A rounding error of the interval at a gap of exactly 0 or 1 is no miss.
         covers = (limits[..., 0] <= abs(p - r) + 1e-12) & (abs(p - r) - 1e-12 <= limits[..., 1])
-        worst = min(worst, float(chance[covers].sum()))
+        worst = min(worst, float(probability[covers].sum()))
     return worst
 
 
@@ -242,7 +242,7 @@ def test_the_usual_interval_would_fail_that_test() -> None:
 
 
 def coverage_p_value(level: float, reference: str, *, repeats: int, seed: int) -> float:
-    """Chance of at most this many covered true gaps, if each interval covered with ``level``."""
+    """Probability of at most this many covered gaps, if each interval covered with ``level``."""
     rng = np.random.default_rng(seed)
     shares = np.array([0.5, 0.3, 0.2])
     rates = np.array([[0.2, 0.5, 0.3], [0.3, 0.4, 0.3], [0.2, 0.45, 0.35]])
@@ -267,7 +267,7 @@ def test_the_interval_of_a_largest_gap_covers_at_least_at_its_level(reference: s
 
 
 def equal_groups_p_value(*, repeats: int, seed: int) -> float:
-    """As above, for 28 pairs of 8 groups that do not differ: many chances to see a gap."""
+    """As above, for 28 pairs of 8 groups that do not differ: many probabilities to see a gap."""
     rng, level = np.random.default_rng(seed), 0.8
     covered = 0
     for _ in range(repeats):

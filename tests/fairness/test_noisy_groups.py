@@ -22,13 +22,13 @@ PEOPLE = 5
 
 
 def answers_of(groups: tuple[int, ...], k: int, truth: Fraction) -> Any:
-    """Every way in which people may answer, with its exact chance."""
+    """Every way in which people may answer, with its exact probability."""
     other = (1 - truth) / (k - 1)
     for answered in itertools.product(range(k), repeat=len(groups)):
-        chance = Fraction(1)
+        probability = Fraction(1)
         for group, answer in zip(groups, answered, strict=True):
-            chance *= truth if group == answer else other
-        yield answered, chance
+            probability *= truth if group == answer else other
+        yield answered, probability
 
 
 @pytest.mark.parametrize(("k", "truth"), [(2, Fraction(3, 5)), (3, Fraction(1, 2))])
@@ -42,13 +42,13 @@ def test_the_expected_corrected_sums_are_those_of_the_true_groups(k: int, truth:
             continue  # the others are these with names changed
         expected = [Fraction(0)] * k
         total = Fraction(0)
-        for answered, chance in answers_of(groups, k, truth):
+        for answered, probability in answers_of(groups, k, truth):
             sums = [sum(h[i] for i in range(PEOPLE) if answered[i] == a) for a in range(k)]
             for a in range(k):
                 corrected = (sums[a] - other * sum(sums)) / (truth - other)
-                expected[a] += chance * corrected
+                expected[a] += probability * corrected
             seen.add(tuple(sums))
-            total += chance
+            total += probability
         assert total == 1
         true = [sum(h[i] for i in range(PEOPLE) if groups[i] == a) for a in range(k)]
         assert expected == true

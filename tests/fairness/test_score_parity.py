@@ -81,14 +81,14 @@ def test_one_group_has_nobody_to_differ_from() -> None:
     assert (found.low, found.high) == (0.0, 1.0)
 
 
-def test_scores_that_are_no_chances_are_refused() -> None:
+def test_scores_that_are_no_probabilities_are_refused() -> None:
     with pytest.raises(ValueError, match=r"in \[0, 1\], got values from -2 to 3\. Pass what"):
         generalized_demographic_parity([[3.0, -2.0]], [0], n_groups=2)
 
 
-def test_a_report_has_it_if_it_is_given_chances() -> None:
+def test_a_report_has_it_if_it_is_given_probabilities() -> None:
     p, z = np.array([0.1, 0.6, 0.9, 0.4]), ["a", "a", "b", "b"]
-    told = fairness_report([0, 1, 1, 0], [0, 1, 1, 0], z, chances=pair(p))
+    told = fairness_report([0, 1, 1, 0], [0, 1, 1, 0], z, probabilities=pair(p))
     assert told["generalized_demographic_parity_pairwise"].value == pytest.approx(0.3)
     with pytest.raises(KeyError):
         fairness_report([0, 1, 1, 0], [0, 1, 1, 0], z)["generalized_demographic_parity_pairwise"]

@@ -196,7 +196,7 @@ def test_what_is_measured_is_what_the_model_decides(
             rows.groups_test,
             classes=names,
             positive=None,  # as the notion of a setting: false positives of every class
-            chances=model.predict_proba(rows.X_test) if of_scores else None,
+            probabilities=model.predict_proba(rows.X_test) if of_scores else None,
         )
         assert run.error == report["error_rate"].value
         assert run.gap == report[run.gap_name].value

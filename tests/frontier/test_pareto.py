@@ -91,7 +91,7 @@ def test_the_volume_of_a_cloud_is_that_of_its_front_and_grows_with_it(points: li
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4])
 def test_the_volume_is_the_share_of_random_points_that_are_dominated(m: int) -> None:
-    # A binomial share: off by more than z standard deviations with chance FALSE_ALARM.
+    # A binomial share: off by more than z standard deviations with probability FALSE_ALARM.
     rng, n = np.random.default_rng(m), 40_000
     best = np.array([0.0, 0.0, 0.0, 1.0])[:m]
     worst = np.array([REFERENCE[name] for name in OBJECTIVES])[:m]

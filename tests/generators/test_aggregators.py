@@ -284,7 +284,7 @@ WORST = {
 @pytest.mark.parametrize("name", sorted(WORST))
 def test_an_attack_stays_below_the_claim_and_convicts_half_the_noise(name: str) -> None:
     # The score is the best one there is: the projection on the direction between the two sums.
-    # 100,000 runs each; the bound is wrong with a chance of at most 1e-6 (FALSE_ALARM).
+    # 100,000 runs each; the bound is wrong with a probability of at most 1e-6 (FALSE_ALARM).
     aggregator, (one, other) = WORST[name]
     delta, mu, n = 1e-3, 1.0, 100_000
     claimed = epsilon_from_mu(mu, delta)

@@ -27,7 +27,7 @@ def fitted(frame: pd.DataFrame, seed: int = 0, **more: object) -> MarginalSynthe
 
 @pytest.mark.parametrize("sigma", [1.0, 5.5, 40.0])
 @pytest.mark.parametrize(("n_columns", "per_unit"), [(1, 1), (12, 1), (3, 4)])
-def test_categories_of_one_unit_are_named_with_a_chance_of_at_most_delta(
+def test_categories_of_one_unit_are_named_with_a_probability_of_at_most_delta(
     sigma: float, n_columns: int, per_unit: int
 ) -> None:
     # Second derivation: the exact tail of the discrete Gaussian, by summation, for a unit that

@@ -127,7 +127,7 @@ def test_groups_with_more_long_gradients_get_more_room() -> None:
 
 
 def test_an_attack_on_a_step_stays_below_the_claim_and_convicts_half_the_noise() -> None:
-    # The worst record of a critic with long gradients; wrong with a chance of at most 1e-6.
+    # The worst record of a critic with long gradients; wrong with a probability of at most 1e-6.
     made = critic("flat", bound=0.2, scale=30.0)
     one = made.clipped_sum(made.rows(every_row()[:1]), np.zeros(1, dtype=np.int64))
     claimed = epsilon_from_mu(1.0, 1e-3)

@@ -93,7 +93,7 @@ def test_products_come_back_as_the_matrices_they_were() -> None:
 
 
 def test_an_attack_on_the_products_stays_below_the_claim_and_convicts_half_the_noise() -> None:
-    # As for the other aggregators; the bound is wrong with a chance of at most 1e-6.
+    # As for the other aggregators; the bound is wrong with a probability of at most 1e-6.
     products = OuterSums(n_features=2, n_conditions=1)
     one = products.total(np.array([[0.6, 0.8]]), np.zeros(1, dtype=np.int64))
     claimed = epsilon_from_mu(1.0, 1e-3)

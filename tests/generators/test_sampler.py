@@ -43,7 +43,7 @@ def test_the_published_rule_moves_every_teacher_by_one_record() -> None:
     def published(groups: np.ndarray) -> list[bytes]:
         sampler = GroupBalancedSampler(scope="global").with_global_shares(groups, 2)
         deal = by_position(len(groups), TEACHERS, random_state=5)
-        return [sampler.chances(groups[rows]).tobytes() for rows in deal.all_rows]
+        return [sampler.probabilities(groups[rows]).tobytes() for rows in deal.all_rows]
 
     groups = groups_of()
     changed = groups.copy()
@@ -60,8 +60,8 @@ def test_the_published_rule_moves_every_teacher_by_one_record() -> None:
 
 def test_inside_a_partition_every_group_present_is_drawn_alike() -> None:
     groups = np.array([0] * 950 + [1] * 45 + [3] * 5)  # nobody of group 2
-    chances = GroupBalancedSampler().chances(groups)
-    held = np.bincount(groups, chances)
+    probabilities = GroupBalancedSampler().probabilities(groups)
+    held = np.bincount(groups, probabilities)
     assert held == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
     n = 30_000
     drawn = groups[GroupBalancedSampler().draw(groups, n, np.random.default_rng(1))]
@@ -121,7 +121,7 @@ def test_an_empty_partition_gives_no_rows() -> None:
         (lambda: GroupBalancedSampler(scope="public"), "needs shares="),
         (lambda: GroupBalancedSampler(shares=(0.5, 0.5)), "leave shares out"),
         (
-            lambda: GroupBalancedSampler(scope="global").chances(groups_of()),
+            lambda: GroupBalancedSampler(scope="global").probabilities(groups_of()),
             "Call with_global_shares first",
         ),
         (

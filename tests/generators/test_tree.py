@@ -26,27 +26,29 @@ def some_law(seed: int = 0) -> TreeLaw:
 
 
 def by_brute_force(law: TreeLaw) -> np.ndarray:
-    """Chance of every combination of states, per condition, from the formula."""
+    """Probability of every combination of states, per condition, from the formula."""
     logs = np.zeros((2, len(STATES)))
     for i, own in enumerate(law.own):
         logs += own[:, STATES[:, i]]
     for (a, b), pair in zip(law.forest.edges, law.pairs, strict=True):
         logs += pair[STATES[:, a], STATES[:, b]]
-    chances = np.exp(logs)
-    return chances / chances.sum(axis=1, keepdims=True)
+    probabilities = np.exp(logs)
+    return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
 def test_the_tables_are_those_of_every_combination_summed_one_by_one() -> None:
     law = some_law()
-    chances = by_brute_force(law) * WEIGHTS[:, None]
+    probabilities = by_brute_force(law) * WEIGHTS[:, None]
     own, pairs = law.tables(WEIGHTS)
     for i, size in enumerate(SIZES):
-        summed = np.stack([chances[:, STATES[:, i] == k].sum(axis=1) for k in range(size)], axis=1)
+        summed = np.stack(
+            [probabilities[:, STATES[:, i] == k].sum(axis=1) for k in range(size)], axis=1
+        )
         assert own[i] == pytest.approx(summed)
     for (a, b), table in zip(FOREST.edges, pairs, strict=True):
         for k, m in itertools.product(range(SIZES[a]), range(SIZES[b])):
             both = (STATES[:, a] == k) & (STATES[:, b] == m)
-            assert table[k, m] == pytest.approx(chances[:, both].sum())
+            assert table[k, m] == pytest.approx(probabilities[:, both].sum())
 
 
 def test_rows_are_drawn_from_the_law() -> None:
@@ -57,8 +59,8 @@ def test_rows_are_drawn_from_the_law() -> None:
         at = np.ravel_multi_index(tuple(rows[c * n : (c + 1) * n].T), SIZES)
         counts = np.bincount(at, minlength=len(STATES))
 
-        def p_value(chances: np.ndarray, counts: np.ndarray = counts) -> float:
-            statistic = ((counts - n * chances) ** 2 / (n * chances)).sum()
+        def p_value(probabilities: np.ndarray, counts: np.ndarray = counts) -> float:
+            statistic = ((counts - n * probabilities) ** 2 / (n * probabilities)).sum()
             return float(chi2(len(STATES) - 1).sf(statistic))
 
         assert p_value(expected[c]) > FALSE_ALARM

@@ -56,7 +56,7 @@ def test_a_stack_gets_what_each_model_gets_alone_and_padding_counts_nowhere() ->
 
 
 def test_unbiased_weights_may_be_negative_and_find_the_true_means_on_average() -> None:
-    # Groups flipped with chance .3; weights of the inverse matrix undo it in expectation.
+    # Groups flipped with probability .3; weights of the inverse matrix undo it in expectation.
     rng = np.random.default_rng(0)
     n = 200_000
     z = rng.integers(2, size=n)

@@ -43,20 +43,22 @@ def test_the_push_is_the_gradient_of_the_multiplied_constraint_in_the_scores(fun
     guided = Guided(function, groups, [np.arange(20)], truth, 24, 0.0, 5.0)
     scores = np.random.default_rng(0).normal(size=(20, 2))
 
-    def chances(s):
+    def probabilities(s):
         raised = np.exp(s)
         return raised / raised.sum(axis=1, keepdims=True)
 
-    guided.push(chances(scores)[None], np.arange(20))
+    guided.push(probabilities(scores)[None], np.arange(20))
     guided.ascend()
     net = guided._multipliers.net[0]
     assert np.abs(net).max() > 0
     known = Differences(groups, function.among(truth))
 
     def term(s) -> float:
-        return float((net * known.apart(function.values(chances(s), truth))).sum())
+        return float((net * known.apart(function.values(probabilities(s), truth))).sum())
 
-    pushed = guided.push(chances(scores)[None], np.arange(20))[0] / 20  # of a mean over 20 rows
+    pushed = (
+        guided.push(probabilities(scores)[None], np.arange(20))[0] / 20
+    )  # of a mean over 20 rows
     for i in range(20):
         for k in range(2):
             nudge = np.zeros_like(scores)
@@ -77,9 +79,11 @@ def test_models_that_read_all_their_rows_are_told_the_same_without_an_index(func
     at = np.where(inside, np.arange(padded) + np.array([[0], [20]]), [[0], [20]]).ravel()
     rng = np.random.default_rng(0)
     for _ in range(3):
-        chances = rng.dirichlet([1.0, 1.0], size=(2, padded))
-        chances[~inside] = np.repeat(chances[:, :1], padded, axis=1)[~inside]  # as they are read
-        pushed = by_index.push(chances, at), whole.push(chances, None)
+        probabilities = rng.dirichlet([1.0, 1.0], size=(2, padded))
+        probabilities[~inside] = np.repeat(probabilities[:, :1], padded, axis=1)[
+            ~inside
+        ]  # as they are read
+        pushed = by_index.push(probabilities, at), whole.push(probabilities, None)
         assert (pushed[0] is None) == (pushed[1] is None)
         if pushed[0] is not None:
             assert np.abs(pushed[0][inside]).max() > 0

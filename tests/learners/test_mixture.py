@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from evenhand.learners import Mixture
 from evenhand.learners.mixture import uniform_of_rows
 
-FALSE_ALARM = 1e-6  # chance, over seeds, that correct code fails one of the statistical tests
+FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one of the statistical tests
 
 
 def constant(k: int) -> Any:

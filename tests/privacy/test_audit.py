@@ -1,6 +1,6 @@
 """An attack at the worst case, through the ledger: it must stay below the claim, and it convicts.
 
-CONFIDENCE is that of each lower bound: correct code fails such a test with chance 1e-6.
+CONFIDENCE is that of each lower bound: correct code fails such a test with probability 1e-6.
 """
 
 import math
@@ -78,7 +78,7 @@ def test_the_same_attack_convicts_half_the_noise(mechanism, votes, moved, noise)
 
 def test_the_bound_is_right_as_often_as_it_says() -> None:
     # 400 audits of randomized response, whose epsilon is known: at confidence 0.9 at most 10 % are
-    # too high, and more than 77 of them by accident with chance below 1e-6.
+    # too high, and more than 77 of them by accident with probability below 1e-6.
     truth = math.log(0.75 / 0.25)
     bits = np.random.default_rng(1).random((400, 2, 400)) < np.array([[[0.25], [0.75]]])
     too_high = {

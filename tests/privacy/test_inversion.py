@@ -101,7 +101,7 @@ def test_two_words_at_an_edge_are_settled_by_a_third(k: int, third: int) -> None
 
 
 def test_the_words_of_the_last_tails_reach_further_out_than_the_table() -> None:
-    # Chances below 2^-64: 40 standard deviations would need a word of zeros every time.
+    # Probabilities below 2^-64: 40 standard deviations would need a word of zeros every time.
     for words in ((0, 1 << 40), ((1 << WORD) - 1, (1 << WORD) - (1 << 40))):
         assert inverted(3.3, words[:1]) is None
         assert discrete_gaussian(3.3, 1, source=Words(*words)).tolist() == [inverted(3.3, words)]

@@ -251,7 +251,7 @@ def test_a_process_killed_at_any_instant_never_leaves_less_on_record(database, t
 
 
 def test_the_same_kills_convict_a_ledger_that_draws_first(database, tmp_path) -> None:
-    # Chance to miss: each kill falls before the charge is written with probability about 1/2.
+    # Probability to miss: each kill falls before the charge is written with probability about 1/2.
     log = tmp_path / "released.log"
     assert not killed_at_random_instants(database, log, rounds=25, charge_first=False)
 

@@ -1,6 +1,6 @@
 """Randomised response: its epsilon in exact fractions, its draws by an exact test, an attack.
 
-FALSE_ALARM is the chance that correct code fails one statistical test.
+FALSE_ALARM is the probability that correct code fails one statistical test.
 """
 
 import itertools
@@ -58,11 +58,11 @@ def test_no_answer_is_likelier_than_epsilon_allows_decided_in_fractions(
     # The definition: every answer, every pair of true groups; exp(epsilon) enclosed by intervals.
     made = response(epsilon, n_groups)
     assert made.truth + (n_groups - 1) * made.other == 1
-    chance = [
+    probability = [
         [made.truth if a == b else made.other for b in range(n_groups)] for a in range(n_groups)
     ]
     worst = max(
-        chance[a][b] / chance[other][b]
+        probability[a][b] / probability[other][b]
         for a, other in itertools.permutations(range(n_groups), 2)
         for b in range(n_groups)
     )
@@ -76,7 +76,7 @@ def test_no_answer_is_likelier_than_epsilon_allows_decided_in_fractions(
 
 
 @given(epsilon=st.floats(0.01, 20.0), n_groups=st.integers(2, 8))
-def test_the_chances_are_those_of_the_formula(epsilon: float, n_groups: int) -> None:
+def test_the_probabilities_are_those_of_the_formula(epsilon: float, n_groups: int) -> None:
     made = response(epsilon, n_groups)
     weight = math.exp(epsilon)
     assert float(made.truth) == pytest.approx(weight / (weight + n_groups - 1), rel=1e-12)
@@ -84,9 +84,9 @@ def test_the_chances_are_those_of_the_formula(epsilon: float, n_groups: int) -> 
     np.testing.assert_allclose(made.matrix.sum(axis=1), 1.0)
 
 
-def p_value(drawn: np.ndarray, chance: list[float]) -> float:
-    counts = np.bincount(drawn, minlength=len(chance))
-    return float(stats.chisquare(counts, np.array(chance) * drawn.size).pvalue)
+def p_value(drawn: np.ndarray, probability: list[float]) -> float:
+    counts = np.bincount(drawn, minlength=len(probability))
+    return float(stats.chisquare(counts, np.array(probability) * drawn.size).pvalue)
 
 
 @each_source

@@ -18,7 +18,8 @@ from evenhand.privacy import (
 
 @given(epsilon=st.floats(0.01, 20.0))
 def test_no_output_tells_neighbors_apart_by_more_than_epsilon(epsilon: float) -> None:
-    # The definition: densities of one cell with n and n + 1 records, and chances of whole numbers.
+    # The definition: densities of one cell with n and n + 1 records, and probabilities of whole
+    # numbers.
     table = LaplaceTable.within(Budget(epsilon=epsilon, delta=1e-6))
     x = np.linspace(-30, 30, 4001)
     continuous = (np.abs(x) - np.abs(x - 1)) / table.scale

@@ -12,7 +12,7 @@ ORDERS = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0])
 
 
 def outcomes(n1: int, teachers: int, m: ConfidentGNMax) -> np.ndarray:
-    """Chances of: no answer, class 0, class 1."""
+    """Probabilities of: no answer, class 0, class 1."""
     top = max(n1, teachers - n1)
     passes = norm.cdf((top - m.threshold) / m.sigma_check)
     one = norm.cdf((2 * n1 - teachers) / (m.sigma * np.sqrt(2)))
@@ -51,7 +51,7 @@ def test_it_never_exceeds_both_stages_in_full() -> None:
 
 
 def test_the_expected_cost_is_no_bound() -> None:
-    # The check in full plus the chance of an answer times its cost, as the papers plan with.
+    # The check in full plus the probability of an answer times its cost, as the papers plan with.
     m = ConfidentGNMax(threshold=12.0, sigma_check=4.0, sigma=0.7)
     p, q = outcomes(4, 7, m), outcomes(3, 7, m)
     expected = m.check.cost(1).rdp + (1 - p[0]) * m.answer.cost(1).rdp

@@ -147,7 +147,7 @@ def cut(steps: Case) -> Case:
 
 @pytest.fixture(scope="session")
 def derived() -> Case:
-    """Chances per group, from a noisy table: two ledgers, and the group is needed."""
+    """Probabilities per group, from a noisy table: two ledgers, and the group is needed."""
     X, y, z = _table(seed=6)
     groups = np.array(["north", "south"])[(z > 0).astype(int)]
     model = DPPostProcessingClassifier(

@@ -187,17 +187,17 @@ def test_thresholds_are_listed_and_the_group_is_said_to_be_needed(cut: Any) -> N
     assert "2. What was spent on what" in reader.headings
 
 
-def test_the_chances_of_each_group_are_listed_with_what_they_keep(derived: Any) -> None:
+def test_the_probabilities_of_each_group_are_listed_with_what_they_keep(derived: Any) -> None:
     model = derived.model
     report = ModelReport.of(model, measured=derived.measured)
     shown = read(page.render(report)).text
-    assert "Where the margin sits: group-aware chances. At prediction: group needed." in shown
+    assert "Where the margin sits: group-aware probabilities. At prediction: group needed." in shown
     bare = shown.replace(" ", "")
-    for group, table in zip(model.groups_, model.rule_.chances, strict=True):
-        for own, chances in zip(model.classes_, table, strict=True):
-            assert f"{group}{own}{chances[0]:.4f}{chances[1]:.4f}" in bare
+    for group, table in zip(model.groups_, model.rule_.probabilities, strict=True):
+        for own, probabilities in zip(model.classes_, table, strict=True):
+            assert f"{group}{own}{probabilities[0]:.4f}{probabilities[1]:.4f}" in bare
     assert f"Gap by the noisy table {model.table_gap_:.4f}".replace(" ", "") in bare
-    assert f"by at most {model.noise_bound_:.4f}, with a chance of 95%" in shown
+    assert f"by at most {model.noise_bound_:.4f}, with a probability of 95%" in shown
     assert "Covered by the guarantee" in shown
     assert "The budget has parts with a ledger each, epsilon = 3 and 1" in shown
     assert "Training aimed for the margin" not in shown

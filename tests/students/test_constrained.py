@@ -246,7 +246,7 @@ def test_a_student_that_knows_the_noise_learns_more_than_from_labels_at_the_same
             for objective in (shares, labels)
         ]
         gains.append(right[0] - right[1])
-    # Without a gain this t value is above 3.9 with a chance of .0005 (19 degrees of freedom).
+    # Without a gain this t value is above 3.9 with a probability of .0005 (19 degrees of freedom).
     assert np.mean(gains) / (np.std(gains, ddof=1) / np.sqrt(20)) > 3.9
 
 

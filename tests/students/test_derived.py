@@ -31,10 +31,12 @@ def law(table: Any, notion: str) -> np.ndarray:
 
 
 def by_grid(table: Any, margin: float, notion: str, steps: int = 20) -> float:
-    """Least error over all rules for two groups whose chances are multiples of 1 / steps."""
+    """Least error over all rules for two groups whose probabilities are multiples of 1 / steps."""
     t, given_ = np.asarray(table, dtype=float), law(table, notion)
     grid = np.arange(steps + 1) / steps
-    pairs = np.array(list(itertools.product(grid, grid)))  # chance of class 1 if told 0, told 1
+    pairs = np.array(
+        list(itertools.product(grid, grid))
+    )  # probability of class 1 if told 0, told 1
     rates = [pairs @ given_[g].T for g in range(2)]
     # Right: label 1 and decided 1, or label 0 and decided 0.
     right = [pairs @ t[g, 1] + (1 - pairs) @ t[g, 0] for g in range(2)]
@@ -52,9 +54,9 @@ def test_no_rule_on_a_grid_is_better_and_the_margin_is_kept(
     rule = DerivedRule.fit(table, margin=margin, notion=notion)
     on_grid = by_grid(table, margin, notion)
     assert rule.error(table) <= on_grid + 1e-7
-    # The optimum is no further below than rounding its chances to the grid can cost.
+    # The optimum is no further below than rounding its probabilities to the grid can cost.
     assert rule.error(table) >= by_grid(table, min(1.0, margin + 0.05), notion) - 0.05
-    rates = np.einsum("gsh,ghk->gsk", law(table, notion), rule.chances)
+    rates = np.einsum("gsh,ghk->gsk", law(table, notion), rule.probabilities)
     assert np.ptp(rates, axis=0).max() <= margin + 1e-9
     assert rule.gap(table, notion) == pytest.approx(np.ptp(rates, axis=0).max(), abs=1e-12)
 
@@ -67,7 +69,7 @@ def test_a_rule_of_three_classes_and_three_groups_keeps_every_pair_within_the_ma
         rule = DerivedRule.fit(table, margin=margin, notion="equalized_odds")
         for a, b in itertools.combinations(range(3), 2):
             for y in range(3):
-                rate = [table[g, y] / table[g, y].sum() @ rule.chances[g] for g in (a, b)]
+                rate = [table[g, y] / table[g, y].sum() @ rule.probabilities[g] for g in (a, b)]
                 assert np.abs(rate[0] - rate[1]).max() <= margin + 1e-9
         errors.append(rule.error(table))
     assert errors == sorted(errors, reverse=True)
@@ -103,26 +105,26 @@ def test_renaming_the_groups_renames_the_rule() -> None:
 @given(
     true=st.lists(st.integers(1, 200), min_size=8, max_size=8),
     off=st.lists(st.integers(-7, 7), min_size=8, max_size=8),
-    chances=st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    probabilities=st.lists(st.floats(0, 1), min_size=4, max_size=4),
     notion=st.sampled_from(sorted(NOTIONS)),
 )
 def test_noise_within_its_limit_moves_no_gap_beyond_the_bound(
-    true: list[int], off: list[int], chances: list[float], notion: str
+    true: list[int], off: list[int], probabilities: list[float], notion: str
 ) -> None:
     # The bound's limit t at scale 1 and level 0.95 is ceil(ln(8 / 0.05)) = 6; draws of 7 break it.
     limit = 6
     table = np.array(true).reshape(2, 2, 2)
     noisy = table + np.clip(off, -limit, limit).reshape(2, 2, 2)
     assume(noisy.sum(axis=2).min() > 0)
-    up = np.array(chances).reshape(2, 2)
-    rule = DerivedRule(chances=np.stack([1 - up, up], axis=2))
+    up = np.array(probabilities).reshape(2, 2)
+    rule = DerivedRule(probabilities=np.stack([1 - up, up], axis=2))
     moved = rule.gap(table, notion) - rule.gap(noisy, notion)
     assert moved <= noise_bound(noisy, notion, scale=1.0) + 1e-9
 
 
 def test_the_bound_on_noise_fails_no_more_often_than_it_says() -> None:
     # What the worst rule makes of noise is two distances in total variation together. Of 2000
-    # tables at most 5 % may fail; more than 145 has a chance below 1e-6 then.
+    # tables at most 5 % may fail; more than 145 has a probability below 1e-6 then.
     rng = np.random.default_rng(0)
     table = np.array(TABLES[0]) * 5
     p = 1 - np.exp(-1 / 4)  # discrete Laplace noise of scale 4
@@ -137,15 +139,17 @@ def test_the_bound_on_noise_fails_no_more_often_than_it_says() -> None:
     assert (np.array(found) > 0.15).sum() > 145  # a bound of a seventh would be caught
 
 
-def test_decisions_are_drawn_with_the_chances_of_the_rule() -> None:
-    chances = np.array(
+def test_decisions_are_drawn_with_the_probabilities_of_the_rule() -> None:
+    probabilities = np.array(
         [[[0.2, 0.3, 0.5], [1, 0, 0], [0, 0, 1]], [[0, 1, 0], [0.5, 0.5, 0], [1, 0, 0]]]
     )
-    rule = DerivedRule(chances=chances)
+    rule = DerivedRule(probabilities=probabilities)
     n = 20_000
     drawn = rule.decide(np.zeros(n, int), np.zeros(n, int), np.random.default_rng(0))
-    # Five standard errors: a false alarm has a chance below 1e-6.
-    assert np.abs(np.bincount(drawn, minlength=3) / n - chances[0, 0]).max() < 5 * 0.5 / n**0.5
+    # Five standard errors: a false alarm has a probability below 1e-6.
+    assert (
+        np.abs(np.bincount(drawn, minlength=3) / n - probabilities[0, 0]).max() < 5 * 0.5 / n**0.5
+    )
     sure = rule.decide([1, 2, 0, 2], [0, 0, 1, 1], np.random.default_rng(1))
     assert sure.tolist() == [0, 2, 1, 0]
     np.testing.assert_array_equal(rule.expected([1], [1]), [[0.5, 0.5, 0]])
@@ -154,14 +158,17 @@ def test_decisions_are_drawn_with_the_chances_of_the_rule() -> None:
 def test_a_rule_survives_json() -> None:
     rule = DerivedRule.fit(TABLES[0], margin=0.1, notion="equalized_odds")
     again = DerivedRule.from_dict(json.loads(json.dumps(rule.to_dict())))
-    assert np.array_equal(rule.chances, again.chances)
+    assert np.array_equal(rule.probabilities, again.probabilities)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: DerivedRule(chances=np.ones((2, 2))), r"must have shape \(n_groups, n_classes"),
-        (lambda: DerivedRule(chances=np.ones((1, 2, 2))), "each row must add up to 1"),
+        (
+            lambda: DerivedRule(probabilities=np.ones((2, 2))),
+            r"must have shape \(n_groups, n_classes",
+        ),
+        (lambda: DerivedRule(probabilities=np.ones((1, 2, 2))), "each row must add up to 1"),
         (
             lambda: DerivedRule.fit([[1, 2]], margin=0.1, notion="equalized_odds"),
             "table must count records by group, label and decision",

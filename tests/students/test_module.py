@@ -12,7 +12,7 @@ from sklearn.base import clone
 from evenhand.estimators import SFPATEClassifier
 from evenhand.fairness import DemographicParityFunction, worst_violation
 from evenhand.learners.mlp import StackedMLP
-from evenhand.learners.module import ModuleLearner, chances_of, small_conv
+from evenhand.learners.module import ModuleLearner, probabilities_of, small_conv
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.students import ModuleClassifier, ModuleStudent
 from evenhand.teachers import BlackBoxFairTeachers, SklearnTeachers, by_position
@@ -90,7 +90,7 @@ def test_the_module_that_is_given_and_torchs_generator_stay_as_they_were() -> No
     ]
     assert all(map(torch.equal, module.parameters(), before))
     assert torch.equal(torch.random.get_rng_state(), state)
-    said = [chances_of(model, X) for model in made]
+    said = [probabilities_of(model, X) for model in made]
     np.testing.assert_array_equal(said[0], said[1])
     assert (said[0] != said[2]).any()
 

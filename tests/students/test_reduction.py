@@ -49,8 +49,8 @@ def test_the_mixture_is_within_the_margin_on_its_rows(reference: str) -> None:
     X, y, groups = population(n_groups=3)
     rule = within(0.15, groups, reference)
     student = ReductionStudent().fit(X, y, within=rule)
-    chance = student.predict_proba(X)[:, 1]
-    rates = np.array([chance[groups == z].mean() for z in range(3)])
+    probability = student.predict_proba(X)[:, 1]
+    rates = np.array([probability[groups == z].mean() for z in range(3)])
     free = DemographicParity(margin=0.15, reference=reference).gap(Tally.of(groups, y, 3, 2).counts)
     sizes = np.bincount(groups)
     counts = np.stack([sizes * (1 - rates), sizes * rates], axis=1)
@@ -64,10 +64,10 @@ def test_equalized_odds_bounds_the_rates_given_the_label() -> None:
     student = ReductionStudent(constraints="equalized_odds").fit(
         X, y, within=within(0.05, groups, "overall")
     )
-    chance = student.predict_proba(X)[:, 1]
+    probability = student.predict_proba(X)[:, 1]
     for label in (0, 1):
         rows = y == label
-        rates = [chance[rows & (groups == z)].mean() for z in (0, 1)]
+        rates = [probability[rows & (groups == z)].mean() for z in (0, 1)]
         assert abs(rates[0] - rates[1]) <= 2 * 0.05 + 0.03
 
 
@@ -83,13 +83,13 @@ def test_a_row_gets_the_same_decision_in_any_company() -> None:
     assert np.array_equal(student.predict(zeros), student.predict(negative))
 
 
-def test_the_share_of_ones_is_the_chance() -> None:
+def test_the_share_of_ones_is_the_probability() -> None:
     X, y, groups = population(4000)
     student = ReductionStudent().fit(X, y, within=within(0.02, groups))
-    chance = student.predict_proba(X)[:, 1]
-    spread = np.sqrt((chance * (1 - chance)).sum())
-    # Five standard deviations: a chance of 6e-7.
-    assert abs(student.predict(X).sum() - chance.sum()) <= 5 * spread
+    probability = student.predict_proba(X)[:, 1]
+    spread = np.sqrt((probability * (1 - probability)).sum())
+    # Five standard deviations: a probability of 6e-7.
+    assert abs(student.predict(X).sum() - probability.sum()) <= 5 * spread
     assert spread > 0
 
 

@@ -116,7 +116,7 @@ def test_the_student_is_least_sure_at_its_own_boundary(n_classes: int) -> None:
     X, _, shares = some_shares(n_classes)
     p = fit_student(None, X, shares).model.predict_proba(X)
     unsure = uncertainty(X, shares)
-    # The chance that two draws from the probabilities differ, by the definition.
+    # The probability that two draws from the probabilities differ, by the definition.
     differ = sum(p[:, a] * p[:, b] for a in range(n_classes) for b in range(n_classes) if a != b)
     assert np.allclose(unsure, differ)
     assert np.argsort(unsure)[-40:].tolist() == np.argsort(differ)[-40:].tolist()

@@ -22,7 +22,7 @@ def gain(p: np.ndarray, rate: float) -> float:
 
 
 def value(rule: GroupThresholds, p: np.ndarray, z: np.ndarray) -> float:
-    return float(((2.0 * p - 1.0) * rule.chances(p, z)).sum())
+    return float(((2.0 * p - 1.0) * rule.probabilities(p, z)).sum())
 
 
 scores = st.lists(st.integers(0, 20).map(lambda k: k / 20), min_size=1, max_size=9)
@@ -68,11 +68,11 @@ def test_many_groups_are_within_the_margin_as_their_reference_defines_it(referen
     }[reference]
     assert np.abs(gaps).max() == pytest.approx(0.07, abs=1e-6)  # it binds, and is kept
     free = GroupThresholds.fit(p, z, fairness=DemographicParity(margin=1.0), n_groups=4)
-    assert np.array_equal(free.chances(p, z), (p > 0.5).astype(float))
+    assert np.array_equal(free.probabilities(p, z), (p > 0.5).astype(float))
     assert value(rule, p, z) < value(free, p, z)
 
 
-def test_a_constant_model_is_cut_by_chance_and_stays_within_the_margin() -> None:
+def test_a_constant_model_is_cut_by_probability_and_stays_within_the_margin() -> None:
     # Where argmax labels are all alike there is nothing to cut; scores that are all alike still
     # have a best answer.
     p, z = np.full(10, 0.3), np.array([0, 1] * 5)

@@ -1,4 +1,4 @@
-"""Chances of groups that agree with released sums."""
+"""Probabilities of groups that agree with released sums."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_exact_sums_are_met_and_so_is_every_mean_of_what_the_features_span(n_gro
         assert q[:, a] @ h / q[:, a].sum() == pytest.approx(h[z == a].mean(), abs=2e-3)
 
 
-def test_undecided_chances_come_near_the_true_ones() -> None:
+def test_undecided_probabilities_come_near_the_true_ones() -> None:
     phi, true, z, flat = town(n=20_000)
     q = tilted(flat, moments(phi, z, 2))
     assert np.abs(q - true).mean() < 0.02 < 0.1 < np.abs(flat - true).mean()
@@ -56,7 +56,7 @@ def test_from_nothing_it_is_the_logistic_regression_of_the_group(n_groups) -> No
 
 @pytest.mark.parametrize("variance", [0.5, 50.0])
 def test_it_is_the_nearest_to_what_was_said_by_a_second_derivation(variance) -> None:
-    # The primal, solved over the chances of 30 rows themselves: KL plus squared misfit.
+    # The primal, solved over the probabilities of 30 rows themselves: KL plus squared misfit.
     phi, _, z, flat = town(n=30)
     told = moments(phi, z, 2, variance)
     q = tilted(flat, told)
@@ -76,7 +76,7 @@ def test_sums_that_drown_in_noise_change_nothing() -> None:
     np.testing.assert_allclose(tilted(flat, moments(phi, z, 2, variance=1e12)), flat, atol=1e-6)
 
 
-def test_chances_of_0_and_1_can_still_be_told_otherwise() -> None:
+def test_probabilities_of_0_and_1_can_still_be_told_otherwise() -> None:
     phi, _, z, _ = town()
     hard = np.eye(2)[np.zeros(len(z), dtype=int)]  # everybody is said to be of the first group
     q = tilted(hard, moments(phi, z, 2))
@@ -85,8 +85,8 @@ def test_chances_of_0_and_1_can_still_be_told_otherwise() -> None:
 
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_from_nothing_sums_of_many_rows_are_met_up_to_their_noise_and_no_nearer(n_groups) -> None:
-    # Features that tell the group of 20,000 rows, and noise that is small beside them: even chances
-    # are no witnesses, and must not hold the sums back by many times the noise.
+    # Features that tell the group of 20,000 rows, and noise that is small beside them: even
+    # probabilities are no witnesses, and must not hold the sums back by many times the noise.
     phi, true, z, _ = town(n=20_000, n_groups=n_groups)
     told = moments(phi, z, n_groups, variance=70.0**2)
     even = np.full((len(z), n_groups), 1.0 / n_groups)
@@ -136,7 +136,7 @@ def test_features_that_say_the_same_twice_and_exact_sums_do_no_harm(n_groups) ->
         np.testing.assert_allclose(q, once, atol=5e-3)
 
 
-def test_sums_that_drown_in_noise_leave_the_chances_where_they_were() -> None:
+def test_sums_that_drown_in_noise_leave_the_probabilities_where_they_were() -> None:
     phi, _, z, _ = town(n=200)
     told = moments(phi, z, 2, variance=1e8)
     q = tilted(np.full((200, 2), 0.5), told, within=1.0)

@@ -70,7 +70,7 @@ def test_the_largest_difference_of_hard_decisions_is_the_metrics_gap(
 @pytest.mark.parametrize("kind", LABELLED)
 @given(drawn=rows(), seed=st.integers(0, 1000))
 @settings(max_examples=25, deadline=None)
-def test_weights_and_chances_give_the_differences_of_expected_tables(
+def test_weights_and_probabilities_give_the_differences_of_expected_tables(
     kind: type, drawn: Any, seed: int
 ) -> None:
     # By the definition: expected joint tables from soft labels times soft decisions, rate by rate.
@@ -78,10 +78,10 @@ def test_weights_and_chances_give_the_differences_of_expected_tables(
     z, _, _ = columns(listed)
     rng = np.random.default_rng(seed)
     labels = rng.dirichlet(np.ones(n_classes), len(z)) + 0.5  # so that every cell weighs a record
-    chances = rng.dirichlet(np.ones(n_classes), len(z))
+    probabilities = rng.dirichlet(np.ones(n_classes), len(z))
     notion = kind(margin=0.1, reference="pairwise")
     within = Within(notion=notion, groups=z, n_groups=n_groups, labels=labels)
-    soft = chances[:, 1:] if n_classes == 2 else chances
+    soft = probabilities[:, 1:] if n_classes == 2 else probabilities
     found = np.abs(within.differences(n_classes).apart(soft)).max(initial=0.0)
     rates = notion.rates(n_classes)
     worst = 0.0
@@ -89,7 +89,7 @@ def test_weights_and_chances_give_the_differences_of_expected_tables(
         values = []
         for g in range(n_groups):
             joint = sum(
-                (np.outer(labels[i], chances[i]) for i in np.flatnonzero(z == g)),
+                (np.outer(labels[i], probabilities[i]) for i in np.flatnonzero(z == g)),
                 np.zeros((n_classes, n_classes)),
             )
             held = sum(labels[i][among].sum() for i in np.flatnonzero(z == g))

@@ -32,7 +32,8 @@ def test_by_position_is_a_function_of_n_and_the_seed_and_deals_evenly(
 
 
 def test_by_position_deals_every_record_to_every_teacher_alike() -> None:
-    # A count over 4000 seeds has standard deviation at most 28; 6 of them are a chance below 1e-8.
+    # A count over 4000 seeds has standard deviation at most 28; 6 of them are a probability below
+    # 1e-8.
     where = np.array([by_position(12, 5, seed).teacher for seed in range(4000)])
     for row in range(12):
         counts = np.bincount(where[:, row], minlength=5)
@@ -127,7 +128,7 @@ def test_a_file_read_with_other_types_gives_the_same_partition(same: object) -> 
 
 
 def test_units_spread_evenly_over_teachers() -> None:
-    # Chi-squared with 49 degrees of freedom: above 130 with a chance below 1e-8.
+    # Chi-squared with 49 degrees of freedom: above 130 with a probability below 1e-8.
     sizes = by_unit(np.arange(20_000), 50, KEY).sizes
     assert ((sizes - 400) ** 2 / 400).sum() < 130
     # The test would see a hash that prefers one teacher by a quarter of its records.

@@ -182,7 +182,7 @@ def test_undersampling_keeps_as_many_of_each_as_there_are_of_the_rarest(
 
 
 def test_which_records_of_the_larger_class_are_kept_is_uniform() -> None:
-    # Chance over seeds that right code fails: below 1e-6, by a chi-squared bound of 9 degrees.
+    # Probability over seeds that right code fails: below 1e-6, by a chi-squared bound of 9 degrees.
     y = np.array([0] * 10 + [1] * 3)
     z = np.zeros(13, dtype=np.int64)
     seeds = np.random.default_rng(1).spawn(3000)

@@ -26,7 +26,7 @@ def test_expected_rates_are_the_mean_of_many_noisy_votes_per_group() -> None:
     wins = (cast.counts + rng.normal(0, 10, (n, 200, 2))).argmax(axis=2) == 1
     for group in (0, 1):
         drawn = wins[:, groups == group].mean(axis=1)
-        # Six standard errors: a correct build fails with a chance below 1e-8.
+        # Six standard errors: a correct build fails with a probability below 1e-8.
         assert abs(drawn.mean() - rates[group, 1]) < 6 * drawn.std() / np.sqrt(n)
     wrong = expected_rates(cast, groups, GNMax(sigma=5.0), n_groups=2).reveal_to_curator()
     assert abs(wrong - rates).max() > 0.05  # half of the noise would be seen

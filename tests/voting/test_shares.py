@@ -66,7 +66,7 @@ def test_rows_that_are_asked_again_have_the_mean_weighted_by_precision(
 
 def test_asking_in_rounds_is_unbiased_and_has_the_variance_it_states() -> None:
     # 400 runs, the rows to ask again chosen by what was released: mean and variance of the
-    # standardised noise of rows asked once. Each bound is missed with a chance below 1e-4.
+    # standardised noise of rows asked once. Each bound is missed with a probability below 1e-4.
     votes = some_votes(50)
     plan = Rounds(histograms=(TWO, AGAIN, AGAIN), n_rows=(50, 10, 10))
     scores = []

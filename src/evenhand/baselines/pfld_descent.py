@@ -2,10 +2,10 @@
 
 What is private, and what a step reads of it
 --------------------------------------------
-Features and labels are public; the group of each person is not. Let ``p`` be a model's chances, h
-the vector that a notion compares: the chance of each class (one number for two classes), or of a
-wrong decision; s the stratum of a row (its true class, or one for everybody), A its group,
-``n[s, a]`` *known* sizes of groups (noisy ones, released once). The Lagrangian is
+Features and labels are public; the group of each person is not. Let ``p`` be a model's
+probabilities, h the vector that a notion compares: the probability of each class (one number for
+two classes), or of a wrong decision; s the stratum of a row (its true class, or one for everybody),
+A its group, ``n[s, a]`` *known* sizes of groups (noisy ones, released once). The Lagrangian is
 
     mean loss + sum over s, a of L[s, a] . (mean of h in (s, a) - mean of h in s)
     = sum over rows of  loss / n + (w[s, A] - w0[s]) . h,      w = L / n,   w0[s] = sum_a L / n[s].
@@ -103,7 +103,7 @@ class PFLD:
     averaged : float
         Part of the steps, at the end, whose weights are averaged, in (0, 1].
     wrong : bool
-        Whether h is the chance of a wrong decision; else that of each class.
+        Whether h is the probability of a wrong decision; else that of each class.
     """
 
     hidden: tuple[int, ...] = ()

@@ -36,7 +36,7 @@ class DPPostProcessingClassifier(GradientClassifier):
 
     Three steps: logistic regression by DP-SGD with a part of epsilon, blind to groups; a noisy
     table of group, true label and decision with the rest; a linear program on that table for the
-    chances of each final decision, given the group and the model's own.
+    probabilities of each final decision, given the group and the model's own.
 
     Parameters
     ----------
@@ -60,13 +60,14 @@ class DPPostProcessingClassifier(GradientClassifier):
     Attributes
     ----------
     rule_ : DerivedRule
-        Chances of the final decision, ``chances[group, decision of the model, final decision]``.
+        Probabilities of the final decision, ``probabilities[group, decision of the model, final
+        decision]``.
     table_ : ndarray, shape (n_groups, n_classes, n_classes)
         The noisy counts of group, true label and decision. Public.
     table_gap_ : float
         The largest difference of the bound rates that the rule leaves, by the noisy table.
     noise_bound_ : float
-        How much further apart they may be among the private records, with chance 0.95.
+        How much further apart they may be among the private records, with probability 0.95.
     guarantee_ : Guarantee
         The claim; ``str()`` is one sentence.
     ledger_ : Books
@@ -199,7 +200,7 @@ class DPPostProcessingClassifier(GradientClassifier):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
     ) -> Array:
-        """Predict class labels; the group of every row is needed, and chance decides.
+        """Predict class labels; the group of every row is needed, and probability decides.
 
         Parameters
         ----------
@@ -215,9 +216,10 @@ class DPPostProcessingClassifier(GradientClassifier):
         return labels
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
-        """Return the chances with which ``predict`` decides, shape (n, n_classes).
+        """Return the probabilities with which ``predict`` decides, shape (n, n_classes).
 
-        They are chances of a *decision*, given the group and the model's own: not of the label.
+        They are probabilities of a *decision*, given the group and the model's own: not of the
+        label.
         """
         decided, groups = self._told(X, sensitive_features)
         return self.rule_.expected(decided, groups.codes)
@@ -240,7 +242,7 @@ class DPPostProcessingClassifier(GradientClassifier):
         """Refuse: the decisions are derived from the group already."""
         raise ValueError(
             "This model's decisions are derived from the group already, and its probabilities are "
-            "chances of a decision. Use DPSGDClassifier().with_group_thresholds."
+            "probabilities of a decision. Use DPSGDClassifier().with_group_thresholds."
         )
 
     def with_reject_option(self, *_: Any, **__: Any) -> NoReturn:

@@ -54,7 +54,7 @@ class RandomizedResponseClassifier(AttributeClassifier):
     Attributes
     ----------
     mechanism_ : RandomizedResponse
-        The chances of answers.
+        The probabilities of answers.
     estimated_shares_ : ndarray, shape (n_strata, n_groups)
         Shares of the true groups, as the answers tell them; by true class for equalized odds.
         Public.

@@ -167,8 +167,8 @@ RunEpsilon = Annotated[
 Delta = Annotated[
     float,
     typer.Option(
-        help="Chance with which epsilon may fail. Between 0 and 1; keep it well below one over the "
-        "number of records, or the claim carries a warning.",
+        help="Probability with which epsilon may fail. Between 0 and 1; keep it well below one "
+        "over the number of records, or the claim carries a warning.",
         rich_help_panel="Privacy",
     ),
 ]

@@ -99,7 +99,7 @@ def measure(
         groups,
         classes=names,
         positive=_positive(positive, names),
-        chances=model.predict_proba(X) if _of_scores(model) else None,
+        probabilities=model.predict_proba(X) if _of_scores(model) else None,
         without_margin=None if free is None else coded(free.tolist()),
     )
 
@@ -128,7 +128,7 @@ def predictions(model: Any, X: Any, groups: Any) -> Any:
             "This model decides by the group as well, and needs the sensitive columns of its "
             "training. Name them with --sensitive, and have them in the table."
         )
-    # Chance decides a score that equals its threshold, and decisions that are derived from the
+    # Probability decides a score that equals its threshold, and decisions that are derived from the
     # group; from a fixed seed, it is repeatable.
     return model.predict(X, sensitive_features=groups, random_state=0)
 

@@ -191,8 +191,8 @@ def is_copy(values: IntArray, labels: IntArray) -> bool:
     """Whether each value goes with one class and each class with one value.
 
     ``values`` and ``labels`` are codes from 0 of the rows where the value is not missing. Of a few
-    rows, or of one class nearly, it is not said: chance agrees with ``exp(-n H)``, H the entropy of
-    the classes.
+    rows, or of one class nearly, it is not said: probability agrees with ``exp(-n H)``, H the
+    entropy of the classes.
     """
     sizes = np.bincount(labels)
     shares = sizes[sizes > 0] / len(labels)

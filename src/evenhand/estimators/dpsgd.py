@@ -44,8 +44,8 @@ class DPSGDClassifier(GradientClassifier):
     learning_rate : float, optional
         Default 4 for logistic regression, 0.5 for a network.
     n_records : int, optional
-        A public number of records that sets the chance ``batch_size / n_records`` of a record to
-        enter a step. Default: the number of private rows, which is then public.
+        A public number of records that sets the probability ``batch_size / n_records`` of a record
+        to enter a step. Default: the number of private rows, which is then public.
     schema, classes, public_fraction, noise, random_state
         As for ``PATEClassifier``; ``noise`` is ``FloatNoise()`` by default, for gradients are real
         numbers. With a schema that has bounds for every number, no public row is needed.

@@ -26,7 +26,7 @@ def fingerprint(model: Any) -> str:
     if hasattr(model, "student_") and hasattr(model, "encoder_"):
         parts = [model.student_, model.encoder_.to_dict(), model.classes_]
         if hasattr(model, "rule_"):
-            parts.append(model.rule_.chances)
+            parts.append(model.rule_.probabilities)
     for part in parts:
         _feed(digest, part, [])
     return digest.hexdigest()

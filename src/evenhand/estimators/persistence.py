@@ -161,7 +161,7 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any, trusted: Iter
     if head["rule"] is not None:
         model.rule_ = DerivedRule.from_dict(head["rule"])
         model.table_ = np.array(head["table"], dtype=np.float64)
-        if model.rule_.chances.shape[:2] != (len(model.groups_), len(model.classes_)):
+        if model.rule_.probabilities.shape[:2] != (len(model.groups_), len(model.classes_)):
             raise ValueError("the rule is not one of its groups and classes.")
     if (held := head["held"]) is not None:
         model.held_ = small_groups.from_dict(held, model.groups_)

@@ -11,9 +11,9 @@ from evenhand.typing import FloatArray
 from evenhand.voting import AttributeCertificate
 
 _ETA: Final = (
-    "eta is the largest difference, over all features and labels, between the chances of the true "
-    "and of the noisy group; no sample bounds it, so this says something only to those who know "
-    "from elsewhere that eta is below the number shown"
+    "eta is the largest difference, over all features and labels, between the probabilities of "
+    "the true and of the noisy group; no sample bounds it, so this says something only to those "
+    "who know from elsewhere that eta is below the number shown"
 )
 
 

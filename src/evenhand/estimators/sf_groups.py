@@ -96,7 +96,7 @@ def told_groups(
     asked: Asked,
     answers: str,
     *,
-    chances: FloatArray,
+    probabilities: FloatArray,
     ledger: Ledger,
     mu_squared: float,
     unit_ids: ArrayLike | None,
@@ -109,7 +109,7 @@ def told_groups(
     asked : Asked
     answers : str
         One of ``ANSWERS``.
-    chances : ndarray of float64, shape (n, n_classes)
+    probabilities : ndarray of float64, shape (n, n_classes)
         Of the model without a constraint, theta*: public.
     ledger : Ledger
         Pays for the moments.
@@ -127,7 +127,7 @@ def told_groups(
     smooth = smoothed(X[asked.rows], asked.shares, of=X)
     if not mu_squared:
         return ToldGroups(weights=smooth, rows=None)
-    features = moment_features(one_hot_classes(people), chances, smooth, X)
+    features = moment_features(one_hot_classes(people), probabilities, smooth, X)
     moments = _moments(people, features, ledger, mu_squared, unit_ids)
     return ToldGroups(weights=tilted(smooth, moments), rows=None)
 
@@ -135,7 +135,7 @@ def told_groups(
 def groups_by_sums(
     people: PeopleInputs,
     *,
-    chances: FloatArray,
+    probabilities: FloatArray,
     reads_labels: bool,
     ledger: Ledger,
     mu_squared: float,
@@ -146,7 +146,7 @@ def groups_by_sums(
     Parameters
     ----------
     people : PeopleInputs
-    chances : ndarray of float64, shape (n, n_classes)
+    probabilities : ndarray of float64, shape (n, n_classes)
         Of the student without a constraint: public.
     reads_labels : bool
         Whether class labels are public, and sums taken by true class.
@@ -163,7 +163,7 @@ def groups_by_sums(
     """
     n, n_groups = people.data.n_private, people.groups.n_groups
     truth = one_hot_classes(people) if reads_labels else np.ones((n, 1))
-    features = moment_features(truth, chances, None, people.X_encoded, length=LENGTH_ALONE)
+    features = moment_features(truth, probabilities, None, people.X_encoded, length=LENGTH_ALONE)
     moments = _moments(people, features, ledger, mu_squared, unit_ids)
     even = np.full((n, n_groups), 1.0 / n_groups)
     return ToldGroups(weights=tilted(even, moments, within=1.0), rows=None)
@@ -189,7 +189,7 @@ def _moments(
 
 def moment_features(
     truth: FloatArray,
-    chances: FloatArray,
+    probabilities: FloatArray,
     told: FloatArray | None,
     X: FloatArray,
     *,
@@ -197,16 +197,16 @@ def moment_features(
 ) -> FloatArray:
     """Return what is summed over groups: functions that a constraint's averages are made of.
 
-    By true class: 1, a model's chances, and its decision, for a student stays near that model and a
-    notion may look at rows of one class; what the votes say of the group, if they do; and the row
-    itself, in a frame where its columns are uncorrelated, which tells in what direction the groups
-    differ. A row has entries for its own class only, and rows are shortened, so that norms, and
-    noise, stay small.
+    By true class: 1, a model's probabilities, and its decision, for a student stays near that model
+    and a notion may look at rows of one class; what the votes say of the group, if they do; and the
+    row itself, in a frame where its columns are uncorrelated, which tells in what direction the
+    groups differ. A row has entries for its own class only, and rows are shortened, so that norms,
+    and noise, stay small.
     """
     n, n_classes = truth.shape
-    last = slice(1, None)  # the chances add up to 1
-    said = 2.0 * chances[:, last] - 1.0
-    winner = chances.argmax(axis=1)
+    last = slice(1, None)  # the probabilities add up to 1
+    said = 2.0 * probabilities[:, last] - 1.0
+    winner = probabilities.argmax(axis=1)
     decided = 2.0 * (np.arange(1, n_classes) == winner[:, None]) - 1.0
     of_model = np.concatenate([np.ones((n, 1)), said, decided], axis=1)
     by_class = (truth[:, :, None] * of_model[:, None, :]).reshape(n, -1)

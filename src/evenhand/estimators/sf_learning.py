@@ -85,7 +85,7 @@ def under_told_groups(problem: Problem, answers: str) -> Learned:
         people,
         problem.asked,
         answers,
-        chances=student.chances,
+        probabilities=student.probabilities,
         ledger=problem.ledger,
         mu_squared=problem.sums,
         unit_ids=problem.unit_ids,
@@ -113,7 +113,7 @@ def after_fair_votes(problem: Problem, *, labels_are_public: bool) -> Learned:
     if problem.sums:
         told = groups_by_sums(
             people,
-            chances=student.chances,
+            probabilities=student.probabilities,
             reads_labels=labels_are_public,
             ledger=problem.ledger,
             mu_squared=problem.sums,

@@ -98,9 +98,10 @@ class SFPATEClassifier(AttributeClassifier):
         How many rows the teachers are asked about, drawn at random. Default: 2000, or all.
     answers : {"smoothed", "shares", "labels"}
         What the student makes of the noisy shares of the votes, with ``variant="student"``.
-        ``"smoothed"``: chances of the groups for every row, by a regression on the noisy shares
-        that knows their noise. ``"shares"``: the shares themselves, as unbiased weights of the rows
-        that were asked. ``"labels"``: the group with the largest noisy share, as in the paper.
+        ``"smoothed"``: probabilities of the groups for every row, by a regression on the noisy
+        shares that knows their noise. ``"shares"``: the shares themselves, as unbiased weights of
+        the rows that were asked. ``"labels"``: the group with the largest noisy share, as in the
+        paper.
     pull : float, optional
         lambda: weight of the squared distance to theta*, the model of the public features and
         labels without a constraint, beside a mean loss; of weights with ``variant="student"``
@@ -136,8 +137,8 @@ class SFPATEClassifier(AttributeClassifier):
         Noisy shares of the votes on the rows that were asked: of groups (student), or of classes
         (teachers).
     noisy_violation_ : float
-        Violation of the decisions (or chances) on the rows, with groups as the answers and sums
-        tell them; NaN for a student that knows no groups: ``variant="teachers"`` without
+        Violation of the decisions (or probabilities) on the rows, with groups as the answers and
+        sums tell them; NaN for a student that knows no groups: ``variant="teachers"`` without
         ``calibration``, or with a notion about labels where these are protected.
     within_alpha_ : bool
         Whether that is at most alpha; True where it is NaN.

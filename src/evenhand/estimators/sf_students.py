@@ -25,15 +25,15 @@ C: Final = 1.0
 """Inverse ridge of theta* and of a linear student: labels are true, and many."""
 
 TINY: Final = 1e-30
-"""The least chance whose logarithm is taken."""
+"""The least probability whose logarithm is taken."""
 
 
 class Started(Protocol):
     """A student that knows theta*, the model of public features and labels."""
 
     @property
-    def chances(self) -> FloatArray:
-        """Chances of the classes that theta* gives to the rows, (n, n_classes)."""
+    def probabilities(self) -> FloatArray:
+        """Probabilities of the classes that theta* gives to the rows, (n, n_classes)."""
 
     def under(
         self, constraint: Constraint, rng: np.random.Generator, *, pull: float, step: float
@@ -54,8 +54,8 @@ class Following(Protocol):
     """A student that follows the noisy vote, near theta* if it may know it (problem 5)."""
 
     @property
-    def chances(self) -> FloatArray:
-        """Chances of the classes that it gives to the rows without a constraint."""
+    def probabilities(self) -> FloatArray:
+        """Probabilities of the classes that it gives to the rows without a constraint."""
 
     def free(self, rng: np.random.Generator) -> Any:
         """Return the classifier without a constraint."""
@@ -93,9 +93,9 @@ class _Linear:
         self.weights: FloatArray = np.column_stack([self._fit.coef, self._fit.intercept])
 
     @property
-    def chances(self) -> FloatArray:
-        chances: FloatArray = self._free.predict_proba(self._X)
-        return chances
+    def probabilities(self) -> FloatArray:
+        probabilities: FloatArray = self._free.predict_proba(self._X)
+        return probabilities
 
     @property
     def scores(self) -> FloatArray:
@@ -124,9 +124,9 @@ class _FollowingLinear:
         self._free = fit_lagrangian(self._X, self._loss, None, anchor=start)
 
     @property
-    def chances(self) -> FloatArray:
-        chances: FloatArray = self.free(None).predict_proba(self._X)
-        return chances
+    def probabilities(self) -> FloatArray:
+        probabilities: FloatArray = self.free(None).predict_proba(self._X)
+        return probabilities
 
     @property
     def corrected(self) -> FloatArray:
@@ -162,12 +162,12 @@ class _FollowingNetwork:
         self._student, self._X, self._n_classes = student, people.X_encoded, people.data.n_classes
         self._start: Layers | None = None
         if linear.first is None:
-            self.chances: FloatArray = linear.chances
+            self.probabilities: FloatArray = linear.probabilities
         else:
             first = _Network(student, people, rng)
             self._start = first.layers
-            sure = np.log(np.maximum(first.chances, TINY))
-            self.chances = softmax(sure + linear.corrected, axis=1)
+            sure = np.log(np.maximum(first.probabilities, TINY))
+            self.probabilities = softmax(sure + linear.corrected, axis=1)
 
     def free(self, rng: np.random.Generator) -> Any:
         return self._student.classifier(self._followed(rng), self._n_classes)
@@ -177,12 +177,12 @@ class _FollowingNetwork:
     ) -> tuple[Any, float]:
         start = self._followed(rng.spawn(1)[0]) if self._start is None else self._start
         layers, violation = self._student.under(
-            self._X, self.chances, constraint, rng, start=start, pull=0.0
+            self._X, self.probabilities, constraint, rng, start=start, pull=0.0
         )
         return self._student.classifier(layers, self._n_classes), violation
 
     def _followed(self, rng: np.random.Generator) -> Layers:
-        return self._student.near(self._X, self.chances, rng, start=self._start, pull=0.0)
+        return self._student.near(self._X, self.probabilities, rng, start=self._start, pull=0.0)
 
 
 class _Network:
@@ -195,8 +195,8 @@ class _Network:
         self.layers: Layers = student.free(self._X, self._truth, rng)
 
     @property
-    def chances(self) -> FloatArray:
-        return self._student.chances(self.layers, self._X)
+    def probabilities(self) -> FloatArray:
+        return self._student.probabilities(self.layers, self._X)
 
     def under(
         self, constraint: Constraint, rng: np.random.Generator, *, pull: float, step: float

@@ -1,6 +1,6 @@
 """Whether an answer may be given, and how far apart groups are treated."""
 
-from evenhand._chances import decided
+from evenhand._probabilities import decided
 from evenhand.fairness.bounds import (
     alpha_from_eta,
     attribute_certificate,

@@ -60,8 +60,8 @@ def alpha_from_eta(
     References
     ----------
     SF-PATE, Theorem 1. With p >= p~ (else exchange them) and c = E[h | A~ = a],
-    ``E[h | A = a] - c = E[(h - c)(f - f~)] / p`` where f, f~ are the two conditional chances, and
-    ``|h - c|`` is at most B for h in [0, B].
+    ``E[h | A = a] - c = E[(h - c)(f - f~)] / p`` where f, f~ are the two conditional probabilities,
+    and ``|h - c|`` is at most B for h in [0, B].
 
     Examples
     --------
@@ -87,7 +87,7 @@ def attribute_certificate(table: ArrayLike, *, bound: float = 1.0) -> FloatArray
     Parameters
     ----------
     table : array-like of float, shape (n_groups, n_groups)
-        Counts or chances of (true group, noisy group), at least 0.
+        Counts or probabilities of (true group, noisy group), at least 0.
     bound : float
         h lies in [0, B]. For h in [-B, B] pass ``2 * B``.
 
@@ -134,7 +134,7 @@ def noisy_certificate(
     sigma : float
         At least 0.
     level : float
-        Chance, at least, that all groups' bounds hold together. In (0, 1).
+        Probability, at least, that all groups' bounds hold together. In (0, 1).
     bound : float
         h lies in [0, B].
     population : bool, default True
@@ -150,10 +150,10 @@ def noisy_certificate(
     -----
     The certificate is one minus the smaller of two rates, ``P(A~=a | A=a)`` and ``P(A=a | A~=a)``.
     Each group needs lower ends of one count and upper ends of two sums of m - 1 counts; a sum of j
-    noises lies beyond ``sigma sqrt(2 j ln(1/error))`` with chance at most ``error`` (both noises
-    are sub-Gaussian: Canonne, Kamath and Steinke 2020, Corollary 17). With ``population`` half of
-    the error goes to the noise and half to exact binomial limits of the two rates. Bonferroni over
-    everything.
+    noises lies beyond ``sigma sqrt(2 j ln(1/error))`` with probability at most ``error`` (both
+    noises are sub-Gaussian: Canonne, Kamath and Steinke 2020, Corollary 17). With ``population``
+    half of the error goes to the noise and half to exact binomial limits of the two rates.
+    Bonferroni over everything.
     """
     counts = np.asarray(noisy_table, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not np.isfinite(counts).all():
@@ -181,7 +181,7 @@ def noisy_certificate(
 
 
 def vote_rates(counts: ArrayLike, *, sigma: float) -> FloatArray:
-    """Chance of each class to win a vote under Gaussian noise on the counts.
+    """Probability of each class to win a vote under Gaussian noise on the counts.
 
     For two classes ``Phi((2 n1 - K) / (sigma sqrt 2))`` with K teachers; for more, by quadrature.
 
@@ -196,7 +196,7 @@ def vote_rates(counts: ArrayLike, *, sigma: float) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (n_queries, n_classes)
-        Rows sum to 1. For continuous noise; discrete noise ties with a chance of about
+        Rows sum to 1. For continuous noise; discrete noise ties with a probability of about
         ``1 / (2 sigma sqrt(pi))`` at equal counts, and the first class gets the whole of it.
 
     Notes
@@ -223,17 +223,17 @@ def vote_rates(counts: ArrayLike, *, sigma: float) -> FloatArray:
         z = (votes[:, 1] - votes[:, 0]) / (sigma * math.sqrt(2.0))
         return np.stack([ndtr(-z), ndtr(z)], axis=1)
     scaled = votes / sigma
-    # A noise beyond 9 sigma has a chance of 1e-19; the trapezoidal rule is exact to rounding.
+    # A noise beyond 9 sigma has a probability of 1e-19; the trapezoidal rule is exact to rounding.
     nodes = np.linspace(-9.0, 9.0, 361)
-    chances = np.empty(votes.shape)
+    probabilities = np.empty(votes.shape)
     for j in range(votes.shape[1]):
         at = nodes[None, :] + scaled[:, j, None]
         log_wins = np.broadcast_to(nodes**2 / -2.0, at.shape).copy()
         for i in range(votes.shape[1]):
             if i != j:
                 log_wins += log_ndtr(at - scaled[:, i, None])
-        chances[:, j] = np.exp(log_wins).sum(axis=1)
-    return ratio(chances, chances.sum(axis=1, keepdims=True))
+        probabilities[:, j] = np.exp(log_wins).sum(axis=1)
+    return ratio(probabilities, probabilities.sum(axis=1, keepdims=True))
 
 
 def _square(table: ArrayLike) -> FloatArray:

@@ -1,7 +1,8 @@
 """The range of a group metric over all shares and rates within their exact limits.
 
-In each group let ``a_j`` be the share of answered class j, and ``u_j`` the chance that the truth is
-in question given this answer ("it is k", "it is not k", "it is another"). A rate of the group is
+In each group let ``a_j`` be the share of answered class j, and ``u_j`` the probability that the
+truth is in question given this answer ("it is k", "it is not k", "it is another"). A rate of the
+group is
 
     a_s u_s / sum_j a_j u_j    (how often s is answered to those), or    sum_j a_j u_j.
 
@@ -60,7 +61,7 @@ class Column:
         return (terms[self.selected] / whole if whole > 0 else math.nan), whole
 
     def limits(self, error: float) -> Limits:
-        """Range of the rate and of its denominator, each a and u missing with chance ``error``."""
+        """Range of rate and denominator, each a and u missing with probability ``error``."""
         low, high = self._shares(error)
         least, most = map(_plain, clopper_pearson(self.hits, self.trials, error=error))
         everything = range(len(low))
@@ -119,7 +120,7 @@ def largest_gap(
     reference : {"rest", "pairwise", "overall"}
         What a group is compared with.
     error : float
-        Chance, at most, that the range misses; shared by all limits.
+        Probability, at most, that the range misses; shared by all limits.
     n_rates : int
         How many different u there are per group and answered class, complements being the same.
     """

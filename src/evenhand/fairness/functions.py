@@ -1,10 +1,10 @@
 """Fairness functions h: what SF-PATE compares between each group and the whole population.
 
 A model is alpha-fair for h if ``|E[h | A = a] - E[h]| <= alpha`` for every group a (SF-PATE,
-Definition 1). h reads the chances that a model gives to the classes of one row, and the row's true
-class; a notion may have several, and take the mean of each among some rows only. The functions here
-are plain NumPy with gradients by hand, so that models of any library can be trained under them; one
-of your own needs no privacy work and no gradient (:class:`OwnFunction`).
+Definition 1). h reads the probabilities that a model gives to the classes of one row, and the row's
+true class; a notion may have several, and take the mean of each among some rows only. The functions
+here are plain NumPy with gradients by hand, so that models of any library can be trained under
+them; one of your own needs no privacy work and no gradient (:class:`OwnFunction`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from scipy.stats import wasserstein_distance
 
 from evenhand import _checks
-from evenhand._chances import decided
+from evenhand._probabilities import decided
 from evenhand.typing import ArrayLike, FloatArray
 
 _NUDGE: Final = 1e-5  # for central differences: the error is of order 1e-10
 
 
 class FairnessFunction(Protocol):
-    """One or several functions h of the chances (..., n, n_classes) and true classes of rows.
+    """One or several functions h of the probabilities (..., n, n_classes) and true classes of rows.
 
     Write m for the number of functions. All arrays may have leading dimensions, one model each.
     """
@@ -35,17 +35,19 @@ class FairnessFunction(Protocol):
 
     @property
     def on_decisions(self) -> bool:
-        """Whether the violation is that of decisions; False: that of the chances themselves."""
+        """Whether the violation is that of decisions; False: that of the probabilities."""
 
     @property
     def needs_labels(self) -> bool:
         """Whether it reads true classes."""
 
-    def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
+    def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
         """Return h, shape (..., n, m); ``truth`` is one-hot, (..., n, n_classes)."""
 
-    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the gradient of ``sum(pull * values)`` in the chances, (..., n, n_classes)."""
+    def gradient(
+        self, probabilities: FloatArray, truth: FloatArray, pull: FloatArray
+    ) -> FloatArray:
+        """Return the gradient of ``sum(pull * values)`` in ``probabilities``, of their shape."""
 
     def among(self, truth: FloatArray) -> FloatArray:
         """Return 1 where a row counts for a function and 0 where not, (..., n, m)."""
@@ -66,14 +68,16 @@ class DemographicParityFunction:
     on_decisions: ClassVar[bool] = True
     needs_labels: ClassVar[bool] = False
 
-    def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
-        """Return the chances of the classes that are compared."""
-        return chances[..., _compared(chances)]
+    def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
+        """Return the probabilities of the classes that are compared."""
+        return probabilities[..., _compared(probabilities)]
 
-    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the gradient in the chances; constant, for h is linear."""
-        out = np.zeros_like(chances)
-        out[..., _compared(chances)] = pull
+    def gradient(
+        self, probabilities: FloatArray, truth: FloatArray, pull: FloatArray
+    ) -> FloatArray:
+        """Return the gradient in the probabilities; constant, for h is linear."""
+        out = np.zeros_like(probabilities)
+        out[..., _compared(probabilities)] = pull
         return out
 
     def among(self, truth: FloatArray) -> FloatArray:
@@ -92,16 +96,18 @@ class EqualizedOddsFunction:
     on_decisions: ClassVar[bool] = True
     needs_labels: ClassVar[bool] = True
 
-    def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
-        """Return the chances of the compared classes, once for each true class."""
-        n_classes = chances.shape[-1]
-        return np.tile(chances[..., _compared(chances)], n_classes)
+    def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
+        """Return the probabilities of the compared classes, once for each true class."""
+        n_classes = probabilities.shape[-1]
+        return np.tile(probabilities[..., _compared(probabilities)], n_classes)
 
-    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the gradient in the chances; constant, for h is linear."""
-        compared = _compared(chances)
-        n_classes = chances.shape[-1]
-        out = np.zeros_like(chances)
+    def gradient(
+        self, probabilities: FloatArray, truth: FloatArray, pull: FloatArray
+    ) -> FloatArray:
+        """Return the gradient in the probabilities; constant, for h is linear."""
+        compared = _compared(probabilities)
+        n_classes = probabilities.shape[-1]
+        out = np.zeros_like(probabilities)
         out[..., compared] = pull.reshape(*pull.shape[:-1], n_classes, -1).sum(axis=-2)
         return out
 
@@ -119,13 +125,15 @@ class ErrorParityFunction:
     on_decisions: ClassVar[bool] = True
     needs_labels: ClassVar[bool] = True
 
-    def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
-        """Return the chance of a wrong prediction."""
-        wrong: FloatArray = 1.0 - (chances * truth).sum(axis=-1, keepdims=True)
+    def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
+        """Return the probability of a wrong prediction."""
+        wrong: FloatArray = 1.0 - (probabilities * truth).sum(axis=-1, keepdims=True)
         return wrong
 
-    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the gradient in the chances; constant, for h is linear."""
+    def gradient(
+        self, probabilities: FloatArray, truth: FloatArray, pull: FloatArray
+    ) -> FloatArray:
+        """Return the gradient in the probabilities; constant, for h is linear."""
         return -pull * truth
 
     def among(self, truth: FloatArray) -> FloatArray:
@@ -156,17 +164,19 @@ class MomentsFunction:
     def __post_init__(self) -> None:
         _checks.at_least("order", self.order, 1)
 
-    def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
-        """Return the powers of the compared chances, one power after the other."""
-        p = chances[..., _compared(chances)]
+    def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
+        """Return the powers of the compared probabilities, one power after the other."""
+        p = probabilities[..., _compared(probabilities)]
         return np.concatenate([p**j for j in range(1, self.order + 1)], axis=-1)
 
-    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the gradient in the chances."""
-        compared = _compared(chances)
-        p = chances[..., compared]
+    def gradient(
+        self, probabilities: FloatArray, truth: FloatArray, pull: FloatArray
+    ) -> FloatArray:
+        """Return the gradient in the probabilities."""
+        compared = _compared(probabilities)
+        p = probabilities[..., compared]
         each = pull.reshape(*pull.shape[:-1], self.order, -1)
-        out = np.zeros_like(chances)
+        out = np.zeros_like(probabilities)
         out[..., compared] = sum(
             j * p ** (j - 1) * each[..., j - 1, :] for j in range(1, self.order + 1)
         )
@@ -184,13 +194,14 @@ class OwnFunction:
     Parameters
     ----------
     h : callable
-        ``h(chances, truth)`` with both (n, n_classes), truth one-hot; returns (n,) or (n, m) in
-        floats. The value of a row may read that row alone.
+        ``h(probabilities, truth)`` with both (n, n_classes), truth one-hot; returns (n,) or (n, m)
+        in floats. The value of a row may read that row alone.
     derivative : callable, optional
-        ``derivative(chances, truth)``: gradient of h, (n, n_classes) or (n, m, n_classes). Default:
-        central differences, which need ``2 n_classes`` calls of h and are good to ten digits.
+        ``derivative(probabilities, truth)``: gradient of h, (n, n_classes) or (n, m, n_classes).
+        Default: central differences, which need ``2 n_classes`` calls of h and are good to ten
+        digits.
     on_decisions : bool, default False
-        Measure the violation on decisions (chances 0 and 1) instead of on chances.
+        Measure the violation on decisions (probabilities 0 and 1) instead of on probabilities.
     name : str
         What a report calls it.
 
@@ -213,26 +224,31 @@ class OwnFunction:
     def __post_init__(self) -> None:
         if not callable(self.h):
             raise TypeError(
-                f"h must be a function of chances and true classes, got {self.h!r}. Write for "
-                f"example h=lambda chances, truth: chances[:, 1]."
+                f"h must be a function of probabilities and true classes, got {self.h!r}. Write "
+                f"for example h=lambda probabilities, truth: probabilities[:, 1]."
             )
 
-    def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
+    def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
         """Return h, checked: one row of finite numbers for each row."""
-        p, t = chances.reshape(-1, chances.shape[-1]), truth.reshape(-1, chances.shape[-1])
+        p, t = (
+            probabilities.reshape(-1, probabilities.shape[-1]),
+            truth.reshape(-1, probabilities.shape[-1]),
+        )
         found = np.asarray(self.h(p, t), dtype=np.float64)
         if found.ndim not in (1, 2) or len(found) != len(p) or not np.isfinite(found).all():
             raise ValueError(
                 f"h must return one finite number, or m of them, for each of {len(p)} rows, got "
                 f"shape {found.shape}. Return an array of shape (n,) or (n, m)."
             )
-        shaped: FloatArray = found.reshape(*chances.shape[:-1], -1)
+        shaped: FloatArray = found.reshape(*probabilities.shape[:-1], -1)
         return shaped
 
-    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the gradient in the chances, by ``derivative`` or by differences."""
-        n_classes = chances.shape[-1]
-        p = np.asarray(chances, dtype=np.float64).reshape(-1, n_classes)
+    def gradient(
+        self, probabilities: FloatArray, truth: FloatArray, pull: FloatArray
+    ) -> FloatArray:
+        """Return the gradient in the probabilities, by ``derivative`` or by differences."""
+        n_classes = probabilities.shape[-1]
+        p = np.asarray(probabilities, dtype=np.float64).reshape(-1, n_classes)
         t, weight = truth.reshape(-1, n_classes), pull.reshape(len(p), -1)
         if self.derivative is not None:
             told = np.asarray(self.derivative(p, t), dtype=np.float64)
@@ -246,7 +262,7 @@ class OwnFunction:
                 nudge[k] = _NUDGE
                 rise = self.values(p + nudge, t) - self.values(p - nudge, t)
                 out[:, k] = (weight * rise).sum(axis=1) / (2.0 * _NUDGE)
-        return out.reshape(chances.shape)
+        return out.reshape(probabilities.shape)
 
     def among(self, truth: FloatArray) -> FloatArray:
         """Every row counts."""
@@ -294,14 +310,14 @@ def reads_labels(function: FairnessFunction) -> bool:
 
 
 def violations(
-    function: FairnessFunction, chances: ArrayLike, labels: ArrayLike, groups: ArrayLike
+    function: FairnessFunction, probabilities: ArrayLike, labels: ArrayLike, groups: ArrayLike
 ) -> FloatArray:
     """Return ``|E[h | A = a] - E[h]|`` for each group a (sorted) and each h, (n_groups, m).
 
     Parameters
     ----------
     function : FairnessFunction
-    chances : array-like of float, shape (n, n_classes)
+    probabilities : array-like of float, shape (n, n_classes)
         Read as decisions where the function is about decisions.
     labels : array-like of int, shape (n,)
         True classes, codes.
@@ -312,10 +328,10 @@ def violations(
     ndarray of float64
         NaN where a group has no row of the kind that a function counts.
     """
-    p = _checks.matrix("chances", chances)
+    p = _checks.matrix("probabilities", probabilities)
     y = _checks.codes("labels", labels, p.shape[1])
     z = np.asarray(groups)
-    _checks.same_length(chances=p, labels=y, groups=z)
+    _checks.same_length(probabilities=p, labels=y, groups=z)
     truth = np.eye(p.shape[1])[y]
     h = function.values(decided(p) if function.on_decisions else p, truth)
     counts = function.among(truth)
@@ -331,14 +347,14 @@ def violations(
 
 
 def worst_violation(
-    function: FairnessFunction, chances: ArrayLike, labels: ArrayLike, groups: ArrayLike
+    function: FairnessFunction, probabilities: ArrayLike, labels: ArrayLike, groups: ArrayLike
 ) -> float:
     """Return the fairness violation of SF-PATE, the largest of :func:`violations`; 0 is best.
 
     For decisions it is the gap to ``"overall"`` of ``evenhand.fairness.demographic_parity``,
     ``equalized_odds`` and ``error_parity``.
     """
-    found = violations(function, chances, labels, groups)
+    found = violations(function, probabilities, labels, groups)
     return float(np.nanmax(found)) if np.isfinite(found).any() else 0.0
 
 
@@ -374,6 +390,6 @@ def score_distance(scores: ArrayLike, groups: ArrayLike, *, reference: str = "ov
     return worst
 
 
-def _compared(chances: FloatArray) -> slice:
-    """With two classes one chance says all."""
-    return slice(1, 2) if chances.shape[-1] == 2 else slice(0, None)
+def _compared(probabilities: FloatArray) -> slice:
+    """With two classes one probability says all."""
+    return slice(1, 2) if probabilities.shape[-1] == 2 else slice(0, None)

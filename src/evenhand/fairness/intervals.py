@@ -45,7 +45,7 @@ class Estimate:
     low, high : float
         Interval for the quantity in the population.
     level : float
-        Chance, at least, that such an interval covers; for this interval alone.
+        Probability, at least, that such an interval covers; for this interval alone.
     n : int
         Records that entered.
     n_empty : int
@@ -94,7 +94,7 @@ def clopper_pearson(
     successes, trials : array-like of int, same shape
         ``0 <= successes <= trials``.
     error : float or array-like that broadcasts with them
-        Chance, at most, that the interval misses the rate; half of it on each side. In (0, 1].
+        Probability, at most, that the interval misses the rate; half of it on each side. In (0, 1].
 
     Returns
     -------

@@ -23,7 +23,7 @@ class FairnessKind(StrEnum):
     ANSWERS = "in the answers it learned from, no group needed"
     WEIGHTS = "in the weights, no group needed"
     THRESHOLDS = "group-aware thresholds, group needed"
-    DERIVED = "group-aware chances, group needed"
+    DERIVED = "group-aware probabilities, group needed"
     REJECT_OPTION = "reject option, group needed"
 
     @property
@@ -50,9 +50,9 @@ _WORDS = {
     FairnessKind.THRESHOLDS: "The score from which a class is given differs from group to group. "
     "A prediction needs the group of each person and treats groups differently; whether that is "
     "lawful is not for this page to say.",
-    FairnessKind.DERIVED: "The model’s own decision is kept or changed by chance, with chances "
-    "that differ from group to group. A prediction needs the group of each person and treats "
-    "groups differently; whether that is lawful is not for this page to say.",
+    FairnessKind.DERIVED: "The model’s own decision is kept or changed by chance, with "
+    "probabilities that differ from group to group. A prediction needs the group of each person "
+    "and treats groups differently; whether that is lawful is not for this page to say.",
     FairnessKind.REJECT_OPTION: "Some predictions are refused, depending on the group, so that the "
     "given ones stay within a margin. A prediction needs the group of each person.",
 }

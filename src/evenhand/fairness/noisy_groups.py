@@ -25,7 +25,7 @@ class AnsweredGroups:
     counts : ndarray, shape (n_strata, n_groups)
         People by stratum (everybody, or those of one true class; public) and by *answer*.
     truth : float
-        Chance p of the true group, above ``1 / n_groups`` and at most 1, where answers are the
+        Probability p of the true group, above ``1 / n_groups`` and at most 1, where answers are the
         groups themselves. Each other group is answered with ``q = (1 - p) / (n_groups - 1)``.
 
     Notes
@@ -48,7 +48,7 @@ class AnsweredGroups:
 
     Examples
     --------
-    A thousand people, answers true with chance 3/4; 400 say "0":
+    A thousand people, answers true with probability 3/4; 400 say "0":
 
     >>> answered = AnsweredGroups(counts=np.array([[400, 600]]), truth=0.75)
     >>> answered.sizes.tolist(), answered.stretch.round(3).tolist()
@@ -80,7 +80,7 @@ class AnsweredGroups:
 
     @property
     def other(self) -> float:
-        """Chance of each group that is not the true one."""
+        """Probability of each group that is not the true one."""
         return (1.0 - self.truth) / (self.n_groups - 1)
 
     @property
@@ -167,7 +167,7 @@ def unbiased_sums(answered: FloatArray, truth: float) -> FloatArray:
     ----------
     answered : ndarray, shape (..., n_groups)
     truth : float
-        Chance of the true answer.
+        Probability of the true answer.
     """
     other = (1.0 - truth) / (answered.shape[-1] - 1)
     out: FloatArray = (answered - other * answered.sum(axis=-1, keepdims=True)) / (truth - other)
@@ -177,7 +177,7 @@ def unbiased_sums(answered: FloatArray, truth: float) -> FloatArray:
 def share_error(n_people: FloatArray, n_groups: int, truth: float) -> FloatArray:
     """Upper bound on the standard error of a group's share, from public numbers alone.
 
-    An answer is a given group with chance p or q, so the count of it has a variance of at most
+    An answer is a given group with probability p or q, so the count of it has a variance of at most
     ``n max(p (1 - p), q (1 - q))``. Infinite where there is nobody.
     """
     other = (1.0 - truth) / (n_groups - 1)

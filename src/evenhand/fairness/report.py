@@ -119,7 +119,7 @@ def fairness_report(
     positive: int | None = None,
     level: float = metrics.LEVEL,
     group_names: tuple[str, ...] | None = None,
-    chances: ArrayLike | None = None,
+    probabilities: ArrayLike | None = None,
     without_margin: ArrayLike | None = None,
 ) -> FairnessReport:
     """Assess predictions per group.
@@ -140,7 +140,7 @@ def fairness_report(
         Level of each interval *by itself*; all of them together cover with less.
     group_names : tuple of str, optional
         Groups known beforehand, see ``encode_groups``; one without records is reported as empty.
-    chances : array-like of float, shape (n, n_classes), optional
+    probabilities : array-like of float, shape (n, n_classes), optional
         Probabilities of the classes. With them ``generalized_demographic_parity`` is reported.
     without_margin : array-like of int, shape (n,), optional
         What the same model predicts without its margin; its error stands in ``yardstick``.
@@ -169,10 +169,14 @@ def fairness_report(
         metrics.demographic_parity(tally, reference=reference, level=level)
         for reference in REFERENCES
     ]
-    if chances is not None:
+    if probabilities is not None:
         estimates += [
             generalized_demographic_parity(
-                chances, codes.codes, n_groups=codes.n_groups, reference=reference, level=level
+                probabilities,
+                codes.codes,
+                n_groups=codes.n_groups,
+                reference=reference,
+                level=level,
             )
             for reference in REFERENCES
         ]

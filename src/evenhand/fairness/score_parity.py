@@ -20,14 +20,14 @@ table of counts: only what is trained under a function of the score can aim for 
 
 
 def generalized_demographic_parity(
-    chances: ArrayLike,
+    probabilities: ArrayLike,
     groups: ArrayLike,
     *,
     n_groups: int,
     reference: str = "rest",
     level: float = LEVEL,
 ) -> Estimate:
-    """Largest Wasserstein distance between the laws of a class's chance; in [0, 1], best 0.
+    """Largest Wasserstein distance between the laws of a class's probability; in [0, 1], best 0.
 
     ``max over z, k of W1(P(k | x) given Z = z, P(k | x) given the reference)``. It bounds the mean
     over all thresholds of the demographic parity gap of that threshold's decisions, and is 0 only
@@ -35,7 +35,7 @@ def generalized_demographic_parity(
 
     Parameters
     ----------
-    chances : array-like of float, shape (n, n_classes)
+    probabilities : array-like of float, shape (n, n_classes)
         In [0, 1].
     groups : array-like of int, shape (n,)
         Codes.
@@ -48,25 +48,25 @@ def generalized_demographic_parity(
     Estimate
         NaN with fewer than two groups that have rows. The interval is finite-sample and wide: an
         empirical law is within ``sqrt(log(2 / e) / (2 n))`` of the true one everywhere but with
-        chance e (Dvoretzky, Kiefer, Wolfowitz; Massart's constant), so W1 on [0, 1] moves by no
-        more, and all laws that are compared share the error by Bonferroni.
+        probability e (Dvoretzky, Kiefer, Wolfowitz; Massart's constant), so W1 on [0, 1] moves by
+        no more, and all laws that are compared share the error by Bonferroni.
 
     Examples
     --------
-    >>> chances = [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]] * 500
-    >>> found = generalized_demographic_parity(chances, [0, 0, 1, 1] * 500, n_groups=2)
+    >>> probabilities = [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]] * 500
+    >>> found = generalized_demographic_parity(probabilities, [0, 0, 1, 1] * 500, n_groups=2)
     >>> print(found)
     generalized_demographic_parity_rest: 0.5000, 95% interval [0.4064, 0.5936], n = 2000
     """
-    p = _checks.matrix("chances", chances)
+    p = _checks.matrix("probabilities", probabilities)
     z = _checks.codes("groups", groups, n_groups)
-    _checks.same_length(chances=p, groups=z)
+    _checks.same_length(probabilities=p, groups=z)
     _checks.one_of("reference", reference, REFERENCES)
     _checks.open_unit("level", level)
     if p.size and not ((p >= 0.0) & (p <= 1.0 + 1e-9)).all():
         raise ValueError(
-            f"chances must lie in [0, 1], got values from {p.min():g} to {p.max():g}. Pass what "
-            f"predict_proba returns, not scores."
+            f"probabilities must lie in [0, 1], got values from {p.min():g} to {p.max():g}. Pass "
+            f"what predict_proba returns, not scores."
         )
     columns = p[:, 1:] if p.shape[1] == 2 else p
     pairs = _pairs(z, n_groups, reference)
@@ -112,5 +112,5 @@ def _pairs(codes: IntArray, n_groups: int, reference: str) -> list[tuple[BoolArr
 
 
 def _reach(n: int, error: float) -> float:
-    """How far an empirical law of n records may be from the true one, but with chance ``error``."""
+    """Distance of the distribution of n records from the true one, exceeded with ``error``."""
     return math.sqrt(math.log(2.0 / error) / (2.0 * n))

@@ -70,7 +70,7 @@ def measure_with_noise(
     reference : {"rest", "pairwise", "overall"}
         What a group's rate is compared with.
     level : float
-        Chance, at least, that an interval covers; each by itself.
+        Probability, at least, that an interval covers; each by itself.
     purpose : str
         What stands in the ledger.
 
@@ -84,9 +84,9 @@ def measure_with_noise(
     Notes
     -----
     Half of an interval's error is spent on the noise: the sum of m cells is within
-    ``sigma * sqrt(2 m log(2 / e))`` of the truth but with chance e, for Gaussian noise on the reals
-    and on the integers alike. The other half is the exact interval of each rate, widest over the
-    counts that are possible; several rates share both by Bonferroni.
+    ``sigma * sqrt(2 m log(2 / e))`` of the truth but with probability e, for Gaussian noise on the
+    reals and on the integers alike. The other half is the exact interval of each rate, widest over
+    the counts that are possible; several rates share both by Bonferroni.
     """
     if ledger.neighbors != "replace one":
         raise ValueError(

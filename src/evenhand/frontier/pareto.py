@@ -108,14 +108,14 @@ def front_probability(
     n_draws: int = 1000,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the chance that a setting is on the front, given how its runs scatter.
+    """Return the probability that a setting is on the front, given how its runs scatter.
 
     Parameters
     ----------
     runs : sequence of Run
     objectives : sequence of str
     n_draws : int
-        Fronts that are drawn; the chance is known to about ``0.5 / sqrt(n_draws)``.
+        Fronts that are drawn; the probability is known to about ``0.5 / sqrt(n_draws)``.
     rng : numpy.random.Generator
 
     Returns

@@ -289,10 +289,10 @@ class _Trial:
         """Return the gap that is asked for: of decisions, or of the laws of the score."""
         if measured_notion(setting.arguments) != SCORE_NOTION:
             return gap_of(gap_notion_of(setting), joint)
-        chances = model.student_.predict_proba(self._encoded)
+        probabilities = model.student_.predict_proba(self._encoded)
         reference = str({**DEFAULTS, **setting.arguments}["reference"])
         return generalized_demographic_parity(
-            chances, self._groups.codes, n_groups=self._groups.n_groups, reference=reference
+            probabilities, self._groups.codes, n_groups=self._groups.n_groups, reference=reference
         )
 
     def _within(self, margin: float, predicted: IntArray, n_classes: int) -> IntArray:

@@ -63,7 +63,7 @@ class Student:
         return (x @ weights + bias)[:, 0]
 
     def loss(self, x: Any) -> Any:
-        """Return what a generator lowers, per row: minus the logarithm of the chance of passing."""
+        """Return what a generator lowers, per row: minus the log-probability of passing."""
         return torch.nn.functional.softplus(-self.score(x))
 
     def learn(self, rows: IntArray, answers: FloatArray) -> None:

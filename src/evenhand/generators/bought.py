@@ -34,7 +34,7 @@ _POWERS: Final = np.arange(-20, 51)
 EDGES: Final[FloatArray] = np.concatenate([-(2.0 ** _POWERS[::-1]), [0.0], 2.0**_POWERS])
 """The public grid of bounds: powers of two, both signs, and zero."""
 
-_MISTAKE: Final = 0.01  # chance that a cell of the grid without records widens the bounds
+_MISTAKE: Final = 0.01  # probability that a cell of the grid without records widens the bounds
 _SURE: Final = 3.0  # deviations, which noise passes with a probability of .0013
 _LOUD: Final = 2.5  # deviations, .0062: a false alarm of a warning does less harm than silence
 _LITTLE: Final = 0.01  # share of the records that may be left out without a warning
@@ -73,9 +73,9 @@ def threshold(sigma: float, delta: float, n_columns: int, per_unit: int) -> floa
     -------
     A category that only one unit has would give it away. Such a category has at most r records,
     and there are at most ``r m`` of them, over m columns. It is named if ``r + N >= threshold``;
-    that has a chance of at most ``delta / (r m)`` each, hence of ``delta`` in all, and where none
-    is named the rest is the Gaussian release of the categories that neighbors share. So the whole
-    is private at (epsilon, delta' + delta) if the Gaussian part is at (epsilon, delta').
+    that has a probability of at most ``delta / (r m)`` each, hence of ``delta`` in all, and where
+    none is named the rest is the Gaussian release of the categories that neighbors share. So the
+    whole is private at (epsilon, delta' + delta) if the Gaussian part is at (epsilon, delta').
     (Korolova et al. 2009; Wilson et al. 2020; the tail of discrete Gaussian noise is at most that
     of continuous noise from one step before, Canonne, Kamath and Steinke 2020, Proposition 25.)
     """

@@ -205,7 +205,7 @@ class ConditionalGenerator(ABC):
             shares=shares,
         )
         for c in self._unseen():
-            if request.chances[c] > 0 and not request.as_it_is:
+            if request.probabilities[c] > 0 and not request.as_it_is:
                 raise ValueError(
                     f"No record of {self.conditions_.words(c)} can be told from the noise (noisy "
                     f"count {self.counts_[c]:.0f}, noise {self.counts_sigma_:.0f}), so there is "

@@ -146,8 +146,8 @@ class MarginalSynthesizer(Synthesizer):
         gains = np.zeros((len(data.sizes), len(data.sizes)))
         for (i, j), value, table in zip(pairs, found.values, fixed, strict=True):
             noise = sigma * data.sizes[i] * data.sizes[j]
-            chance = float(np.sqrt(table).sum())
-            gains[i, j] = gains[j, i] = value - found.sigma - _MEAN_ABS * (noise + chance)
+            probability = float(np.sqrt(table).sum())
+            gains[i, j] = gains[j, i] = value - found.sigma - _MEAN_ABS * (noise + probability)
         return Forest.heaviest(gains)
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:

@@ -120,11 +120,11 @@ class MeanEmbeddingSynthesizer(Synthesizer):
         part = rng.integers(0, self.laws_.shape[1], len(conditions))
         out = np.empty((len(conditions), len(self.starts_) - 1), dtype=np.int64)
         for j in range(out.shape[1]):
-            chances = self.laws_[conditions, part, self.starts_[j] : self.starts_[j + 1]]
-            cumulated = np.cumsum(chances, axis=1)
+            probabilities = self.laws_[conditions, part, self.starts_[j] : self.starts_[j + 1]]
+            cumulated = np.cumsum(probabilities, axis=1)
             u = rng.random(len(conditions)) * cumulated[:, -1]
             below = (cumulated <= u[:, None]).sum(axis=1)
-            out[:, j] = np.minimum(below, chances.shape[1] - 1)
+            out[:, j] = np.minimum(below, probabilities.shape[1] - 1)
         return out
 
     def _arrays(self) -> dict[str, Array]:
@@ -163,10 +163,10 @@ def _fit(
 
 
 def _softmax(logits: FloatArray, starts: IntArray) -> FloatArray:
-    """Chances inside each column."""
+    """Probabilities inside each column."""
     widths = np.diff(starts)
     top = np.repeat(np.maximum.reduceat(logits, starts[:-1], axis=1), widths, axis=1)
     grown = np.exp(logits - top)
     sums = np.repeat(np.add.reduceat(grown, starts[:-1], axis=1), widths, axis=1)
-    chances: FloatArray = grown / sums
-    return chances
+    probabilities: FloatArray = grown / sums
+    return probabilities

@@ -82,8 +82,8 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
     """Draw tables from private rows weighted towards a public reference, with no guarantee.
 
     A classifier tells reference rows (p) from private ones; a private row is drawn again with a
-    chance in proportion to ``p / (1 - p)``, the ratio of the densities, and the model is fitted to
-    what was drawn. The reference is small and balanced, and the groups need not be known.
+    probability in proportion to ``p / (1 - p)``, the ratio of the densities, and the model is
+    fitted to what was drawn. The reference is small and balanced, and the groups need not be known.
 
     Parameters
     ----------

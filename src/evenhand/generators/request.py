@@ -27,7 +27,7 @@ class Request:
     ----------
     counts : ndarray of int64, shape (n_conditions,)
         Rows of each combination. Empty where ``fixed`` says it row by row.
-    chances : ndarray of float64, shape (n_conditions,)
+    probabilities : ndarray of float64, shape (n_conditions,)
         Shares behind the counts.
     as_it_is : bool
         Whether nothing was balanced and no condition set.
@@ -38,7 +38,7 @@ class Request:
     """
 
     counts: IntArray
-    chances: FloatArray
+    probabilities: FloatArray
     as_it_is: bool
     fixed: IntArray | None = None
     index: Any = None
@@ -78,10 +78,10 @@ class Request:
             _refuse_other(known, column)
             at = known.position(column, text_of(value))
             allowed &= known.parts(np.arange(known.n))[known.names.index(column)] == at
-        chances = _shares(known, learnt, allowed, balance)
+        probabilities = _shares(known, learnt, allowed, balance)
         return cls(
-            counts=_counts(known, n, chances, balance),
-            chances=chances,
+            counts=_counts(known, n, probabilities, balance),
+            probabilities=probabilities,
             as_it_is=not balance and not conditions,
         )
 
@@ -97,7 +97,7 @@ class Request:
                 f"label and group, got shape {shares.shape}."
             )
         counts = largest_remainder(_checks.at_least("n", n, 1), shares)
-        return cls(counts=counts, chances=shares / shares.sum(), as_it_is=False)
+        return cls(counts=counts, probabilities=shares / shares.sum(), as_it_is=False)
 
     @classmethod
     def _row_by_row(
@@ -116,7 +116,7 @@ class Request:
             raise ValueError("The table of conditions is empty.")
         fixed = np.zeros(len(conditions), dtype=np.int64)
         lines = conditions.reset_index(drop=True).groupby(list(conditions.columns), dropna=False)
-        chances = np.zeros(known.n)
+        probabilities = np.zeros(known.n)
         for values, rows in lines.groups.items():
             given = values if isinstance(values, tuple) else (values,)
             one = cls.of(
@@ -127,10 +127,10 @@ class Request:
                 balance=balance,
             )
             fixed[np.asarray(rows)] = np.repeat(np.arange(known.n), one.counts)
-            chances += one.chances
+            probabilities += one.probabilities
         return cls(
             counts=np.bincount(fixed, minlength=known.n).astype(np.int64),
-            chances=chances,
+            probabilities=probabilities,
             as_it_is=False,
             fixed=fixed,
             index=conditions.index,

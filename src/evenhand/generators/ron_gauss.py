@@ -33,8 +33,8 @@ class RONGaussSynthesizer(Synthesizer):
     3. Rows less the mean, of norm 1 again, are projected on random orthonormal directions; the sums
        of their products are released: the covariances.
     4. A draw of each Gaussian is brought back from the projection; where its coordinates stand
-       above zero they are the chances of a column's states, set right so that their means are those
-       of step 2.
+       above zero they are the probabilities of a column's states, set right so that their means are
+       those of step 2.
 
     Parameters
     ----------
@@ -139,14 +139,16 @@ class RONGaussSynthesizer(Synthesizer):
 
     def _as_laws(self, means: FloatArray) -> FloatArray:
         """Return noisy means as laws over the states of each column, on the scale of points."""
-        chances = np.maximum(means, _LEAST)
-        sums = np.add.reduceat(chances, self.starts_[:-1], axis=1)
+        probabilities = np.maximum(means, _LEAST)
+        sums = np.add.reduceat(probabilities, self.starts_[:-1], axis=1)
         n_columns = len(self.starts_) - 1
-        laws: FloatArray = chances / np.repeat(sums * n_columns**0.5, np.diff(self.starts_), axis=1)
+        laws: FloatArray = probabilities / np.repeat(
+            sums * n_columns**0.5, np.diff(self.starts_), axis=1
+        )
         return laws
 
     def _laws(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Chances of the states of each row."""
+        """Probabilities of the states of each row."""
         drawn = rng.normal(size=(len(conditions), self.roots_.shape[2]))
         moved = np.empty((len(conditions), self.means_.shape[1]))
         for c in np.unique(conditions):
@@ -155,7 +157,7 @@ class RONGaussSynthesizer(Synthesizer):
         return self._as_laws(moved)
 
     def _set_right(self, rng: np.random.Generator) -> None:
-        """Tilt the chances so that their means are the released ones: cutting at 0 moved them."""
+        """Tilt probabilities so that their means are the released ones: cutting at 0 moved them."""
         for c in range(len(self.means_)):
             for _ in range(_ROUNDS):
                 found = self._laws(np.full(_TRIAL, c), rng).mean(axis=0)

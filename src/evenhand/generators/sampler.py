@@ -115,11 +115,11 @@ class GroupBalancedSampler:
         size = _checks.at_least("size", size, 0)
         if not len(groups):
             return np.zeros(0, dtype=np.int64)
-        chances = self.chances(groups)
-        return rng.choice(len(groups), size=size, p=chances).astype(np.int64)
+        probabilities = self.probabilities(groups)
+        return rng.choice(len(groups), size=size, p=probabilities).astype(np.int64)
 
-    def chances(self, groups: IntArray) -> FloatArray:
-        """Return the chance of each row of a partition; they sum to 1."""
+    def probabilities(self, groups: IntArray) -> FloatArray:
+        """Return the probability of each row of a partition; they sum to 1."""
         codes = _checks.codes("groups", groups)
         if self.scope == "partition":
             weights = 1.0 / np.bincount(codes)[codes]
@@ -129,8 +129,8 @@ class GroupBalancedSampler:
                 raise ValueError(f"scope={self.scope!r} has no shares yet. Call {how} first.")
             _checks.codes("groups", codes, len(self.shares))
             weights = 1.0 / np.array(self.shares)[codes]
-        chances: FloatArray = weights / weights.sum()
-        return chances
+        probabilities: FloatArray = weights / weights.sum()
+        return probabilities
 
     def claim(self, guarantee: Guarantee) -> Guarantee:
         """Return the claim of a run that drew through this sampler."""

@@ -20,7 +20,7 @@ _CHUNK: Final = 8192  # rows that are drawn at once
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StateNetwork:
-    """A ReLU network from noise and a condition to the chances of each column's states.
+    """A ReLU network from noise and a condition to the probabilities of each column's states.
 
     Given the noise the columns are independent, so a row is a draw from a mixture of products.
 
@@ -74,14 +74,14 @@ class StateNetwork:
         return out
 
     def laws(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Chances of all states for fresh noise; they sum to 1 within a column."""
+        """Probabilities of all states for fresh noise; they sum to 1 within a column."""
         scores = self.scores(conditions, rng.normal(size=(len(conditions), self.n_noise)))
         widths = np.diff(self.starts)
         top = np.maximum.reduceat(scores, self.starts[:-1], axis=1)
         grown = np.exp(scores - np.repeat(top, widths, axis=1))
         sums = np.add.reduceat(grown, self.starts[:-1], axis=1)
-        chances: FloatArray = grown / np.repeat(sums, widths, axis=1)
-        return chances
+        probabilities: FloatArray = grown / np.repeat(sums, widths, axis=1)
+        return probabilities
 
     def draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw a row of states for each condition, shape (n_rows, n_columns)."""

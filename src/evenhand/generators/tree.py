@@ -106,10 +106,10 @@ class TreeLaw:
             rows = slice(start, start + _BLOCK)
             c = conditions[rows]
             for i in self.forest.order:
-                chances = up.beliefs[i][c]
+                probabilities = up.beliefs[i][c]
                 if (parent := self.forest.parents[i]) >= 0:
-                    chances = chances * up.factors[i][drawn[rows, parent]]
-                drawn[rows, i] = _draw(chances, rng)
+                    probabilities = probabilities * up.factors[i][drawn[rows, parent]]
+                drawn[rows, i] = _draw(probabilities, rng)
         return drawn
 
     def tables(self, weights: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
@@ -193,7 +193,7 @@ def fit_tree(
 class _Upward:
     """Messages from the leaves to the roots.
 
-    ``beliefs[i]`` (n_conditions, n_states) is proportional to the chance of a state given what
+    ``beliefs[i]`` (n_conditions, n_states) is proportional to the probability of a state given what
     hangs below it, ``factors[i]`` (states of the parent, states) the factor of its edge,
     ``messages[i]`` (n_conditions, states of the parent) the sum over the states.
     """
@@ -247,10 +247,10 @@ def _expected(
     return mine, joint
 
 
-def _draw(chances: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw one column per row with chances proportional to the entries."""
-    cumulated = np.cumsum(chances, axis=1)
-    u = rng.random(len(chances)) * cumulated[:, -1]
+def _draw(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw one column per row with probabilities proportional to the entries."""
+    cumulated = np.cumsum(probabilities, axis=1)
+    u = rng.random(len(probabilities)) * cumulated[:, -1]
     below = (cumulated <= u[:, None]).sum(axis=1)
-    drawn: IntArray = np.minimum(below, chances.shape[1] - 1).astype(np.int64)
+    drawn: IntArray = np.minimum(below, probabilities.shape[1] - 1).astype(np.int64)
     return drawn

@@ -142,9 +142,13 @@ def utility(
         for number, name in enumerate(models):
             if progress:
                 progress("models", at * len(models) + number, len(sources) * len(models))
-            chances = _train(rows, test, label, features, numeric, classes, name, random_state)
+            probabilities = _train(
+                rows, test, label, features, numeric, classes, name, random_state
+            )
             out.append(
-                measure(name, source, truth, chances, groups.codes, groups.names, random_state)
+                measure(
+                    name, source, truth, probabilities, groups.codes, groups.names, random_state
+                )
             )
     return tuple(out)
 
@@ -159,7 +163,7 @@ def _train(
     name: str,
     seed: int,
 ) -> FloatArray:
-    """Return the chance of each class for every test row; 0 for a class that was not learnt."""
+    """Return the probability of each class for each test row; 0 for a class that was not learnt."""
     texts = [n for n in features if n not in numeric]
     encoder = ColumnTransformer(
         [
@@ -174,11 +178,11 @@ def _train(
         model.fit(_plain(rows, features, numeric), y)
     learnt = [str(value) for value in model.classes_]
     found = model.predict_proba(_plain(test, features, numeric))
-    chances = np.zeros((len(test), len(classes)))
+    probabilities = np.zeros((len(test), len(classes)))
     for column, value in enumerate(learnt):
         if value in classes:
-            chances[:, classes.index(value)] = found[:, column]
-    return chances
+            probabilities[:, classes.index(value)] = found[:, column]
+    return probabilities
 
 
 def _plain(rows: pd.DataFrame, features: Sequence[str], numeric: Sequence[str]) -> pd.DataFrame:
@@ -197,14 +201,14 @@ def measure(
     name: str,
     source: str,
     truth: IntArray,
-    chances: FloatArray,
+    probabilities: FloatArray,
     groups: IntArray,
     group_names: Sequence[str],
     seed: int,
 ) -> ModelUtility:
-    """Compare the chances of each class that a model gives with the true classes, by group."""
-    predicted = chances.argmax(axis=1).astype(np.int64)
-    tally = JointTally.of(groups, truth, predicted, len(group_names), chances.shape[1])
+    """Compare the probabilities that a model gives to classes with the true ones, by group."""
+    predicted = probabilities.argmax(axis=1).astype(np.int64)
+    tally = JointTally.of(groups, truth, predicted, len(group_names), probabilities.shape[1])
     gaps = {
         f"{key}_{reference}": metric(
             tally.predicted if key == "demographic_parity" else tally, reference=reference
@@ -217,11 +221,11 @@ def measure(
         model=name,
         trained_on=source,
         auroc=bootstrap(
-            _macro(truth, chances),
+            _macro(truth, probabilities),
             len(truth),
             rng,
             name="auroc",
-            definition="area under the ROC curve; in [0, 1], best 1, chance .5",
+            definition="area under the ROC curve; in [0, 1], best 1, probability .5",
         ),
         accuracy=bootstrap(
             lambda weights: float(np.average(predicted == truth, weights=weights)),
@@ -266,8 +270,8 @@ def bootstrap(
 def auroc(truth: BoolArray, scores: FloatArray) -> Callable[[FloatArray], float]:
     """Return the area under the ROC curve as a function of the weights of the rows.
 
-    The chance that a row of the class scores above one that is not of it, ties counting half. The
-    scores are sorted once, for the many weights of a bootstrap. NaN without rows of both kinds.
+    The probability that a row of the class scores above one that is not of it, ties counting half.
+    The scores are sorted once, for the many weights of a bootstrap. NaN without rows of both kinds.
 
     Examples
     --------
@@ -288,10 +292,10 @@ def auroc(truth: BoolArray, scores: FloatArray) -> Callable[[FloatArray], float]
     return area
 
 
-def _macro(truth: IntArray, chances: FloatArray) -> Callable[[FloatArray], float]:
+def _macro(truth: IntArray, probabilities: FloatArray) -> Callable[[FloatArray], float]:
     """AUROC of the second of two classes; of more, the mean of each against the rest."""
-    which = [1] if chances.shape[1] == 2 else list(range(chances.shape[1]))
-    areas = [auroc(truth == k, chances[:, k]) for k in which]
+    which = [1] if probabilities.shape[1] == 2 else list(range(probabilities.shape[1]))
+    areas = [auroc(truth == k, probabilities[:, k]) for k in which]
     return lambda weights: float(np.nanmean([area(weights) for area in areas]))
 
 

@@ -27,13 +27,15 @@ class RowFunction(Protocol):
 
     @property
     def on_decisions(self) -> bool:
-        """Whether the constraint is about decisions; False: about chances."""
+        """Whether the constraint is about decisions; False: about probabilities."""
 
-    def values(self, chances: FloatArray, truth: FloatArray) -> FloatArray:
-        """Return the values for chances and one-hot true classes, (..., n, n_classes) both."""
+    def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
+        """Return the values for probabilities and one-hot classes, both (..., n, n_classes)."""
 
-    def gradient(self, chances: FloatArray, truth: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the gradient of ``sum(pull * values)`` in the chances."""
+    def gradient(
+        self, probabilities: FloatArray, truth: FloatArray, pull: FloatArray
+    ) -> FloatArray:
+        """Return the gradient of ``sum(pull * values)`` in the probabilities."""
 
     def among(self, truth: FloatArray) -> FloatArray:
         """Return which rows count for which function, (..., n, m)."""

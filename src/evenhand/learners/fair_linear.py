@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand._chances import decided, gradient_in_scores
+from evenhand._probabilities import decided, gradient_in_scores
 from evenhand.learners.dual import Differences, Multipliers, RowFunction
 from evenhand.learners.guide import AIM
 from evenhand.learners.linear import LogisticStack, StackedLogistic
@@ -154,14 +154,14 @@ class _Stack:
 
     def _violations(self) -> FloatArray:
         """Move the multipliers; return each model's violation, at least alpha."""
-        chances, function = self._chances(), self.learner.function
-        judged = decided(chances) if function.on_decisions else chances
+        probabilities, function = self._probabilities(), self.learner.function
+        judged = decided(probabilities) if function.on_decisions else probabilities
         apart = self.differences.apart(function.values(judged, self.truth))
         self.multipliers.ascend(apart)
         worst: FloatArray = np.maximum(np.abs(apart).max(axis=(1, 2)), self.learner.alpha)
         return worst
 
-    def _chances(self) -> FloatArray:
+    def _probabilities(self) -> FloatArray:
         scores = self.design @ self.coef.transpose(0, 2, 1) + self.intercept[:, None, :]
         if scores.shape[2] == 1:
             p = 0.5 * (1.0 + np.tanh(0.5 * scores))
@@ -172,10 +172,10 @@ class _Stack:
 
     def _descend(self, step: int, pull: FloatArray) -> None:
         """Take one step of Adam on mean loss, ridge and multiplied constraint."""
-        chances = self._chances()
-        back = self.learner.function.gradient(chances, self.truth, pull)
-        pushed = gradient_in_scores(chances, back)
-        residual = (chances - self.truth + pushed) * self.inside / self.size
+        probabilities = self._probabilities()
+        back = self.learner.function.gradient(probabilities, self.truth, pull)
+        pushed = gradient_in_scores(probabilities, back)
+        residual = (probabilities - self.truth + pushed) * self.inside / self.size
         if self.coef.shape[1] == 1:
             residual = residual[:, :, 1:]
         of_coef = residual.transpose(0, 2, 1) @ self.design

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand import _checks
-from evenhand._chances import decided, gradient_in_scores
+from evenhand._probabilities import decided, gradient_in_scores
 from evenhand.learners.dual import Differences, Multipliers, RowFunction
 from evenhand.typing import Array, FloatArray, IntArray
 
@@ -75,7 +75,7 @@ class Guide:
 
 
 class Guided:
-    """Multipliers of models that are trained together; told of chances as they come along.
+    """Multipliers of models that are trained together; told of probabilities as they come along.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class Guided:
     Notes
     -----
     For given multipliers a constraint is a term in the loss of each row, so small batches feel it
-    without bias. The multipliers move once in each pass, by the chances that the rows had when they
-    were last seen in it: no further pass is needed.
+    without bias. The multipliers move once in each pass, by the probabilities that the rows had
+    when they were last seen in it: no further pass is needed.
     """
 
     def __init__(
@@ -123,39 +123,43 @@ class Guided:
         held = self._differences.shares * padded / np.maximum(1, sizes)[:, None, None]
         self._multipliers = Multipliers(alpha=alpha, step=step * held)
         self._size = sizes[:, None, None].astype(np.float64)
-        self._chances = np.full((n_models, padded, n_classes), 1.0 / n_classes)
+        self._probabilities = np.full((n_models, padded, n_classes), 1.0 / n_classes)
         self._pull = np.zeros_like(among)
         self._idle = True
         self._seen: list[tuple[IntArray, Array]] = []
 
-    def push(self, chances: Array, at: IntArray | None) -> Array | None:
-        """Note chances (n_models, width, n_classes) of the table's rows ``at``; return a gradient.
+    def push(self, probabilities: Array, at: IntArray | None) -> Array | None:
+        """Note probabilities (n_models, width, n_classes) of the rows ``at``; return a gradient.
 
         It is that of the multiplied constraint in the scores, per row, to be weighed as the losses
         of the rows are; None where it is 0 everywhere. With ``at=None`` these are all rows
         of each model, in their order and padded.
         """
         if at is None:
-            self._chances[...] = chances
+            self._probabilities[...] = probabilities
             if self._idle:
                 return None
             truth, pull = self._truth, self._pull
         else:
             where = self._place.take(at)
-            self._seen.append((where, chances.reshape(len(at), -1).copy()))
+            self._seen.append((where, probabilities.reshape(len(at), -1).copy()))
             if self._idle:
                 return None
-            truth, pull = (_rows(of, where, chances) for of in (self._truth, self._pull))
-        out = gradient_in_scores(chances, self._function.gradient(chances, truth, pull))
-        return out.astype(chances.dtype, copy=False)
+            truth, pull = (_rows(of, where, probabilities) for of in (self._truth, self._pull))
+        out = gradient_in_scores(probabilities, self._function.gradient(probabilities, truth, pull))
+        return out.astype(probabilities.dtype, copy=False)
 
     def ascend(self) -> None:
-        """Move the multipliers by what the rows' chances were in this pass."""
+        """Move the multipliers by what the rows' probabilities were in this pass."""
         if self._seen:
-            where, chances = (np.concatenate(parts) for parts in zip(*self._seen, strict=True))
+            where, probabilities = (
+                np.concatenate(parts) for parts in zip(*self._seen, strict=True)
+            )
             self._seen.clear()
-            self._chances.reshape(-1, chances.shape[1])[where] = chances
-        judged = decided(self._chances) if self._function.on_decisions else self._chances
+            self._probabilities.reshape(-1, probabilities.shape[1])[where] = probabilities
+        judged = (
+            decided(self._probabilities) if self._function.on_decisions else self._probabilities
+        )
         values = self._function.values(judged, self._truth)
         self._multipliers.ascend(self._differences.apart(values))
         net = self._multipliers.net

@@ -16,7 +16,7 @@ from evenhand.typing import FloatArray
 AT_ONCE: Final = 512
 """Rows that are scored together."""
 
-__all__ = ["ModuleLearner", "chances_of", "small_conv"]
+__all__ = ["ModuleLearner", "probabilities_of", "small_conv"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +89,8 @@ class ModuleLearner:
                     logs = scores.log_softmax(dim=1)
                     loss = -(goal[at] * logs).sum()
                     if guided is not None:
-                        chances = logs.detach().exp().double().numpy()[None]
-                        pushed = guided.push(chances, at)
+                        probabilities = logs.detach().exp().double().numpy()[None]
+                        pushed = guided.push(probabilities, at)
                         if pushed is not None:  # the gradient of the constraint in the scores
                             push = torch.as_tensor(pushed[0], dtype=scores.dtype)
                             loss = loss + (scores * push).sum()
@@ -106,8 +106,8 @@ class ModuleLearner:
         return model.eval()
 
 
-def chances_of(model: Any, X: FloatArray) -> FloatArray:
-    """Return the chances of the classes (n, n_classes) that a trained module gives to rows."""
+def probabilities_of(model: Any, X: FloatArray) -> FloatArray:
+    """Return the probabilities (n, n_classes) that a trained module gives to rows."""
     rows = torch.as_tensor(X, dtype=torch.float32)
     with torch.no_grad():
         parts = [model(part).softmax(dim=1).double().numpy() for part in rows.split(AT_ONCE)]

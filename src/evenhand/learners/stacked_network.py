@@ -63,11 +63,11 @@ class StackedNetwork:
         for weight, bias in self.layers[:-1]:
             inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
         weight, bias = self.layers[-1]
-        chances = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
+        probabilities = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
         pushed = None
         if guided is not None:
-            pushed = guided.push(chances.numpy(), None if at is None else at.numpy())
-        delta = chances.sub_(target)
+            pushed = guided.push(probabilities.numpy(), None if at is None else at.numpy())
+        delta = probabilities.sub_(target)
         if pushed is not None:
             delta.add_(torch.as_tensor(pushed))
         delta.mul_(share)

@@ -28,7 +28,7 @@ def audit_epsilon_lower_bound(
     delta : float
         Of the claim, in [0, 1).
     confidence : float
-        Chance, over runs, that the bound is right; strictly between 0 and 1.
+        Probability, over runs, that the bound is right; strictly between 0 and 1.
 
     Returns
     -------

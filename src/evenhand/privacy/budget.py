@@ -18,8 +18,8 @@ class Budget:
     epsilon : float
         Bound on the privacy loss, in nats. Greater than 0.
     delta : float
-        Chance with which the bound may fail, strictly between 0 and 1. Choose it well below one
-        over the number of records.
+        Probability with which the bound may fail, strictly between 0 and 1. Choose it well below
+        one over the number of records.
 
     Notes
     -----

@@ -32,7 +32,7 @@ class Guarantee:
     Parameters
     ----------
     epsilon, delta : float
-        Bound on the privacy loss in nats, and the chance with which it may fail. ``inf`` where
+        Bound on the privacy loss in nats, and the probability with which it may fail. ``inf`` where
         there is no bound: only with ``holds=False`` and a reason, as ``no_guarantee`` makes it.
     unit : str
         Whose data are protected: "record", "person", or any noun; ``attribute_of("person")`` where

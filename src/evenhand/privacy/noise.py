@@ -70,11 +70,11 @@ class DiscreteNoise:
     protects: Final = True
 
     def gaussian(self, sigma: float, shape: tuple[int, ...]) -> IntArray:
-        """Discrete Gaussian noise: the chance of k is proportional to exp(-k**2 / (2 sigma**2))."""
+        """Discrete Gaussian noise: P(k) is proportional to exp(-k**2 / (2 sigma**2))."""
         return _drawn(_opendp_gaussian(_within("sigma", sigma)), shape)
 
     def laplace(self, scale: float, shape: tuple[int, ...]) -> IntArray:
-        """Discrete Laplace noise: the chance of k is proportional to exp(-|k| / scale)."""
+        """Discrete Laplace noise: the probability of k is proportional to exp(-|k| / scale)."""
         return _drawn(_opendp_laplace(_within("scale", scale)), shape)
 
     def random_words(self, shape: tuple[int, ...]) -> IntArray:
@@ -113,7 +113,7 @@ class InversionNoise(DiscreteNoise):
     name = "exact discrete noise (inversion)"
 
     def gaussian(self, sigma: float, shape: tuple[int, ...]) -> IntArray:
-        """Discrete Gaussian noise: the chance of k is proportional to exp(-k**2 / (2 sigma**2))."""
+        """Discrete Gaussian noise: P(k) is proportional to exp(-k**2 / (2 sigma**2))."""
         if _within("sigma", sigma) > LARGEST_TABLE:
             return super().gaussian(sigma, shape)
         shape = _shape(shape)

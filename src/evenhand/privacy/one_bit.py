@@ -2,9 +2,9 @@
 
 Notes
 -----
-The bit ``1[n + N(0, sigma^2) > t]`` is a coin with chance ``Phi((n - t) / sigma)``. When n moves by
-1, the divergence between the two coins depends on the margin ``m = n - t`` alone; here it is taken
-at the worst m, over all real numbers, and so for every threshold, whole or not.
+The bit ``1[n + N(0, sigma^2) > t]`` is a coin with probability ``Phi((n - t) / sigma)``. When n
+moves by 1, the divergence between the two coins depends on the margin ``m = n - t`` alone; here it
+is taken at the worst m, over all real numbers, and so for every threshold, whole or not.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def one_bit_rdp(
     sigma, grid = positive("sigma", sigma), checked_orders(orders)
     reach = math.inf if max_count is None else float(at_least("max_count", max_count, 1))
     # One direction is the mirror image of the other (m -> -1 - m, bits swapped), so it is enough to
-    # look at D(n one higher || n). A small chance that grows weighs most: the worst margin is
+    # look at D(n one higher || n). A small probability that grows weighs most: the worst margin is
     # negative, and beyond -order the divergence falls.
     near = np.linspace(-4.0, 2.0, 121) * sigma
     far = -np.geomspace(4.0 * sigma, 2.0 * grid[-1] + 8.0 * sigma, 200)
@@ -102,8 +102,8 @@ def _divergence(margin: FloatArray, order: FloatArray, sigma: float) -> FloatArr
 def _bend(t: FloatArray, log_p: FloatArray, log_p2: FloatArray) -> FloatArray:
     """Return ``p (p/p')^t - p + t (p' - p)``, at least 0.
 
-    The last term vanishes over both sides of the coin (chances sum to 1) and removes what is linear
-    in ``r = log(p/p')``: the two bends are ``sum of p^a p'^(1-a) - 1`` without cancellation.
+    The last term vanishes over both sides of the coin (probabilities sum to 1) and removes what is
+    linear in ``r = log(p/p')``: the two bends are ``sum of p^a p'^(1-a) - 1`` without cancellation.
     """
     r, p = log_p - log_p2, np.exp(log_p)
     tr = t * r

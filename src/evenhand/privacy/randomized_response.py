@@ -23,7 +23,9 @@ RESPONSE_ACCOUNTING: Final = "k-ary randomised response (delta 0, local)"
 SMALLEST_EPSILON: Final = 1e-9
 """Below it a word of 63 bits no longer tells a truthful answer from a random one."""
 
-_LARGEST: Final = 64  # the truth is told with chance 1 - 2**-63 at most, which is less than this
+_LARGEST: Final = (
+    64  # the truth is told with probability 1 - 2**-63 at most, which is less than this
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +50,9 @@ class RandomizedResponse:
     Neighbors : change one group label.
     Sensitivity : one person's label is read by that person's answer alone.
     Cost : ``epsilon`` with delta 0 (Warner 1965; Kairouz, Oh and Viswanath 2016). The truth is told
-        with chance ``T / 2**63``, where T is the largest whole number whose ratio to the chance of
-        a given other answer is at most ``exp(epsilon)``, decided with 80 digits; and the draws are
-        of whole numbers. So the probabilities are those that are charged for.
+        with probability ``T / 2**63``, where T is the largest whole number whose ratio to the
+        probability of a given other answer is at most ``exp(epsilon)``, decided with 80 digits; and
+        the draws are of whole numbers. So the probabilities are those that are charged for.
 
     Notes
     -----
@@ -93,17 +95,17 @@ class RandomizedResponse:
 
     @property
     def truth(self) -> Fraction:
-        """Chance of the true group, exactly."""
+        """Probability of the true group, exactly."""
         return Fraction(_truthful_words(self.epsilon, self.n_groups), WORD)
 
     @property
     def other(self) -> Fraction:
-        """Chance of each other group, exactly."""
+        """Probability of each other group, exactly."""
         return (1 - self.truth) / (self.n_groups - 1)
 
     @property
     def matrix(self) -> FloatArray:
-        """Chance of each answer (columns) given each true group (rows)."""
+        """Probability of each answer (columns) given each true group (rows)."""
         out = np.full((self.n_groups, self.n_groups), float(self.other))
         np.fill_diagonal(out, float(self.truth))
         return out

@@ -35,8 +35,8 @@ _SEED_DRAWS: Final = 8
 class SubsampledGaussian:
     """Release, at each of many steps, a sum over a Poisson sample plus Gaussian noise.
 
-    At every step each record enters the sample with chance ``sampling_rate``, independently; what
-    it adds to the sum is a vector of L2 norm at most ``clip_norm``; the noise has standard
+    At every step each record enters the sample with probability ``sampling_rate``, independently;
+    what it adds to the sum is a vector of L2 norm at most ``clip_norm``; the noise has standard
     deviation ``noise_multiplier * clip_norm`` in every coordinate.
 
     Parameters
@@ -93,8 +93,8 @@ class SubsampledGaussian:
         rate = positive("sampling_rate", self.sampling_rate)
         if rate > 1:
             raise ValueError(
-                f"sampling_rate must be at most 1, got sampling_rate={rate!r}. It is the chance "
-                f"of a record to enter a step: expected batch size / number of records."
+                f"sampling_rate must be at most 1, got sampling_rate={rate!r}. It is the "
+                f"probability of a record to enter a step: expected batch size / number of records."
             )
         object.__setattr__(self, "sampling_rate", rate)
         object.__setattr__(self, "n_steps", at_least("n_steps", self.n_steps, 1))
@@ -150,7 +150,7 @@ def poisson_batches(noise: Noise, mechanism: SubsampledGaussian, n_records: int)
         amplification needs samples that nobody can repeat: a ``random_state`` would betray them.
         With a seeded noise they follow from its seed.
     mechanism : SubsampledGaussian
-        Names the chance and the number of steps.
+        Names the probability and the number of steps.
     n_records : int
         Records to sample from.
 

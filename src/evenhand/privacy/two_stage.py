@@ -1,9 +1,9 @@
 """The a-priori cost of two stages: a check that may stop a query, then an answer.
 
 A query that fails its check pays for the check alone, so at given votes two stages together cost
-less than both in full. The papers multiply the cost of the answer by the chance that it is given.
-That "expected cost" is no bound: a divergence is the logarithm of a mean of exponentials, and by
-Jensen's inequality more than the mean of its exponents. This is the bound.
+less than both in full. The papers multiply the cost of the answer by the probability that it is
+given. That "expected cost" is no bound: a divergence is the logarithm of a mean of exponentials,
+and by Jensen's inequality more than the mean of its exponents. This is the bound.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def two_stage_rdp(
 ) -> LocalCost:
     """Bound the divergence of a checked answer at these votes, check and answer together.
 
-    With p the chance that the check passes here, p' at a neighbor and ``eps2`` the cost of the
+    With p the probability that the check passes here, p' at a neighbor and ``eps2`` the cost of the
     answer,
 
         eps(a) = ln(A0 + A1 exp((a - 1) eps2)) / (a - 1),
@@ -71,10 +71,10 @@ def two_stage_rdp(
     else:
         second = _checked_answer(answer, len(votes), grid, neighbors)
     top = votes.max(axis=1, initial=0).astype(np.float64)
-    here = _log_chances(top, mechanism)
+    here = _log_probabilities(top, mechanism)
     worst = np.zeros((len(votes), grid.size))
     for moved in (-1.0, 0.0, 1.0):
-        there = _log_chances(top + moved, mechanism)
+        there = _log_probabilities(top + moved, mechanism)
         np.maximum(worst, _divergence(here, there, second, grid), out=worst)
         np.maximum(worst, _divergence(there, here, second, grid), out=worst)
     return LocalCost(worst, orders=grid, direction="both", neighbors=neighbors)
@@ -93,8 +93,8 @@ def _checked_answer(
     return answer.reveal_to_curator()
 
 
-def _log_chances(top: FloatArray, mechanism: ConfidentGNMax) -> tuple[FloatArray, FloatArray]:
-    """Log of the chance that the check passes, and that it does not; shape (n_queries, 1)."""
+def _log_probabilities(top: FloatArray, mechanism: ConfidentGNMax) -> tuple[FloatArray, FloatArray]:
+    """Log of the probability that the check passes, and that it does not; shape (n_queries, 1)."""
     z = ((top - mechanism.threshold) / mechanism.sigma_check)[:, np.newaxis]
     return log_ndtr(z), log_ndtr(-z)
 

@@ -36,8 +36,8 @@ DRAWN_TOWARDS: Final = (
     "among the private rows. No margin was named and none is promised: the gaps of the model can "
     "only be measured."
 )
-CHANCES_BIND: Final = (
-    "The chances keep the margin by the noisy table of group, true label and decision, in "
+PROBABILITIES_BIND: Final = (
+    "The probabilities keep the margin by the noisy table of group, true label and decision, in "
     "expectation over the draws. Among the private records the rates may be further apart, for the "
     "table is noisy; on new rows the gap is measured, not promised."
 )
@@ -119,7 +119,7 @@ def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
 
 
 def best_guess(guarantee: Guarantee) -> float:
-    """Largest chance of telling two neighboring data sets apart when either is equally likely.
+    """Largest probability of telling two neighboring data sets apart when either is equally likely.
 
     ``Phi(mu / 2)`` where the guarantee is known as mu-GDP (Dong, Roth and Su 2022, Section 2);
     otherwise ``(e^epsilon + delta) / (e^epsilon + 1)``, which (epsilon, delta) alone implies
@@ -180,11 +180,11 @@ def _delta(delta: float) -> str:
 
 
 def _attacker(guarantee: Guarantee) -> str:
-    chance = math.ceil(best_guess(guarantee) * 1000) / 10
+    probability = math.ceil(best_guess(guarantee) * 1000) / 10
     return (
         f"Somebody who knows everything except which of the two data sets was used, finds either "
-        f"equally likely, and sees the model, guesses right with a chance of at most "
-        f"{min(chance, 100.0):.1f} %. Without seeing it: 50 %."
+        f"equally likely, and sees the model, guesses right with a probability of at most "
+        f"{min(probability, 100.0):.1f} %. Without seeing it: 50 %."
     )
 
 

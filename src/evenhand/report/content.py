@@ -97,7 +97,7 @@ class Cuts:
     label : str
         The class that is given above the threshold.
     rows : tuple of (str, float, float)
-        Group, threshold, and the chance of the class for a score that equals it.
+        Group, threshold, and the probability of the class for a score that equals it.
 
     Privacy
     -------
@@ -146,7 +146,7 @@ class ModelReport:
     cuts : Cuts or None
         The thresholds of the groups; None for a model that needs no group.
     derived : Derived or None
-        The chances of the groups; None for a model whose own decisions stand.
+        The probabilities of the groups; None for a model whose own decisions stand.
     true_groups : TrueGroups or None
         What is known of the true groups, for a model of SF-PATE.
     measured : Measured or None

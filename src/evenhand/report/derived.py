@@ -1,4 +1,4 @@
-"""Decisions derived from a model's own and the group: with which chances, and what they keep."""
+"""Decisions derived from a model's own and the group: their probabilities, and what they keep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Derived:
-    """The chances of each final decision, given the group and the model's own decision.
+    """The probabilities of each final decision, given the group and the model's own decision.
 
     Parameters
     ----------
@@ -19,10 +19,10 @@ class Derived:
     gap : float
         Largest difference of those rates between two groups, by the noisy table.
     beyond : float
-        How much further apart they may be among the private records, with chance 0.95.
+        How much further apart they may be among the private records, with probability 0.95.
     classes : tuple of str
     rows : tuple of (str, str, tuple of float)
-        Group, the model's own decision, and the chance of each class.
+        Group, the model's own decision, and the probability of each class.
 
     Privacy
     -------
@@ -50,8 +50,8 @@ class Derived:
             beyond=model.noise_bound_,
             classes=classes,
             rows=tuple(
-                (group, own, tuple(chances))
-                for group, table in zip(model.groups_, rule.chances.tolist(), strict=True)
-                for own, chances in zip(classes, table, strict=True)
+                (group, own, tuple(probabilities))
+                for group, table in zip(model.groups_, rule.probabilities.tolist(), strict=True)
+                for own, probabilities in zip(classes, table, strict=True)
             ),
         )

@@ -35,7 +35,7 @@ def margin(report: ModelReport) -> str:
     if report.cuts is not None:
         parts.append(_thresholds(report.cuts))
     if report.derived is not None:
-        parts.append(_chances(report.derived))
+        parts.append(_probabilities(report.derived))
     if trace is not None:
         parts.append(_trace(trace, alone=student is None))
     if student is not None:
@@ -86,13 +86,13 @@ def _held(held: Held, student: StudentMargin) -> str:
 
 
 def _thresholds(cuts: Cuts) -> str:
-    rows = [(group, f"{cut:.4f}", f"{chance:.4f}") for group, cut, chance in cuts.rows]
+    rows = [(group, f"{cut:.4f}", f"{probability:.4f}") for group, cut, probability in cuts.rows]
     return (
         "<h3>The thresholds</h3>"
         f"<p>{text(claim.THRESHOLDS_BIND)}</p>"
         + table(
             f"Scores from which a group is given {cuts.label}",
-            ("Group", "Threshold", "Chance at the threshold"),
+            ("Group", "Threshold", "Probability at the threshold"),
             rows,
             2,
         )
@@ -100,16 +100,16 @@ def _thresholds(cuts: Cuts) -> str:
     )
 
 
-def _chances(derived: Derived) -> str:
+def _probabilities(derived: Derived) -> str:
     rows = [
-        (group, own, *(f"{chance:.4f}" for chance in chances))
-        for group, own, chances in derived.rows
+        (group, own, *(f"{probability:.4f}" for probability in probabilities))
+        for group, own, probabilities in derived.rows
     ]
     return (
-        "<h3>The chances</h3>"
-        f"<p>{text(claim.CHANCES_BIND)}</p>"
+        "<h3>The probabilities</h3>"
+        f"<p>{text(claim.PROBABILITIES_BIND)}</p>"
         + table(
-            "Chance of each final decision",
+            "Probability of each final decision",
             ("Group", "The model’s own", *derived.classes),
             rows,
             len(derived.classes),
@@ -121,7 +121,7 @@ def _chances(derived: Derived) -> str:
                 ("Gap by the noisy table", f"{derived.gap:.4f}"),
                 (
                     "Further apart among the private records",
-                    f"by at most {derived.beyond:.4f}, with a chance of 95%",
+                    f"by at most {derived.beyond:.4f}, with a probability of 95%",
                 ),
             ]
         )

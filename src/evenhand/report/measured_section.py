@@ -80,10 +80,10 @@ def _how_measured(found: Measured) -> str:
     )
     return (
         f"Measured on {found.n_rows:,} test rows.{missing} Each interval covers the rate of the "
-        f"population with a chance of at least {found.level:.0%} by itself, if the test rows are "
-        f"a random sample of it; small groups have wide intervals. No single number says whether "
-        f"people are treated fairly: read the gaps together with the errors, and with what a "
-        f"wrong prediction costs whom."
+        f"population with a probability of at least {found.level:.0%} by itself, if the test rows "
+        f"are a random sample of it; small groups have wide intervals. No single number says "
+        f"whether people are treated fairly: read the gaps together with the errors, and with what "
+        f"a wrong prediction costs whom."
     )
 
 

@@ -15,10 +15,10 @@ from evenhand import _checks
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 NOTIONS: Final[Mapping[str, str]] = {
-    "equalized_odds": "the chance of each decision given each true label",
-    "equal_opportunity": "the chance of class 1 given true class 1 (two classes)",
-    "false_positive_parity": "the chance of class 1 given true class 0 (two classes)",
-    "demographic_parity": "the chance of each decision",
+    "equalized_odds": "the probability of each decision given each true label",
+    "equal_opportunity": "the probability of class 1 given true class 1 (two classes)",
+    "false_positive_parity": "the probability of class 1 given true class 0 (two classes)",
+    "demographic_parity": "the probability of each decision",
 }
 """What is to be alike in all groups."""
 
@@ -27,12 +27,13 @@ _FEASIBILITY: Final = 1e-9  # of the solver, in rates
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DerivedRule:
-    """Chances of each final decision, given the group and the model's own decision.
+    """Probabilities of each final decision, given the group and the model's own decision.
 
     Parameters
     ----------
-    chances : array, shape (n_groups, n_classes, n_classes)
-        ``chances[g, h, k]``: of deciding k in group g where the model says h. Rows add up to 1.
+    probabilities : array, shape (n_groups, n_classes, n_classes)
+        ``probabilities[g, h, k]``: of deciding k in group g where the model says h. Rows add up to
+        1.
 
     Privacy
     -------
@@ -55,20 +56,24 @@ class DerivedRule:
     [[0.3, 0.7], [0.4, 0.6]]
     """
 
-    chances: FloatArray
+    probabilities: FloatArray
 
     def __post_init__(self) -> None:
-        chances = np.array(self.chances, dtype=np.float64)
-        if chances.ndim != 3 or chances.shape[1] != chances.shape[2]:
+        probabilities = np.array(self.probabilities, dtype=np.float64)
+        if probabilities.ndim != 3 or probabilities.shape[1] != probabilities.shape[2]:
             raise ValueError(
-                f"chances must have shape (n_groups, n_classes, n_classes), got {chances.shape}."
+                f"probabilities must have shape (n_groups, n_classes, n_classes), "
+                f"got {probabilities.shape}."
             )
-        if not ((chances >= 0).all() and np.allclose(chances.sum(axis=2), 1.0, atol=1e-9)):
+        if not (
+            (probabilities >= 0).all() and np.allclose(probabilities.sum(axis=2), 1.0, atol=1e-9)
+        ):
             raise ValueError(
-                f"chances must be at least 0 and each row must add up to 1, got {chances.tolist()}."
+                f"probabilities must be at least 0 and each row must add up to 1, "
+                f"got {probabilities.tolist()}."
             )
-        chances.setflags(write=False)
-        object.__setattr__(self, "chances", chances)
+        probabilities.setflags(write=False)
+        object.__setattr__(self, "probabilities", probabilities)
 
     @classmethod
     def fit(cls, table: ArrayLike, *, margin: float, notion: str) -> DerivedRule:
@@ -88,7 +93,8 @@ class DerivedRule:
         margin = _checks.closed_unit("margin", margin)
         n_groups, n_classes = cells.shape[:2]
         given = _given(cells, notion)
-        # Variables: the chances (g, h, k), then a floor under each bound rate over all groups.
+        # Variables: the probabilities (g, h, k), then a floor under each bound rate over all
+        # groups.
         shape = cells.shape
         n_bound = given.shape[1] * n_classes
         own = np.arange(cells.size).reshape(shape)
@@ -118,22 +124,24 @@ class DerivedRule:
         )
         if solved.x is None:
             raise RuntimeError(f"The rule could not be found: {solved.message}")
-        chances = np.clip(solved.x[: cells.size].reshape(shape), 0.0, 1.0) + 0.0  # no -0.0
-        return cls(chances=chances / chances.sum(axis=2, keepdims=True))
+        probabilities = np.clip(solved.x[: cells.size].reshape(shape), 0.0, 1.0) + 0.0  # no -0.0
+        return cls(probabilities=probabilities / probabilities.sum(axis=2, keepdims=True))
 
     @property
     def n_groups(self) -> int:
         """Number of groups."""
-        return len(self.chances)
+        return len(self.probabilities)
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return int(self.chances.shape[1])
+        return int(self.probabilities.shape[1])
 
     def rates(self, table: ArrayLike, notion: str) -> FloatArray:
         """Return the rates that ``notion`` binds, shape (n_groups, n_given, n_classes)."""
-        rates: FloatArray = np.einsum("gsh,ghk->gsk", _given(_cells(table), notion), self.chances)
+        rates: FloatArray = np.einsum(
+            "gsh,ghk->gsk", _given(_cells(table), notion), self.probabilities
+        )
         return rates
 
     def gap(self, table: ArrayLike, notion: str) -> float:
@@ -143,15 +151,15 @@ class DerivedRule:
     def error(self, table: ArrayLike) -> float:
         """Return the expected error on the records of a table, in [0, 1]."""
         cells = _cells(table)
-        right = float(np.einsum("gyh,ghy->", cells, self.chances))
+        right = float(np.einsum("gyh,ghy->", cells, self.probabilities))
         return 1.0 - right / float(cells.sum())
 
     def expected(self, decisions: ArrayLike, groups: ArrayLike) -> FloatArray:
-        """Chances of each final decision, shape (n, n_classes)."""
+        """Probabilities of each final decision, shape (n, n_classes)."""
         h = _checks.codes("decisions", decisions, self.n_classes)
         g = _checks.codes("groups", groups, self.n_groups)
         _checks.same_length(decisions=h, groups=g)
-        out: FloatArray = self.chances[g, h]
+        out: FloatArray = self.probabilities[g, h]
         return out
 
     def decide(self, decisions: ArrayLike, groups: ArrayLike, rng: np.random.Generator) -> IntArray:
@@ -164,12 +172,12 @@ class DerivedRule:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"chances": self.chances.tolist()}
+        return {"probabilities": self.probabilities.tolist()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> DerivedRule:
         """Read what ``to_dict`` wrote."""
-        return cls(chances=np.array(values["chances"], dtype=np.float64))
+        return cls(probabilities=np.array(values["probabilities"], dtype=np.float64))
 
 
 def noise_bound(table: ArrayLike, notion: str, *, scale: float, level: float = 0.95) -> float:
@@ -184,7 +192,7 @@ def noise_bound(table: ArrayLike, notion: str, *, scale: float, level: float = 0
     scale : float
         Of the Laplace noise on each cell, in records.
     level : float
-        Chance with which the bound holds, over the noise.
+        Probability with which the bound holds, over the noise.
 
     Returns
     -------
@@ -193,9 +201,9 @@ def noise_bound(table: ArrayLike, notion: str, *, scale: float, level: float = 0
 
     Notes
     -----
-    With chance ``level`` no cell is off by more than ``t = scale ln(n_cells / (1 - level))``. Then
-    the law of decisions given a label, of ``K`` cells with noisy sum N, is off by at most ``K t /
-    N`` in total variation, and so is every rate; a gap has two of them. For discrete noise t is
+    With probability ``level`` no cell is off by more than ``t = scale ln(n_cells / (1 - level))``.
+    Then the law of decisions given a label, of ``K`` cells with noisy sum N, is off by at most ``K
+    t / N`` in total variation, and so is every rate; a gap has two of them. For discrete noise t is
     raised to the next whole number.
     """
     cells = _cells(table)

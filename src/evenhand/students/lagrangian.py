@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from evenhand import _checks
-from evenhand._chances import decided, gradient_in_scores
+from evenhand._probabilities import decided, gradient_in_scores
 from evenhand.fairness.functions import FairnessFunction
 from evenhand.learners.dual import Differences, Multipliers
 from evenhand.students.constrained import PRECISION, LinearFit, MarginNotMet
@@ -69,14 +69,14 @@ class Constraint:
         """Return the differences that shall be small, as a linear map of h."""
         return Differences(self.weights, self.function.among(self.truth))
 
-    def apart(self, differences: Differences, chances: FloatArray) -> FloatArray:
-        """Return them for a model's chances, of its decisions where h is about decisions."""
-        judged = decided(chances) if self.function.on_decisions else chances
+    def apart(self, differences: Differences, probabilities: FloatArray) -> FloatArray:
+        """Return them for a model's probabilities, of its decisions where h is about decisions."""
+        judged = decided(probabilities) if self.function.on_decisions else probabilities
         return differences.apart(self.function.values(judged, self.truth))
 
-    def violation(self, chances: FloatArray) -> float:
-        """Return the largest difference for chances (n, n_classes) of these rows."""
-        return float(np.abs(self.apart(self.differences(), chances)).max(initial=0.0))
+    def violation(self, probabilities: FloatArray) -> float:
+        """Return the largest difference for probabilities (n, n_classes) of these rows."""
+        return float(np.abs(self.apart(self.differences(), probabilities)).max(initial=0.0))
 
 
 def fit_lagrangian(
@@ -93,8 +93,8 @@ def fit_lagrangian(
 
     SF-PATE's problem (2), solved as in Fioretto et al. 2020: some steps on the weights for fixed
     multipliers, one step on the multipliers, until no better student is found. Where h is about
-    decisions, the weights follow the chances, and the multipliers move, and the search stops, by
-    what the decisions do.
+    decisions, the weights follow the probabilities, and the multipliers move, and the search stops,
+    by what the decisions do.
 
     Parameters
     ----------
@@ -187,15 +187,15 @@ class _Problem:
         weights: FloatArray = self.X.even.weights(found.x.reshape(self.shape)).ravel()
         return weights
 
-    def chances(self, weights: FloatArray) -> FloatArray:
-        """Return the chances of the rows that the constraint is about."""
+    def probabilities(self, weights: FloatArray) -> FloatArray:
+        """Return the probabilities of the rows that the constraint is about."""
         scores = self.X.scores(weights.reshape(self.shape))[self.rows]
-        return _chances(scores)
+        return _probabilities(scores)
 
     def apart(self, weights: FloatArray) -> FloatArray:
         """Return the differences that the constraint is about."""
         assert self.constraint is not None
-        return self.constraint.apart(self.differences, self.chances(weights))
+        return self.constraint.apart(self.differences, self.probabilities(weights))
 
     def violation(self, weights: FloatArray) -> float:
         """Return the largest difference."""
@@ -240,15 +240,15 @@ def _pulled(
     constraint: Constraint, scores: FloatArray, pull: FloatArray
 ) -> tuple[float, FloatArray]:
     """Return ``sum(pull * h)`` and its gradient in the scores."""
-    chances = _chances(scores)
+    probabilities = _probabilities(scores)
     function, truth = constraint.function, constraint.truth
-    value = float((pull * function.values(chances, truth)).sum())
-    back = function.gradient(chances, truth, pull)
-    gradient = gradient_in_scores(chances, back)
+    value = float((pull * function.values(probabilities, truth)).sum())
+    back = function.gradient(probabilities, truth, pull)
+    gradient = gradient_in_scores(probabilities, back)
     return value, gradient[:, 1:] if scores.shape[1] == 1 else gradient
 
 
-def _chances(scores: FloatArray) -> FloatArray:
+def _probabilities(scores: FloatArray) -> FloatArray:
     if scores.shape[1] == 1:
         p = expit(scores[:, 0])
         return np.stack([1.0 - p, p], axis=1)

@@ -53,11 +53,11 @@ class ModuleStudent(NetworkStudent):
         self.weight_decay = weight_decay
         self.step = step
 
-    def chances(self, fitted: Any, X: FloatArray) -> FloatArray:
-        """Return the chances of the classes that a trained module gives to rows."""
-        from evenhand.learners.module import chances_of
+    def probabilities(self, fitted: Any, X: FloatArray) -> FloatArray:
+        """Return the probabilities of the classes that a trained module gives to rows."""
+        from evenhand.learners.module import probabilities_of
 
-        return chances_of(fitted, X)
+        return probabilities_of(fitted, X)
 
     def classifier(self, fitted: Any, n_classes: int) -> Any:
         """Return a trained module as a classifier of class codes."""
@@ -155,10 +155,10 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the chances of the classes, (n, n_classes)."""
-        from evenhand.learners.module import chances_of
+        """Return the probabilities of the classes, (n, n_classes)."""
+        from evenhand.learners.module import probabilities_of
 
-        return chances_of(self.module_, np.asarray(X, dtype=np.float64))
+        return probabilities_of(self.module_, np.asarray(X, dtype=np.float64))
 
     def predict(self, X: ArrayLike) -> Any:
         """Return the most likely classes."""

@@ -121,7 +121,7 @@ class NetworkStudent(Shown):
                 pull=pull,
             )
             layers = self._train(X, targets, rng, self.fair_epochs, guide)
-            violation = constraint.violation(self.chances(layers, X))
+            violation = constraint.violation(self.probabilities(layers, X))
             best = min(best, (violation, layers), key=lambda pair: pair[0])
             if violation <= constraint.alpha:
                 return layers, violation
@@ -135,9 +135,9 @@ class NetworkStudent(Shown):
         )
         return best[1], best[0]
 
-    def chances(self, fitted: Any, X: FloatArray) -> FloatArray:
-        """Return the chances of the classes that a trained network gives to rows."""
-        return chances(fitted, X)
+    def probabilities(self, fitted: Any, X: FloatArray) -> FloatArray:
+        """Return the probabilities of the classes that a trained network gives to rows."""
+        return probabilities(fitted, X)
 
     def classifier(self, fitted: Any, n_classes: int) -> Any:
         """Return a trained network as a classifier of class codes."""
@@ -168,8 +168,8 @@ class NetworkStudent(Shown):
         return stack.network(0)
 
 
-def chances(layers: Layers, X: FloatArray) -> FloatArray:
-    """Return the chances of the classes (n, n_classes) that a network gives to rows."""
+def probabilities(layers: Layers, X: FloatArray) -> FloatArray:
+    """Return the probabilities of the classes (n, n_classes) that a network gives to rows."""
     *inner, (weight, bias) = [(w.astype(np.float32), b.astype(np.float32)) for w, b in layers]
     scores = np.empty((len(X), len(bias)))
     for first in range(0, len(X), CHUNK_ROWS):

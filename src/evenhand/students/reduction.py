@@ -111,12 +111,12 @@ class ReductionStudent(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         return self
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the chance with which each class is decided for each row, shape (n, 2)."""
+        """Return the probability with which each class is decided for each row, shape (n, 2)."""
         check_is_fitted(self, "mixture_")
         drawn = self.mixture_
         said = np.stack([np.asarray(one.predict(X), dtype=float) for one in drawn.members_])
-        chance = np.clip(drawn.weights_ @ said, 0.0, 1.0)
-        return np.stack([1.0 - chance, chance], axis=1)
+        probability = np.clip(drawn.weights_ @ said, 0.0, 1.0)
+        return np.stack([1.0 - probability, probability], axis=1)
 
     def predict(self, X: FloatArray) -> IntArray:
         """Return class 0 or 1 for each row, as the classifier says that is drawn for the row."""

@@ -219,7 +219,7 @@ def _under_margin(
 
 
 def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
-    """Chance that two draws from the student's probabilities differ: largest at its boundary.
+    """Probability that two draws from the student's probabilities differ: largest at its boundary.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def told_by(answers: Answers | Shares, smooth: FloatArray, within: Within) -> Wi
     -----
     Noisy shares themselves are unbiased weights too, for the shares of the votes. Measured on Adult
     (``reproductions/notions_on_adult.py``) they left larger gaps at test: the noise of one row
-    averages out over a group, but a vote of weak teachers is not a chance of the class. Noisy
+    averages out over a group, but a vote of weak teachers is not a probability of the class. Noisy
     winners are wrong in all groups alike, which hides differences.
     """
     told_of = _told_of(answers, within)[within.groups]

@@ -27,7 +27,7 @@ class GroupThresholds:
     thresholds : tuple of float
         One per group. Above it class 1, below it class 0.
     at_threshold : tuple of float
-        Chance of class 1 for a score that equals the threshold, in [0, 1].
+        Probability of class 1 for a score that equals the threshold, in [0, 1].
 
     Privacy
     -------
@@ -38,7 +38,7 @@ class GroupThresholds:
     ``fit`` finds the decisions with the greatest expected accuracy, *as the model's own
     probabilities see it*, among all decisions whose expected rates on the public rows are within
     the margin. For fixed rates the best decision takes the highest scores of each group, so
-    thresholds lose nothing; chances at a threshold make every rate attainable.
+    thresholds lose nothing; probabilities at a threshold make every rate attainable.
 
     The margin is kept on the public rows, in expectation over the draws at the thresholds. On other
     rows it is kept up to sampling error.
@@ -60,8 +60,8 @@ class GroupThresholds:
 
     def __post_init__(self) -> None:
         _checks.same_length(thresholds=self.thresholds, at_threshold=self.at_threshold)
-        for chance in self.at_threshold:
-            _checks.closed_unit("at_threshold", chance)
+        for probability in self.at_threshold:
+            _checks.closed_unit("at_threshold", probability)
 
     @classmethod
     def fit(
@@ -88,7 +88,7 @@ class GroupThresholds:
                 f"it. Add public rows of it, or merge it with another group."
             )
         compared = _comparisons(sizes, fairness.reference)
-        # Variables: the chance of class 1 of every row. Rates are linear in them.
+        # Variables: the probability of class 1 of every row. Rates are linear in them.
         rate = csr_array((1.0 / sizes[z], (z, np.arange(len(p)))), shape=(n_groups, len(p)))
         bound = max(0.0, fairness.margin - _FEASIBILITY)
         solved = linprog(
@@ -110,8 +110,8 @@ class GroupThresholds:
         """Number of groups."""
         return len(self.thresholds)
 
-    def chances(self, scores: ArrayLike, groups: ArrayLike) -> FloatArray:
-        """Chance of class 1 for each row: 0 or 1, except at a threshold."""
+    def probabilities(self, scores: ArrayLike, groups: ArrayLike) -> FloatArray:
+        """Probability of class 1 for each row: 0 or 1, except at a threshold."""
         p, z = _checked(scores, groups, self.n_groups)
         cut = np.asarray(self.thresholds)[z]
         at = np.asarray(self.at_threshold)[z]
@@ -121,16 +121,16 @@ class GroupThresholds:
         """Return the expected rate of class 1 in each group; NaN for a group without rows."""
         z = np.asarray(groups)
         sizes = np.bincount(z, minlength=self.n_groups)
-        total = np.bincount(z, self.chances(scores, groups), minlength=self.n_groups)
+        total = np.bincount(z, self.probabilities(scores, groups), minlength=self.n_groups)
         out: FloatArray = np.where(sizes > 0, total / np.maximum(sizes, 1), np.nan)
         return out
 
     def decide(self, scores: ArrayLike, groups: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Return class 0 or 1 for each row; ``rng`` is used for scores at a threshold only."""
-        chance = self.chances(scores, groups)
-        tied = (chance > 0) & (chance < 1)
-        out = (chance >= 1).astype(np.int64)
-        out[tied] = rng.random(int(tied.sum())) < chance[tied]
+        probability = self.probabilities(scores, groups)
+        tied = (probability > 0) & (probability < 1)
+        out = (probability >= 1).astype(np.int64)
+        out[tied] = rng.random(int(tied.sum())) < probability[tied]
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _comparisons(sizes: IntArray, reference: str) -> FloatArray:
 
 
 def _cut(scores: FloatArray, rate: float) -> tuple[float, float]:
-    """Return the threshold, and the chance at it, that give exactly this rate."""
+    """Return the threshold, and the probability at it, that give exactly this rate."""
     wanted = rate * len(scores)
     if abs(wanted - round(wanted)) < 1e-6:  # the solver's last digits are no part of a row
         wanted = float(round(wanted))

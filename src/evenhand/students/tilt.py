@@ -1,4 +1,4 @@
-"""Chances of groups that agree with noisy sums: the smallest change of what was said before."""
+"""Probabilities of groups that agree with noisy sums, by the smallest change of earlier ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from evenhand.typing import FloatArray
 from evenhand.voting import GroupMoments
 
 SUREST: Final = 0.98
-"""No chance is taken for surer than this before the sums are heard: a few hundred steps of votes
-say less."""
+"""No probability is taken for surer than this before the sums: a few hundred steps of votes say
+less."""
 
 
 FURTHER: Final = 0.25
@@ -46,39 +46,39 @@ ENOUGH_ROWS: Final = 4000
 
 
 def tilted(
-    chances: FloatArray, moments: GroupMoments, *, within: float | None = None
+    probabilities: FloatArray, moments: GroupMoments, *, within: float | None = None
 ) -> FloatArray:
-    """Return the chances nearest to ``chances`` whose sums are as released, up to their noise.
+    """Return the nearest probabilities whose sums are as released, up to their noise.
 
     Parameters
     ----------
-    chances : ndarray of float64, shape (n, n_groups)
+    probabilities : ndarray of float64, shape (n, n_groups)
     moments : GroupMoments
         Sums of m features over each group.
     within : float, optional
         How far the sums may be from the released ones at most, in standard deviations of their
-        noise (root mean square). Default: as far as the divergence from ``chances`` has it, which
-        is many where the rows are many and ``chances`` wrong.
+        noise (root mean square). Default: as far as the divergence from ``probabilities`` has it,
+        which is many where the rows are many and ``probabilities`` wrong.
 
     Returns
     -------
     ndarray of float64, shape (n, n_groups)
-        Proportional to ``chances * exp(features @ theta)``, for the theta that minimises
+        Proportional to ``probabilities * exp(features @ theta)``, for the theta that minimises
         ``sum of log-normalisers - theta . sums + variance |theta|^2 / 2``.
 
     Notes
     -----
-    That is the dual of ``min KL(q | chances) + |sums(q) - sums|^2 / (2 variance)``, so where the
-    sums are exact, means of the features by q are means by true group; where they drown in noise,
-    q stays as it was. With features that span h, ``E[h | group]`` by q is without bias, however
-    wrong the chances were.
+    That is the dual of ``min KL(q | probabilities) + |sums(q) - sums|^2 / (2 variance)``, so where
+    the sums are exact, means of the features by q are means by true group; where they drown in
+    noise, q stays as it was. With features that span h, ``E[h | group]`` by q is without bias,
+    however wrong the probabilities were.
 
-    That takes each row's chance for a probability that is known, and a thousand rows for a thousand
-    witnesses. Where chances are a mere start, the variance is divided by 4 until the sums are
-    within reach of what noise would do (the discrepancy principle of Morozov; released numbers
-    alone are read).
+    That takes each row's probability for a probability that is known, and a thousand rows for a
+    thousand witnesses. Where probabilities are a mere start, the variance is divided by 4 until the
+    sums are within reach of what noise would do (the discrepancy principle of Morozov; released
+    numbers alone are read).
     """
-    q = np.clip(chances, 1.0 - SUREST, SUREST)
+    q = np.clip(probabilities, 1.0 - SUREST, SUREST)
     logs = np.log(q / q.sum(axis=1, keepdims=True))
     if logs.shape[1] == 2:  # one of two groups says all
         second = _solved(_OfTwo(logs[:, 1] - logs[:, 0], moments), within)[0]
@@ -87,7 +87,7 @@ def tilted(
 
 
 class _Family(Protocol):
-    """Chances as a function of theta, (m, n_tilted)."""
+    """Probabilities as a function of theta, (m, n_tilted)."""
 
     shape: tuple[int, int]
     features: FloatArray
@@ -97,22 +97,22 @@ class _Family(Protocol):
     def at(self, theta: FloatArray, ridge: float) -> tuple[float, FloatArray]:
         """Return the dual and its gradient."""
 
-    def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
-        """Return the chances of some rows, (n_tilted, n_rows)."""
+    def probabilities(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
+        """Return the probabilities of some rows, (n_tilted, n_rows)."""
 
 
 def _solved(family: _Family, within: float | None) -> FloatArray:
-    """Return the chances at the minimum of the dual, for the first ridge that is small enough."""
+    """Return probabilities at the minimum of the dual, for the first ridge that is small enough."""
     theta = np.zeros(family.shape)
     far = 0 if within is None else _too_large(family, within)
     for i in range(far, RIDGES):
         ridge = family.variance * FURTHER**i
         theta = _descend(family, theta, ridge, ROUGH)
-        # At the minimum, released sums less those of the chances are the ridge times theta.
+        # At the minimum, released sums less those of the probabilities are the ridge times theta.
         misfit = ridge * float(np.sqrt((theta**2).mean()))
         if within is None or misfit <= within * math.sqrt(family.variance):
             break
-    return family.chances(_descend(family, theta, ridge, FINE))
+    return family.probabilities(_descend(family, theta, ridge, FINE))
 
 
 def _too_large(family: _Family, within: float) -> int:
@@ -133,7 +133,7 @@ def _curvature(family: _Family, theta: FloatArray) -> FloatArray:
     """Return about how the dual without a ridge is curved, (m, m): a part of the rows tells it."""
     n = len(family.features)
     some = slice(None, None, max(1, n // ENOUGH_ROWS))
-    rows, p = family.features[some], family.chances(theta, some)
+    rows, p = family.features[some], family.probabilities(theta, some)
     curved: FloatArray = rows.T @ ((p * (1.0 - p)).mean(axis=0)[:, None] * rows) * (n / len(rows))
     return curved
 
@@ -182,7 +182,7 @@ class _OfTwo:
             gradient += (np.where(u < 0.0, small, 1.0) / (1.0 + small)) @ rows
         return value, gradient[:, None]
 
-    def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
+    def probabilities(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
         out: FloatArray = expit(self._odds[some] + self.features[some] @ theta[:, 0])[None]
         return out
 
@@ -201,6 +201,6 @@ class _OfMany:
         gradient = self.features.T @ np.exp(raised - level) - self._sums + ridge * theta
         return float(value), gradient
 
-    def chances(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
+    def probabilities(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
         out: FloatArray = softmax(self._logs[some] + self.features[some] @ theta, axis=1).T
         return out

@@ -23,7 +23,7 @@ class AttributeCertificate:
     bounds : ndarray of float64, shape (n_groups,)
         For h in [0, 1]; multiply for a larger range.
     level : float
-        Chance, at least, that all bounds hold together.
+        Probability, at least, that all bounds hold together.
     sigma : float
         Noise on each count.
     """

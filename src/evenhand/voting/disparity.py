@@ -54,7 +54,7 @@ class ExpectedRates:
 def expected_rates(
     votes: Votes, groups: ArrayLike, mechanism: Mechanism, *, n_groups: int
 ) -> ExpectedRates:
-    """Mean chance of each class to win the noisy vote, per group of queries.
+    """Mean probability of each class to win the noisy vote, per group of queries.
 
     For two classes the mean over the group of ``Phi((2 n1 - K) / (sigma sqrt 2))``: what SF-PATE's
     Theorem 2 bounds by a distance between joint laws of votes. That each teacher is nearly fair
@@ -84,9 +84,9 @@ def expected_rates(
         )
     z = _checks.codes("groups", groups, n_groups)
     _checks.same_length(votes=votes, groups=z)
-    chances = vote_rates(votes.counts, sigma=mechanism.sigma)
+    probabilities = vote_rates(votes.counts, sigma=mechanism.sigma)
     sizes = np.bincount(z, minlength=n_groups).astype(np.float64)
     rates = np.full((n_groups, votes.n_classes), np.nan)
     for group in np.flatnonzero(sizes):
-        rates[group] = chances[z == group].mean(axis=0)
+        rates[group] = probabilities[z == group].mean(axis=0)
     return ExpectedRates(rates)

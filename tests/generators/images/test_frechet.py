@@ -1,4 +1,4 @@
-"""Distances between sets of pictures, against other derivations and against chance."""
+"""Distances between sets of pictures, against other derivations and against probability."""
 
 import numpy as np
 import pytest

@@ -28,7 +28,7 @@ def some_counts(n_queries, n_classes, n_teachers, seed=0):
 
 
 @functools.cache
-def chances(votes, sigma):
+def probabilities(votes, sigma):
     """Return P(j wins) with 30 digits: a trapezoidal sum over the whole line, no shortcut."""
     with mpmath.workdps(30):
         step = mpmath.mpf(sigma) / 5
@@ -57,13 +57,13 @@ def divergence(p, p2, order):
 def brute_force(votes, sigma, orders=ORDERS):
     """Return the worst forward and the worst reverse divergence over every vote that can move."""
     forward, reverse = np.zeros(len(orders)), np.zeros(len(orders))
-    p = chances(votes, sigma)
+    p = probabilities(votes, sigma)
     for a, b in itertools.permutations(range(len(votes)), 2):
         if votes[a]:
             moved = list(votes)
             moved[a] -= 1
             moved[b] += 1
-            p2 = chances(tuple(moved), sigma)
+            p2 = probabilities(tuple(moved), sigma)
             forward = np.maximum(forward, [divergence(p, p2, order) for order in orders])
             reverse = np.maximum(reverse, [divergence(p2, p, order) for order in orders])
     return forward, reverse
@@ -94,7 +94,7 @@ def test_exact_cost_is_brute_force_over_every_histogram(n_classes, n_teachers, s
     ("votes", "sigma"),
     [
         ((120, 80, 30), 40.0),
-        ((230, 20), 20.0),  # a sure winner: an upset has a chance of 1e-13
+        ((230, 20), 20.0),  # a sure winner: an upset has a probability of 1e-13
         ((30, 2, 1), 3.0),
         ((3, 2, 1), 0.3),
         ((2, 2, 2, 2), 4.0),
@@ -186,7 +186,7 @@ def test_theorem_6_is_the_formula_of_the_paper(n_classes, sigma):
     clear = np.array([[230 - k, 20 + k, *[0] * (n_classes - 2)] for k in range(0, 60, 10)])
     counts = np.vstack([some_counts(60, n_classes, 250), clear])
     rdp = theorem6(counts, sigma, ORDERS).reveal_to_curator()
-    # A chance of an upset below 1e-50 is lost in the plain sum over classes minus 1/2.
+    # A probability of an upset below 1e-50 is lost in the plain sum over classes minus 1/2.
     sure = np.sort(counts, axis=1)[:, -2:] @ [-1, 1] > 15 * sigma
     plain = [[plain_theorem6(row.tolist(), sigma, a) for a in ORDERS] for row in counts[~sure]]
     assert rdp[~sure] == pytest.approx(np.array(plain), abs=0.0, rel=1e-7)
@@ -221,7 +221,7 @@ def test_discrete_noise_costs_more_than_continuous_noise_in_theorem_6():
 
 
 @pytest.mark.parametrize("sigma", [0.4, 1.0, 3.0, 10.0])
-def test_half_a_vote_covers_the_chance_of_an_upset_under_discrete_noise(sigma):
+def test_half_a_vote_covers_the_probability_of_an_upset_under_discrete_noise(sigma):
     # The exact sum over two discrete Gaussians. At gap 0 (a tie) the formula fails, so it is 1.
     reach = int(20 * sigma) + 10
     weight = np.exp(-((np.arange(-reach, reach + 1) / sigma) ** 2) / 2)

@@ -22,7 +22,7 @@ from evenhand.typing import BoolArray, FloatArray, IntArray
 FORMAT: Final = 1
 DIGITS: Final = 6
 MOST_RUNS: Final = 5000
-DRAWS: Final = 100  # a chance to about 0.05
+DRAWS: Final = 100  # a probability to about 0.05
 NO_CLAIM: Final = (
     "No complete claim is recorded with this run: its epsilon is a number without its terms."
 )
@@ -45,8 +45,8 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
     dict
         ``settings`` has one entry per setting in each column (means over seeds), ``runs`` one
         entry per run, in the order of their settings and seeds. An undefined number and an infinite
-        epsilon are None. ``left_out`` counts the settings that are not shown; ``chance`` is that of
-        being on the front of what is shown, see ``front_probability``.
+        epsilon are None. ``left_out`` counts the settings that are not shown; ``probability`` is
+        that of being on the front of what is shown, see ``front_probability``.
 
     Notes
     -----
@@ -86,7 +86,7 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
             "words": [texts(_words(run.setting.arguments)) for run in first],
             "seeds": settings.n_seeds[shown].tolist(),
             "front": front[shown].astype(int).tolist(),
-            "chance": _plain(_chances(kept, place[owner[by_setting]], kind[shown])),
+            "probability": _plain(_probabilities(kept, place[owner[by_setting]], kind[shown])),
         },
         # With one seed each, runs are settings: their columns are not told twice.
         "runs": (
@@ -125,8 +125,8 @@ def _shown(settings: Points, kind: IntArray, methods: IntArray, most: int) -> Bo
     return shown
 
 
-def _chances(runs: Sequence[Run], owner: IntArray, kind: IntArray) -> FloatArray:
-    """Return the chance of each shown setting to be on the front of its kind, in two digits."""
+def _probabilities(runs: Sequence[Run], owner: IntArray, kind: IntArray) -> FloatArray:
+    """Return each shown setting's probability to be on the front of its kind, in two digits."""
     out = np.full(len(kind), np.nan)
     for one in np.unique(kind):
         mine = [run for run, place in zip(runs, owner, strict=True) if kind[place] == one]

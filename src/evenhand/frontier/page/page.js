@@ -279,12 +279,12 @@ document.querySelectorAll("#list thead button").forEach(function (button) {
 function keyOf(view, by, i) {
   if (by === "method") return T[view.method[i]];
   if (by === "words") return T[S.words[view.setting[i]]];
-  if (by === "front") return chanceOf(view, i);
+  if (by === "front") return probabilityOf(view, i);
   return view.columns[by][i];
 }
-function chanceOf(view, i) {
-  var chance = S.chance[view.setting[i]];
-  return chance === null ? NaN : chance;
+function probabilityOf(view, i) {
+  var probability = S.probability[view.setting[i]];
+  return probability === null ? NaN : probability;
 }
 function sorted() {
   var view = state.view, by = state.sort.by, sign = state.sort.down ? -1 : 1, order = [];
@@ -351,8 +351,8 @@ function fillList() {
     put(cells[5].firstChild, besides(view.columns.majority[i]));
     put(cells[6].firstChild, besides(view.columns.free[i]));
     withInterval(cells[7], "coverage", i);
-    var chance = chanceOf(view, i);
-    put(cells[8].firstChild, chance === chance ? Math.round(100 * chance) + " %" : "–");
+    var probability = probabilityOf(view, i);
+    put(cells[8].firstChild, probability === probability ? Math.round(100 * probability) + " %" : "–");
   }
   for (; k < pool.length; k++) pool[k].hidden = true;
   $("list-words").textContent = order.length

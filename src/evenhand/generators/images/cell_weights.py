@@ -48,7 +48,7 @@ class CellWeights:
 
     @property
     def law(self) -> FloatArray:
-        """Chance of each condition among drawn pictures: as real ones are, or even."""
+        """Probability of each condition among drawn pictures: as real ones are, or even."""
         known = _sums(self.conditions, self.shares)
         return np.full(len(known), 1.0 / len(known)) if self.even else known
 

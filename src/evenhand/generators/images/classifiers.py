@@ -51,7 +51,7 @@ def classify(
     epochs: int = 10,
     seed: int = 0,
 ) -> FloatArray:
-    """Train a classifier and return the chance of each class for every picture of ``asked``.
+    """Train a classifier and return the probability of each class for every picture of ``asked``.
 
     Adam with rate 1e-3, batches of 128, cross-entropy.
 
@@ -85,5 +85,5 @@ def classify(
                 adam.step()
     with torch.no_grad():
         parts = [torch.softmax(model(part), dim=1) for part in torch.as_tensor(asked).split(_ROWS)]
-    chances: FloatArray = torch.cat(parts).numpy().astype(np.float64)
-    return chances
+    probabilities: FloatArray = torch.cat(parts).numpy().astype(np.float64)
+    return probabilities

@@ -155,14 +155,16 @@ def evaluate_images(
         for number, name in enumerate(models):
             if progress:
                 progress("models", at * len(models) + number, len(sources) * len(models))
-            chances = classify(
+            probabilities = classify(
                 *(name, images, labels, asked),
                 n_classes=len(classes),
                 epochs=epochs,
                 seed=random_state,
             )
             found.append(
-                measure(name, source, truth, chances, groups.codes, groups.names, random_state)
+                measure(
+                    name, source, truth, probabilities, groups.codes, groups.names, random_state
+                )
             )
     if progress:
         progress("models", len(sources) * len(models), len(sources) * len(models))
@@ -202,12 +204,12 @@ def _judge(
     n = min(map(len, held))
     rows = np.concatenate([rng.choice(mine, n, replace=False) for mine in held])
     asked = np.concatenate([_pixels(test.images), _pixels(synthetic.images)])
-    chances = classify(
+    probabilities = classify(
         *(JUDGE, _pixels(train.images[rows]), groups.codes[rows], asked),
         n_classes=groups.n_groups,
         seed=seed,
     )
-    said = chances.argmax(axis=1)
+    said = probabilities.argmax(axis=1)
     shown = np.array(groups.names)[said[len(test) :]]
     own = synthetic.sensitive_features
     meant = None if own is None else encode_groups(own, names=groups.names).codes

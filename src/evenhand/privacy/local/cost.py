@@ -173,7 +173,7 @@ def theorem6(
 ) -> LocalCost:
     """Bound the cost of each GNMax answer at these votes, in one direction.
 
-    With q a bound on the chance that another class wins than the one with most votes,
+    With q a bound on the probability that another class wins than the one with most votes,
     ``mu2 = sigma sqrt(-ln q)`` and ``mu1 = mu2 + 1``, the divergence of order a is at most
 
         ln((1-q) A^(a-1) + q B^(a-1)) / (a-1),   A = (1-q) / (1 - (q e^(mu2/sigma^2))^(1-1/mu2)),
@@ -190,8 +190,8 @@ def theorem6(
     orders : array of shape (n_orders,)
         Greater than 1 and increasing.
     discrete : bool
-        Whether the noise is discrete Gaussian. A gap of g votes is then lost with a chance of at
-        most ``Q((g - 1/2) / (sigma sqrt 2))`` for g > 0; the continuous formula is too small.
+        Whether the noise is discrete Gaussian. A gap of g votes is then lost with a probability of
+        at most ``Q((g - 1/2) / (sigma sqrt 2))`` for g > 0; the continuous formula is too small.
     neighbors : str
         The relation between data sets, under which one vote moves.
 
@@ -207,7 +207,7 @@ def theorem6(
     """
     votes, grid = checked_votes(counts), checked_orders(orders)
     sigma = positive("sigma", sigma)
-    log_q = _log_chance_of_upset(votes, sigma, discrete)
+    log_q = _log_probability_of_upset(votes, sigma, discrete)
     mu2 = sigma * np.sqrt(-log_q)
     mu1 = mu2 + 1.0
     eps1, eps2 = mu1 / sigma**2, mu2 / sigma**2
@@ -259,7 +259,7 @@ def checked_votes(counts: ArrayLike) -> IntArray:
     return votes
 
 
-def _log_chance_of_upset(votes: IntArray, sigma: float, discrete: bool) -> FloatArray:
+def _log_probability_of_upset(votes: IntArray, sigma: float, discrete: bool) -> FloatArray:
     """Return log q: a union bound over the other classes (Proposition 7), at most 1 - 1/K."""
     if votes.size == 0:
         return np.zeros(0)

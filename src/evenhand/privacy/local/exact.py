@@ -9,9 +9,9 @@ rounding. A neighbor ``n - e_a + e_b`` changes two factors,
 
     A(x) = Phi(x - n_a + 1) / Phi(x - n_a),     B(x) = Phi(x - n_b - 1) / Phi(x - n_b),
 
-so its chance of class j is the mean of A B under the normalized integrand: all pairs (a, b) are one
-matrix product. Counts are integers, hence every Phi comes from one table. Queries with the same
-votes up to renaming of classes are computed once.
+so its probability of class j is the mean of A B under the normalized integrand: all pairs (a, b)
+are one matrix product. Counts are integers, hence every Phi comes from one table. Queries with the
+same votes up to renaming of classes are computed once.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _worst_divergence(
     votes: IntArray, lattice: _Lattice, orders: FloatArray, direction: str
 ) -> FloatArray:
     """Return the largest divergence over all neighbors, shape (n, n_orders)."""
-    log_p, log_ratio = _log_chances(votes, lattice)
+    log_p, log_ratio = _log_probabilities(votes, lattice)
     row, a, b = np.nonzero(_neighbors(votes))
     log_p = log_p[row]
     log_p2 = log_p - log_ratio[row, :, a, b]
@@ -177,7 +177,7 @@ def _neighbors(votes: IntArray) -> BoolArray:
     return pairs
 
 
-def _log_chances(votes: IntArray, lattice: _Lattice) -> tuple[FloatArray, FloatArray]:
+def _log_probabilities(votes: IntArray, lattice: _Lattice) -> tuple[FloatArray, FloatArray]:
     """Return log P(j wins), shape (n, j), and log P/P' of each neighbor, shape (n, j, a, b)."""
     sigma, unit, table = lattice.sigma, lattice.per_vote, lattice.table
     up = table[unit:] - table[:-unit]  # log Phi(k + 1 vote) / Phi(k)
@@ -211,7 +211,7 @@ def _log_chances(votes: IntArray, lattice: _Lattice) -> tuple[FloatArray, FloatA
 
 
 def _divergence(log_p: FloatArray, log_p2: FloatArray, orders: FloatArray) -> FloatArray:
-    """Return D(P || P') for rows of log chances, shape (rows, n_orders).
+    """Return D(P || P') for rows of log probabilities, shape (rows, n_orders).
 
     ``sum of P^a P'^(1-a) - 1`` is summed from the unlikely classes up, so that a divergence of
     1e-30 keeps its digits. Where the sum would overflow it is done in log space.
@@ -225,7 +225,7 @@ def _divergence(log_p: FloatArray, log_p2: FloatArray, orders: FloatArray) -> Fl
     log_ratio[rows, top] = top_p - top_p2
 
     excess = np.exp(top_p)[:, np.newaxis] * np.expm1(
-        # The top chance is at least 1/K: what is cut off here is summed in log space below.
+        # The top probability is at least 1/K: what is cut off here is summed in log space below.
         np.minimum(np.multiply.outer(log_ratio[rows, top], t), 10.0 * _SAFE)
     )
     excess -= q[:, np.newaxis]
@@ -248,10 +248,10 @@ def _divergence(log_p: FloatArray, log_p2: FloatArray, orders: FloatArray) -> Fl
 
 
 def _rest_and_top(log_p: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the chance of all classes but ``top``, and log of the chance of ``top``."""
+    """Return the probability of all classes but ``top``, and log of the probability of ``top``."""
     rows = np.arange(len(log_p))
-    chances = np.exp(log_p)
-    chances[rows, top] = 0.0
-    rest = chances.sum(axis=1)
+    probabilities = np.exp(log_p)
+    probabilities[rows, top] = 0.0
+    rest = probabilities.sum(axis=1)
     # Near 1, the complement keeps digits that the direct value has lost.
     return rest, np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), log_p[rows, top])

@@ -1,4 +1,4 @@
-"""Arithmetic of chances, against its definitions."""
+"""Arithmetic of probabilities, against its definitions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import approx_fprime
 from scipy.special import softmax
 
-from evenhand._chances import decided, gradient_in_scores
+from evenhand._probabilities import decided, gradient_in_scores
 
-CHANCES = hnp.arrays(
+PROBABILITIES = hnp.arrays(
     np.float64,
     st.tuples(st.integers(1, 3), st.integers(0, 4), st.integers(2, 4)),
     elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
 )
 
 
-@given(CHANCES)
-def test_the_first_of_the_most_likely_classes_is_decided(chances: np.ndarray) -> None:
-    hard = decided(chances)
-    assert hard.shape == chances.shape
+@given(PROBABILITIES)
+def test_the_first_of_the_most_likely_classes_is_decided(probabilities: np.ndarray) -> None:
+    hard = decided(probabilities)
+    assert hard.shape == probabilities.shape
     assert hard.dtype == np.float64
-    for at in np.ndindex(chances.shape[:-1]):
-        row = chances[at].tolist()
+    for at in np.ndindex(probabilities.shape[:-1]):
+        row = probabilities[at].tolist()
         assert hard[at].tolist() == [float(k == row.index(max(row))) for k in range(len(row))]
 
 
