@@ -13,10 +13,10 @@ from evenhand.baselines.non_private import NonPrivateClassifier
 from evenhand.baselines.pfld import PFLDClassifier
 from evenhand.baselines.post_processing import DPPostProcessingClassifier
 from evenhand.baselines.randomized_response import RandomizedResponseClassifier
-from evenhand.estimators import persistence
+from evenhand.estimators import saving
+from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
-from evenhand.estimators.fitted import ClassifierWithClaim
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.sf_pate import SFPATEClassifier
@@ -67,4 +67,4 @@ def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
     TypesNotTrusted
         If it holds objects of types that are neither harmless nor ``trusted``.
     """
-    return persistence.load(Path(path), METHODS, trusted)
+    return saving.load(Path(path), METHODS, trusted)

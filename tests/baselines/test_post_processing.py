@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import Budget, DPPostProcessingClassifier
-from evenhand.estimators.fingerprint import fingerprint
+from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import evenhand
 from evenhand import REJECTED, FairPATEClassifier, PATEClassifier, RejectOptionClassifier
-from evenhand.estimators.fingerprint import fingerprint
+from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.fairness import DemographicParity, StateOfAnotherModel, Verdict
 
 rng = np.random.default_rng(0)

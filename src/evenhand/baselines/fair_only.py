@@ -20,7 +20,7 @@ from evenhand.baselines.fairlearn_moments import (
     require_constraint,
 )
 from evenhand.baselines.non_private import WHY
-from evenhand.estimators.fitted import ClassifierWithClaim
+from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.one_model import read_for_one_model
 from evenhand.fairness import FairnessKind, Notion
 from evenhand.learners import Mixture

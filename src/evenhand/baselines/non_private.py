@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from evenhand._random import as_generator
-from evenhand.estimators.fitted import ClassifierWithClaim
+from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.one_model import read_for_one_model
 from evenhand.fairness import FairnessKind, encode_groups
 from evenhand.privacy import no_guarantee

@@ -7,12 +7,11 @@ from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.many import fit_many, train_teachers
 from evenhand.estimators.pate import PATEClassifier
-from evenhand.estimators.persistence import ModelDamaged
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
+from evenhand.estimators.saving import ModelDamaged, TypesNotTrusted
 from evenhand.estimators.sf_bounds import Bound
 from evenhand.estimators.sf_pate import SFPATEClassifier
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
-from evenhand.estimators.skops_files import TypesNotTrusted
 from evenhand.privacy import SavedLedger
 
 __all__ = [

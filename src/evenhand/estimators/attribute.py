@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators.fitted import PrivateClassifier
+from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.fairness import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import (

@@ -11,7 +11,7 @@ from sklearn.preprocessing import LabelBinarizer
 
 from evenhand import _checks
 from evenhand.estimators.accounts import own_noise
-from evenhand.estimators.fitted import PrivateClassifier
+from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.one_model import read_for_one_model
 from evenhand.fairness import GroupCodes, encode_groups

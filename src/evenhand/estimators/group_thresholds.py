@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 
 from evenhand._display import Shown
 from evenhand._random import as_generator
-from evenhand.estimators import persistence
+from evenhand.estimators import saving
 from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
 from evenhand.privacy import Guarantee
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
@@ -108,7 +108,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 "No thresholds are set, so there is nothing to save. Make this model by "
                 "model.with_group_thresholds(X_public, sensitive_features_public, fairness=...)."
             )
-        return persistence.save(self, Path(path), sign)
+        return saving.save(self, Path(path), sign)
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
-from evenhand.estimators.fingerprint import fingerprint
+from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.fairness import Coverage, FairnessKind, RejectOption, StateFile, encode_groups
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import LabelBinarizer
 
 from evenhand._folder import Folder, write_arrays
 from evenhand.estimators import parameters
-from evenhand.estimators.skops_files import dump_skops, load_skops
+from evenhand.estimators.saving.skops_files import dump_skops, load_skops
 from evenhand.estimators.teaching import is_module, makes_models
 from evenhand.learners import Mixture
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators import persistence
+from evenhand.estimators import saving
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import checked_features
@@ -236,7 +236,7 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
             PEM file of a private Ed25519 key, to sign the folder with.
         """
         check_is_fitted(self, "student_")
-        return persistence.save(self, Path(path), sign)
+        return saving.save(self, Path(path), sign)
 
     def _encode(self, X: Any) -> FloatArray:
         check_is_fitted(self, "student_")

@@ -16,11 +16,12 @@ from sklearn.pipeline import make_pipeline
 import evenhand
 from evenhand import FairPATEClassifier
 from evenhand._folder import Folder, seal
-from evenhand.estimators import ModelDamaged, TypesNotTrusted, student_files
-from evenhand.estimators.skops_files import not_trusted
+from evenhand.estimators import ModelDamaged, TypesNotTrusted
+from evenhand.estimators.saving import student_files
+from evenhand.estimators.saving.skops_files import not_trusted
 
-from ..hostile_skops import callables, files_for
-from .conftest import Reseal, made_parts, made_settings
+from ...hostile_skops import callables, files_for
+from ..conftest import Reseal, made_parts, made_settings
 
 NAMES = list(callables("", "", ""))
 

@@ -27,7 +27,7 @@ from evenhand._folder import read_folder, seal
 from evenhand.estimators import ModelDamaged, TypesNotTrusted
 from evenhand.privacy import DiscreteNoise, epsilon_from_mu
 
-from .conftest import Parts, Reseal, made_parts, made_settings
+from ..conftest import Parts, Reseal, made_parts, made_settings
 
 Change = Callable[[dict[str, Any]], object]
 

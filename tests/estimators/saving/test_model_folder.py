@@ -15,7 +15,7 @@ import evenhand
 from evenhand import FairPATEClassifier
 from evenhand.estimators import ModelDamaged, TypesNotTrusted
 
-from .conftest import Parts, Reseal
+from ..conftest import Parts, Reseal
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_saving_never_overwrites_and_leaves_no_half_a_model(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("evenhand.estimators.persistence.write_arrays", full)
+    monkeypatch.setattr("evenhand.estimators.saving.model_folder.write_arrays", full)
     with pytest.raises(OSError, match="no space"):
         model.save(path.parent / "other")
     assert [p.name for p in path.parent.iterdir()] == ["model"]
