@@ -11,7 +11,7 @@ import _harness
 import numpy as np
 
 from evenhand.fairness import DemographicParityGate
-from evenhand.fairness.admission import GivenTable
+from evenhand.fairness.gate.admission import GivenTable
 
 SEED = 0
 

@@ -22,9 +22,19 @@ from evenhand.fairness.functions import (
     violations,
     worst_violation,
 )
-from evenhand.fairness.gate import DemographicParityGate, Outcome
-from evenhand.fairness.gate_stack import GateStack
-from evenhand.fairness.gate_stack import fits as gate_fits
+from evenhand.fairness.gate import (
+    Decisions,
+    Delivery,
+    DemographicParityGate,
+    GateStack,
+    Outcome,
+    RejectOption,
+    StateFile,
+    StateOfAnotherModel,
+    Verdict,
+    admitted,
+    gate_fits,
+)
 from evenhand.fairness.grouping import Grouping, refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson
@@ -55,17 +65,8 @@ from evenhand.fairness.notions import (
 )
 from evenhand.fairness.preprocessor import cap_majority, filter_in_turn, k_gamma
 from evenhand.fairness.rates import Rates
-from evenhand.fairness.reject_option import (
-    Decisions,
-    Delivery,
-    RejectOption,
-    StateOfAnotherModel,
-    Verdict,
-)
 from evenhand.fairness.report import FairnessReport, fairness_report
 from evenhand.fairness.score_parity import SCORE_NOTION, generalized_demographic_parity
-from evenhand.fairness.sieve import admitted
-from evenhand.fairness.state_file import StateFile
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 from evenhand.fairness.yardstick import Yardstick

@@ -10,7 +10,7 @@ from evenhand import _checks, methods
 from evenhand.baselines import POINTS
 from evenhand.estimators.plan import ANSWERS
 from evenhand.fairness import SCORE_NOTION
-from evenhand.fairness.gate import RULES
+from evenhand.fairness.gate.demographic_parity import RULES
 from evenhand.fairness.notions import NOTIONS, REFERENCES, notion_named
 from evenhand.frontier.run import Plain, Setting
 from evenhand.privacy import Budget, ConfidentGNMax, FloatNoise, GNMax, InversionNoise

@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import floor
 from typing import NamedTuple
 
-from evenhand.fairness.admission import GivenTable
+from evenhand.fairness.gate.admission import GivenTable
 
 
 class Line(NamedTuple):

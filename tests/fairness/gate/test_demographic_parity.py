@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from evenhand.fairness import DemographicParityGate, exact_gap, gap_trace
-from evenhand.fairness import admission as admission_module
-from evenhand.fairness import gate as gate_module
-from evenhand.fairness.activation import largest_block
-from evenhand.fairness.admission import ADMISSION, GivenTable
+from evenhand.fairness.gate import admission as admission_module
+from evenhand.fairness.gate import demographic_parity as gate_module
+from evenhand.fairness.gate.activation import largest_block
+from evenhand.fairness.gate.admission import ADMISSION, GivenTable
 from evenhand.fairness.notions import REFERENCES
 
 Stream = list[tuple[int, int]]

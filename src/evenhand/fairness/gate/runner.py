@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness.gate import DemographicParityGate
+from evenhand.fairness.gate.demographic_parity import DemographicParityGate
 from evenhand.typing import ArrayLike, IntArray
 
 

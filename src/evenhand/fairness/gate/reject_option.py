@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand import _checks, _values
-from evenhand.fairness.gate import DemographicParityGate
+from evenhand.fairness.gate.demographic_parity import DemographicParityGate
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
 from evenhand.typing import REJECTED, ArrayLike, BoolArray, IntArray

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from evenhand.fairness.gate import DemographicParityGate, Outcome
+from evenhand.fairness.gate.demographic_parity import DemographicParityGate, Outcome
 from evenhand.typing import BoolArray, IntArray
 
 LARGEST: Final = 2**62

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness import admission
-from evenhand.fairness.activation import largest_block
+from evenhand.fairness.gate import admission
+from evenhand.fairness.gate.activation import largest_block
 from evenhand.fairness.notions import DemographicParity, exact_gap
 from evenhand.typing import BoolArray, IntArray
 
