@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -300,10 +301,17 @@ def test_predict_reads_the_group_of_each_row(cut: Path, town: Path, run: Run) ->
     X = table[list(model.feature_names_in_)]
     expected = model.predict(X, sensitive_features=table["sex"], random_state=0)
     assert said.splitlines()[1:] == expected.tolist()
-    other = model.predict(
-        X, sensitive_features=table["sex"].map({"F": "M", "M": "F"}), random_state=0
-    )
-    assert other.tolist() != expected.tolist()
+    # By the definition: class 1 above the threshold of one's own group. With the groups exchanged
+    # those between the two thresholds get another label, and nobody else.
+    scores, levels = model.predict_proba(X)[:, 1], np.array(model.thresholds_.thresholds)
+    own = levels[(table["sex"] == "M").astype(int)]
+    apart = scores != own
+    assert ((expected == model.classes_[1]) == (scores > own))[apart].all()
+    table.assign(sex=table["sex"].map({"F": "M", "M": "F"})).to_csv("other.csv", index=False)
+    other = np.array(run("predict", "model", "other.csv").stdout.splitlines()[1:])
+    between = (scores > levels.min()) & (scores < levels.max())
+    assert (other != expected)[between].all()
+    assert (other == expected)[(scores > levels.max()) | (scores < levels.min())].all()
     error = json.loads(run("evaluate", "model", "test.csv", "--json").stdout)["error"]
     assert error == pytest.approx((expected != table["loan"]).mean())
 

@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import os
 import random
+from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -85,7 +86,7 @@ def _behind(door: Callable[..., Any]) -> Callable[..., Any]:
 def _shifted_class(plain: type, below: int | None = None) -> type:
     """Return a class that is made from a seed, as one that shifts it."""
 
-    class Kind(type):
+    class Kind(ABCMeta):  # as of classes that derive from it and are abstract
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, plain)  # those made before, and from pickles
 

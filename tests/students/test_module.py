@@ -133,9 +133,9 @@ def test_modules_are_teachers_of_both_variants() -> None:
 
 @pytest.mark.slow
 def test_students_of_fair_modules_are_fairer() -> None:
-    """Takes 20 seconds."""
+    """Takes 30 seconds."""
     found = []
-    for seed, notion in itertools.product(range(10), (None, "demographic_parity")):
+    for seed, notion in itertools.product(range(15), (None, "demographic_parity")):
         X, y, z = people(1200, seed=seed)
         fair = BlackBoxFairTeachers(
             ModuleClassifier(
@@ -148,7 +148,7 @@ def test_students_of_fair_modules_are_fairer() -> None:
             n_teachers=6, noise=SeededNoise(seed), random_state=seed, alpha=0.02, n_queries=300,
         ).fit(X, y, sensitive_features=z)  # fmt: skip
         found.append(violation(model, *people(3000, seed=100 + seed)))
-    plain, held = np.reshape(found, (10, 2)).T
+    plain, held = np.reshape(found, (15, 2)).T
     assert not falls_short(plain - 1.2 * held)
     assert falls_short(plain - 1.2 * plain)  # modules that ignore their notion
 

@@ -65,8 +65,11 @@ class Scale:
         """
         rough = self.high / (most - 1)
         unit = 10.0 ** math.floor(math.log10(rough))
-        step = next(k * unit for k in (1, 2, 2.5, 5, 10) if self.high / (k * unit) < most)
-        return [round(i * step, 12) for i in range(int(self.high / step + 1e-9) + 1)]
+        steps = (k * unit for k in (1, 2, 2.5, 5, 10))
+        step, n = next(
+            (step, n) for step in steps if (n := int(self.high / step + 1e-9) + 1) <= most
+        )
+        return [round(i * step, 12) for i in range(n)]
 
     def words(self, value: float) -> str:
         """Return a number of the axis as it is written below it."""
