@@ -19,7 +19,7 @@ from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.pate import PATEClassifier
-from evenhand.estimators.sf_pate import SFPATEClassifier
+from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 
 METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClassifier]]] = {
     method.__name__: method

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import evenhand
 from evenhand import Budget, DPFERMIClassifier
 from evenhand.baselines import FERMI
-from evenhand.estimators.basic_composition import Books, parted
+from evenhand.estimators.ledgers import SeparateLedgers, split_epsilon
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
@@ -177,11 +177,11 @@ def test_released_shares_are_noisy_charged_and_added_to_the_claim(
 
 
 def test_the_steps_are_paid_with_what_the_table_left() -> None:
-    pure, rest = parted(Budget(epsilon=1.1, delta=1e-6), 0.1)
+    pure, rest = split_epsilon(Budget(epsilon=1.1, delta=1e-6), 0.1)
     assert pure.epsilon + rest.epsilon <= 1.1
     assert pure.epsilon == pytest.approx(0.11)
     for share in np.linspace(0.01, 0.99, 197):
-        pure, rest = parted(Budget(epsilon=3.3, delta=1e-6), float(share))
+        pure, rest = split_epsilon(Budget(epsilon=3.3, delta=1e-6), float(share))
         assert 3.3 * (1 - 1e-15) <= pure.epsilon + rest.epsilon <= 3.3
 
 
@@ -280,7 +280,7 @@ def test_a_saved_model_predicts_and_claims_the_same(
 def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None:
     model = fit(parts, DPFERMIClassifier(**loose, group_shares="released"))
     assert str(model.guarantee_).startswith("NOT PRIVATE")
-    assert isinstance(model.ledger_, Books)
+    assert isinstance(model.ledger_, SeparateLedgers)
     assert not model.ledger_.to_dict()["protects"]
 
 

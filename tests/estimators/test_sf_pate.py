@@ -76,7 +76,7 @@ def proba_of(model, seed: int = 1, n_groups: int = 2):
 @pytest.fixture
 def seen_votes(monkeypatch):
     """Votes as the teachers cast them, before they are counted; a tripwire at the boundary."""
-    from evenhand.estimators import sf_pate
+    from evenhand.estimators.sf_pate import classifier as sf_pate
 
     cast: list[np.ndarray] = []
 
@@ -204,7 +204,8 @@ def test_with_lambda_0_a_changed_label_moves_one_teacher_and_nothing_else(seen_v
 
 def test_the_student_reads_released_shares_and_public_values_only(monkeypatch) -> None:
     # The groups are exchanged behind the shares and sums: the student must not notice.
-    from evenhand.estimators import sf_groups, sf_pate
+    from evenhand.estimators.sf_pate import classifier as sf_pate
+    from evenhand.estimators.sf_pate import groups as sf_groups
 
     X, y, z = people()
     sums, release = [], sf_groups.release_group_moments
@@ -230,7 +231,8 @@ def test_the_student_of_fair_teachers_reads_what_was_released_and_no_more(
     pull, network, monkeypatch
 ) -> None:
     # Groups are exchanged behind the shares and the sums, and labels where they are protected.
-    from evenhand.estimators import sf_groups, sf_pate
+    from evenhand.estimators.sf_pate import classifier as sf_pate
+    from evenhand.estimators.sf_pate import groups as sf_groups
 
     X, y, z = people(n=900)
     settings = {"pull": pull, "n_teachers": 12, "alpha": 0.05}
@@ -259,7 +261,7 @@ def test_with_lambda_0_no_change_of_a_group_and_label_moves_the_sums_beyond_what
     n_groups, monkeypatch
 ) -> None:
     # Behind the same released shares; each of some people in another group, with another label.
-    from evenhand.estimators import sf_pate
+    from evenhand.estimators.sf_pate import classifier as sf_pate
     from evenhand.privacy import NoisySum
 
     X, y, z = people(n=300, n_groups=n_groups)
@@ -563,7 +565,7 @@ def test_the_bounds_say_which_of_them_says_anything() -> None:
 
 
 def test_the_eta_that_is_shown_is_where_the_theorem_reaches_1() -> None:
-    from evenhand.estimators.sf_bounds import bounds_of_student
+    from evenhand.estimators.sf_pate.bounds import bounds_of_student
     from evenhand.fairness import alpha_from_eta
 
     alpha, p = 0.02, 0.3

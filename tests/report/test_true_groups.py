@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evenhand.estimators.sf_bounds import Bound
+from evenhand.estimators.sf_pate.bounds import Bound
 from evenhand.report.true_groups_section import TrueGroups, true_groups
 
 SILENT = Bound(name="Theorem 2", value=None, says=False, words="nobody observes it")

@@ -21,7 +21,7 @@ from evenhand.baselines.fairlearn_moments import (
 )
 from evenhand.baselines.non_private import WHY
 from evenhand.estimators.classifier import ClassifierWithClaim
-from evenhand.estimators.one_model import read_for_one_model
+from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.fairness import FairnessKind, Notion
 from evenhand.learners import Mixture
 from evenhand.privacy import no_guarantee
@@ -126,7 +126,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
         """
         notion = self._notion()
         rng = as_generator(self.random_state)
-        read = read_for_one_model(self, X, y, X_public, rng)
+        read = read_encoded(self, X, y, X_public, rng)
         if len(read.data.classes) != 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is multiclass: "

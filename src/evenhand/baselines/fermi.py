@@ -11,10 +11,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.baselines.fermi_descent import FERMI
-from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.base import Progress
-from evenhand.estimators.basic_composition import Books
-from evenhand.estimators.gradient import GradientClassifier, linear_classifier
 from evenhand.estimators.group_shares import (
     RELEASED,
     GroupShares,
@@ -24,6 +21,8 @@ from evenhand.estimators.group_shares import (
     released,
 )
 from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.ledgers import SeparateLedgers, own_noise
+from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
 from evenhand.typing import ArrayLike, RandomState
@@ -31,7 +30,7 @@ from evenhand.typing import ArrayLike, RandomState
 NOTIONS: Final = ("demographic_parity", "equalized_odds")
 
 
-class DPFERMIClassifier(GradientClassifier):
+class DPFERMIClassifier(NoisyGradientClassifier):
     """Train logistic regression by DP-FERMI, with the clipping that its proof needs enforced.
 
     The weights descend on ``mean loss + fairness_weight * R``, with R the exponential Renyi mutual
@@ -69,7 +68,7 @@ class DPFERMIClassifier(GradientClassifier):
     ----------
     guarantee_ : Guarantee
         The claim; ``str()`` is one sentence.
-    ledger_ : Ledger or Books
+    ledger_ : Ledger or SeparateLedgers
         The run's own; with released shares one for the table and one for the steps.
     mechanism_ : SubsampledGaussian
     multipliers_ : ndarray, shape (1 or n_classes, n_groups, n_classes)
@@ -106,7 +105,7 @@ class DPFERMIClassifier(GradientClassifier):
     (2.0, ('a', 'b'))
     """
 
-    ledger_: Ledger | Books
+    ledger_: Ledger | SeparateLedgers
 
     def __init__(
         self,
@@ -215,7 +214,7 @@ class DPFERMIClassifier(GradientClassifier):
         if known.ledger is None:
             self.ledger_, self.guarantee_ = run, claim
         else:
-            self.ledger_ = Books(known.ledger, run)
+            self.ledger_ = SeparateLedgers(known.ledger, run)
             self.guarantee_ = pure_claim(known.ledger) + claim
         return self
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand._random import as_generator
 from evenhand.estimators.classifier import ClassifierWithClaim
-from evenhand.estimators.one_model import read_for_one_model
+from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.fairness import FairnessKind, encode_groups
 from evenhand.privacy import no_guarantee
 from evenhand.typing import ArrayLike, RandomState
@@ -81,7 +81,7 @@ class NonPrivateClassifier(ClassifierWithClaim):
         sensitive_features : array-like or DataFrame, n_private rows, optional
             Only their names are kept, for a reject option. Training does not read them.
         """
-        read = read_for_one_model(self, X, y, X_public, as_generator(self.random_state))
+        read = read_encoded(self, X, y, X_public, as_generator(self.random_state))
         named = None if sensitive_features is None else encode_groups(sensitive_features).names
         learner = LogisticRegression(max_iter=1000) if self.learner is None else self.learner
         self.student_ = clone(learner).fit(read.X_encoded, read.data.y_private)

@@ -11,10 +11,10 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.baselines.fairlearn_moments import require_constraint, strata_of
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
-from evenhand.estimators.accounts import open_run
-from evenhand.estimators.attribute import UNIT, AttributeClassifier, PeopleInputs
+from evenhand.estimators.attribute_privacy import UNIT, AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
-from evenhand.estimators.gradient import layered_classifier
+from evenhand.estimators.ledgers import open_run
+from evenhand.estimators.noisy_gradient import layered_classifier
 from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
 from evenhand.learners import EvenFrame
 from evenhand.privacy import (
@@ -38,7 +38,7 @@ SIZES_SHARE: Final = 0.02
 _KEPT: Final = 1e-6  # of the budget, so that float sums of many charges stay within it
 
 
-class PFLDClassifier(AttributeClassifier):
+class PFLDClassifier(AttributePrivacyClassifier):
     """Train logistic regression or a small network by PF-LD.
 
     The weights descend on the loss plus multipliers times the gaps between groups, the multipliers

@@ -10,12 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.base import Progress
-from evenhand.estimators.basic_composition import Books, parted
-from evenhand.estimators.gradient import GradientClassifier, linear_classifier
 from evenhand.estimators.group_shares import pure_claim, release_table, several
 from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
+from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.learners import DPSGD
 from evenhand.privacy import (
@@ -31,7 +30,7 @@ from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
 
 
-class DPPostProcessingClassifier(GradientClassifier):
+class DPPostProcessingClassifier(NoisyGradientClassifier):
     """Train privately, count privately how each group is judged, and even the rates by chance.
 
     Three steps: logistic regression by DP-SGD with a part of epsilon, blind to groups; a noisy
@@ -70,7 +69,7 @@ class DPPostProcessingClassifier(GradientClassifier):
         How much further apart they may be among the private records, with probability 0.95.
     guarantee_ : Guarantee
         The claim; ``str()`` is one sentence.
-    ledger_ : Books
+    ledger_ : SeparateLedgers
         One ledger for the steps, one for the table.
     mechanism_ : SubsampledGaussian
     groups_ : tuple of str
@@ -105,7 +104,7 @@ class DPPostProcessingClassifier(GradientClassifier):
     (2.0, True)
     """
 
-    ledger_: Ledger | Books
+    ledger_: Ledger | SeparateLedgers
     rule_: DerivedRule
     table_: FloatArray
 
@@ -171,7 +170,7 @@ class DPPostProcessingClassifier(GradientClassifier):
         ValueError
             For inputs that cannot be used; the message names the way out.
         """
-        pure, left = parted(self._checked_budget(ledger), self._checked_parts())
+        pure, left = split_epsilon(self._checked_budget(ledger), self._checked_parts())
         learner = DPSGD(clip_norm=self.clip_norm, learning_rate=self.learning_rate)
         rng = as_generator(self.random_state)
         data, X_encoded = self._read(X, y, X_public, rng)
@@ -192,7 +191,7 @@ class DPPostProcessingClassifier(GradientClassifier):
         self._derive()
         self.student_, self.groups_, self.mechanism_ = student, groups.names, mechanism
         self.fairness_kind_ = FairnessKind.DERIVED
-        self.ledger_ = Books(run, books)
+        self.ledger_ = SeparateLedgers(run, books)
         claim = self._claim(left, data, noise, public=("the names of the groups",))
         self.guarantee_ = (claim + pure_claim(books)).with_warning(NEEDS_GROUP)
         return self
@@ -299,7 +298,7 @@ class DPPostProcessingClassifier(GradientClassifier):
     def _derive(self) -> None:
         """Solve for the rule on the noisy table; reads nothing private."""
         assert self.budget is not None
-        pure, _ = parted(self.budget, self.table_budget)
+        pure, _ = split_epsilon(self.budget, self.table_budget)
         scale = LaplaceTable.within(pure).scale
         self.noise_bound_ = noise_bound(self.table_, self.notion, scale=scale)
         slack = self.noise_bound_ if self.slack is None else self.slack

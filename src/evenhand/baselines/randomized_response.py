@@ -16,15 +16,15 @@ from evenhand.baselines.fairlearn_moments import (
     require_constraint,
     strata_of,
 )
-from evenhand.estimators.accounts import own_noise
-from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
+from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
+from evenhand.estimators.ledgers import own_noise
 from evenhand.fairness import SURE, FairnessKind, Notion, share_error
 from evenhand.privacy import RESPONSE_ACCOUNTING, Budget, Ledger, Noise, RandomizedResponse
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 
-class RandomizedResponseClassifier(AttributeClassifier):
+class RandomizedResponseClassifier(AttributePrivacyClassifier):
     """Noise everybody's group once, then train under a margin corrected for that noise ("M").
 
     Each person's group is told truly or not by a draw of that person's own (k-ary randomised

@@ -9,8 +9,8 @@ from evenhand.estimators.many import fit_many, train_teachers
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saving import ModelDamaged, TypesNotTrusted
-from evenhand.estimators.sf_bounds import Bound
-from evenhand.estimators.sf_pate import SFPATEClassifier
+from evenhand.estimators.sf_pate.bounds import Bound
+from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
 from evenhand.privacy import SavedLedger
 

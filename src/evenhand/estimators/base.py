@@ -11,10 +11,10 @@ import numpy as np
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators.accounts import open_run
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
+from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import (
     Purchase,
     choose_mechanism,

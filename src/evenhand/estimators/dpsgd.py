@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
-from evenhand.estimators.gradient import GradientClassifier, layered_classifier
 from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, layered_classifier
 from evenhand.fairness import DemographicParity, FairnessKind, GroupCodes
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
@@ -18,7 +18,7 @@ UNBOUNDED: Final = 20.0
 """Largest multiplier where a margin is asked for; Adult at a margin of 0.01 needs less than 1."""
 
 
-class DPSGDClassifier(GradientClassifier):
+class DPSGDClassifier(NoisyGradientClassifier):
     """Train logistic regression or a small network by differentially private gradient descent.
 
     No teachers and no public labels; public rows, or a declared schema, only scale the columns.

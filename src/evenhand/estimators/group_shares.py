@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks, _values
-from evenhand.estimators.basic_composition import parted
+from evenhand.estimators.ledgers import split_epsilon
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import (
     LAPLACE_ACCOUNTING,
@@ -85,7 +85,7 @@ def released(
 ) -> GroupShares:
     """Release the table of strata by groups with a part of epsilon, and read the shares from it."""
     several(groups)
-    pure, left = parted(budget, part)
+    pure, left = split_epsilon(budget, part)
     run, noisy = release_table(
         np.bincount(strata * groups.n_groups + groups.codes, minlength=n_strata * groups.n_groups),
         pure,

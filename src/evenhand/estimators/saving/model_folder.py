@@ -24,7 +24,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators import parameters, small_groups
 from evenhand.estimators.saving.skops_files import TypesNotTrusted, dump_skops, load_skops
 from evenhand.estimators.saving.student_files import load_student, refuse_modules, save_student
-from evenhand.estimators.sf_bounds import Bound
+from evenhand.estimators.sf_pate.bounds import Bound
 from evenhand.fairness import Estimate, FairnessKind, Yardstick
 from evenhand.privacy import Guarantee, SavedLedger
 from evenhand.privacy.saved_claim import claim_record, read_claim

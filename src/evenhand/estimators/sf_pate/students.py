@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 from scipy.special import softmax
 
-from evenhand.estimators.attribute import PeopleInputs
-from evenhand.estimators.sf_groups import Asked, one_hot_classes
+from evenhand.estimators.attribute_privacy import PeopleInputs
+from evenhand.estimators.sf_pate.groups import Asked, one_hot_classes
 from evenhand.students import (
     Constraint,
     FollowingLoss,

@@ -11,16 +11,16 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.estimators.accounts import open_run
-from evenhand.estimators.attribute import AttributeClassifier, PeopleInputs
+from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
+from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import histogram_for
-from evenhand.estimators.sf_groups import ANSWERS, Asked
-from evenhand.estimators.sf_learning import (
+from evenhand.estimators.sf_pate.groups import ANSWERS, Asked
+from evenhand.estimators.sf_pate.learning import (
     Learned,
     Problem,
     after_fair_votes,
-    under_told_groups,
+    with_estimated_groups,
 )
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessFunction, FairnessKind, function_named, reads_labels
@@ -65,7 +65,7 @@ PULLS: Final = {"student": 0.001, "teachers": 0.3}
 _PRIVATE: Final = ("groups_of_teachers_", "expected_rates_")
 
 
-class SFPATEClassifier(AttributeClassifier):
+class SFPATEClassifier(AttributePrivacyClassifier):
     """Train a fair classifier without its model telling anybody's group (SF-PATE).
 
     Features and class labels are public; only the sensitive attribute is private. Teachers read the
@@ -287,7 +287,7 @@ class SFPATEClassifier(AttributeClassifier):
             rng=rng,
         )
         if self.variant == "student":
-            self._keep(under_told_groups(problem, self.answers))
+            self._keep(with_estimated_groups(problem, self.answers))
         else:
             public = not self._labels_are_private
             self._keep(after_fair_votes(problem, labels_are_public=public))
@@ -462,10 +462,10 @@ class SFPATEClassifier(AttributeClassifier):
         self.choices_ = tuple(choices)
         self.ledger_ = run
         self.fairness_kind_ = FairnessKind.WEIGHTS
-        self.guarantee_ = self._told_guarantee(people, partition, run)
+        self.guarantee_ = self._relation_claim(people, partition, run)
         return self
 
-    def _told_guarantee(self, people: PeopleInputs, partition: Partition, run: Ledger) -> Guarantee:
+    def _relation_claim(self, people: PeopleInputs, partition: Partition, run: Ledger) -> Guarantee:
         n = people.data.n_private
         what = "features" if self._labels_are_private else "features and class labels"
         whose = (

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from evenhand.estimators.attribute import PeopleInputs
+from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.fairness import FairnessFunction
 from evenhand.learners import EvenFrame
 from evenhand.privacy import Ledger
@@ -46,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ToldGroups:
+class EstimatedGroups:
     """Weights of the groups, of some rows or of all; public.
 
     Parameters
@@ -91,7 +91,7 @@ class ToldGroups:
         )
 
 
-def told_groups(
+def estimated_groups(
     people: PeopleInputs,
     asked: Asked,
     answers: str,
@@ -100,7 +100,7 @@ def told_groups(
     ledger: Ledger,
     mu_squared: float,
     unit_ids: ArrayLike | None,
-) -> ToldGroups:
+) -> EstimatedGroups:
     """Return weights of the groups: of all rows if smoothed, else of the asked rows.
 
     Parameters
@@ -118,18 +118,18 @@ def told_groups(
     unit_ids : array-like, shape (n,), optional
     """
     if answers == "shares":
-        return ToldGroups(weights=asked.shares.shares, rows=asked.rows)
+        return EstimatedGroups(weights=asked.shares.shares, rows=asked.rows)
     if answers == "labels":
         winner = asked.shares.shares.argmax(axis=1)
         hard = (np.arange(asked.shares.n_classes) == winner[:, None]) * 1.0
-        return ToldGroups(weights=hard, rows=asked.rows)
+        return EstimatedGroups(weights=hard, rows=asked.rows)
     X = people.X_encoded
     smooth = smoothed(X[asked.rows], asked.shares, of=X)
     if not mu_squared:
-        return ToldGroups(weights=smooth, rows=None)
+        return EstimatedGroups(weights=smooth, rows=None)
     features = moment_features(one_hot_classes(people), probabilities, smooth, X)
     moments = _moments(people, features, ledger, mu_squared, unit_ids)
-    return ToldGroups(weights=tilted(smooth, moments), rows=None)
+    return EstimatedGroups(weights=tilted(smooth, moments), rows=None)
 
 
 def groups_by_sums(
@@ -140,7 +140,7 @@ def groups_by_sums(
     ledger: Ledger,
     mu_squared: float,
     unit_ids: ArrayLike | None,
-) -> ToldGroups:
+) -> EstimatedGroups:
     """Return weights of the groups of all rows, of which noisy sums alone tell (SF_T).
 
     Parameters
@@ -166,7 +166,7 @@ def groups_by_sums(
     features = moment_features(truth, probabilities, None, people.X_encoded, length=LENGTH_ALONE)
     moments = _moments(people, features, ledger, mu_squared, unit_ids)
     even = np.full((n, n_groups), 1.0 / n_groups)
-    return ToldGroups(weights=tilted(even, moments, within=1.0), rows=None)
+    return EstimatedGroups(weights=tilted(even, moments, within=1.0), rows=None)
 
 
 def _moments(

@@ -1,16 +1,68 @@
-"""Ledgers of one fit kept side by side, where their costs add up by epsilon only."""
+"""The ledger of one fit: its own, one within a shared account, or several side by side."""
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
 from evenhand import _checks
-from evenhand.privacy import Budget, Ledger
+from evenhand.privacy import Budget, DiscreteNoise, Ledger, Noise
 from evenhand.privacy.ledger_store import Entry
 
 
-class Books:
+def open_run(
+    budget: Budget,
+    account: Ledger | None,
+    noise: Noise | None,
+    *,
+    unit: str,
+    neighbors: str,
+    way_out: str,
+    purpose: str,
+    default: type[Noise] = DiscreteNoise,
+) -> Ledger:
+    """Open the ledger that pays for a fit.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the fit may spend.
+    account : Ledger, optional
+        Charged as well; it draws its own noise.
+    noise : Noise, optional
+        Copied, so that a parameter is not changed by ``fit``, and a seeded test starts anew.
+    unit, neighbors : str
+        The relation that the fit protects.
+    way_out : str
+        What to do where the account is one of another relation.
+    purpose : str
+        Written into the account.
+    default : type
+        Of noise, where none is given.
+
+    Raises
+    ------
+    ValueError
+        If the account is of another relation, or both it and ``noise`` are given.
+    """
+    if account is None:
+        return Ledger(budget, noise=own_noise(noise, default), unit=unit, neighbors=neighbors)
+    account.require(unit, neighbors, way_out)
+    if noise is not None:
+        raise ValueError(
+            "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
+            "noise=None, or open the ledger with that noise."
+        )
+    return account.run(budget, purpose=purpose)
+
+
+def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Noise:
+    """Return a copy of the noise that was given, or the default."""
+    return default() if noise is None else copy.deepcopy(noise)
+
+
+class SeparateLedgers:
     """The ledgers of a fit whose parts have no common currency.
 
     A pure epsilon and the privacy loss distribution of many sampled steps both know their cost at
@@ -54,7 +106,7 @@ class Books:
         }
 
 
-def parted(budget: Budget, share: float) -> tuple[Budget, Budget]:
+def split_epsilon(budget: Budget, share: float) -> tuple[Budget, Budget]:
     """Split epsilon: ``share`` for a pure release, the rest, with all of delta, for the steps.
 
     Returns

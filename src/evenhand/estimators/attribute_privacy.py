@@ -48,7 +48,7 @@ class PeopleInputs:
     groups: GroupCodes
 
 
-class AttributeClassifier(PrivateClassifier):
+class AttributePrivacyClassifier(PrivateClassifier):
     """Base of the classifiers that protect the group of each person and nothing else."""
 
     NEIGHBORS = (GROUP_LABEL, GROUP_AND_CLASS_LABEL)

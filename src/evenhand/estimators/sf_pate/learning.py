@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.estimators.attribute import PeopleInputs
-from evenhand.estimators.sf_bounds import Bound, bounds_of_student, bounds_of_teachers
-from evenhand.estimators.sf_groups import Asked, groups_by_sums, told_groups
-from evenhand.estimators.sf_students import following, start_of
+from evenhand.estimators.attribute_privacy import PeopleInputs
+from evenhand.estimators.sf_pate.bounds import Bound, bounds_of_student, bounds_of_teachers
+from evenhand.estimators.sf_pate.groups import Asked, estimated_groups, groups_by_sums
+from evenhand.estimators.sf_pate.students import following, start_of
 from evenhand.fairness import FairnessFunction
 from evenhand.privacy import GNMax, Ledger
 from evenhand.students import NetworkStudent
@@ -77,11 +77,11 @@ class Learned:
     expected: ExpectedRates | None = None
 
 
-def under_told_groups(problem: Problem, answers: str) -> Learned:
+def with_estimated_groups(problem: Problem, answers: str) -> Learned:
     """Solve problem (2): true labels, under the constraint with the groups as they are told."""
     people, rng = problem.people, problem.rng
     student = start_of(problem.student, people, rng)
-    told = told_groups(
+    told = estimated_groups(
         people,
         problem.asked,
         answers,

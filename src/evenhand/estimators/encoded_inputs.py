@@ -17,7 +17,7 @@ from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OneModelInputs:
+class EncodedInputs:
     """The private rows, encoded by what is public.
 
     Parameters
@@ -52,7 +52,7 @@ class OneModelInputs:
         return GroupCodes(codes=known.codes[self.data.private_rows], names=known.names)
 
 
-def read_for_one_model(
+def read_encoded(
     estimator: Any,
     X: Any,
     y: ArrayLike,
@@ -60,7 +60,7 @@ def read_for_one_model(
     rng: np.random.Generator,
     *,
     coins: Noise | None = None,
-) -> OneModelInputs:
+) -> EncodedInputs:
     """Check the arguments, fit the encoder on what is public, and encode the private rows.
 
     ``estimator`` has the arguments ``schema``, ``classes`` and ``public_fraction``. ``coins`` are
@@ -94,4 +94,4 @@ def read_for_one_model(
     if by_schema:
         nobody: IntArray = np.zeros(0, dtype=np.int64)
         data = replace(data, X_public=take(data.X_public, nobody))
-    return OneModelInputs(data=data, encoder=encoder, X_encoded=encoder.transform(data.X_private))
+    return EncodedInputs(data=data, encoder=encoder, X_encoded=encoder.transform(data.X_private))

@@ -10,10 +10,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand import _checks
-from evenhand.estimators.accounts import own_noise
 from evenhand.estimators.classifier import PrivateClassifier
+from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.inputs import FitInputs
-from evenhand.estimators.one_model import read_for_one_model
+from evenhand.estimators.ledgers import own_noise
 from evenhand.fairness import GroupCodes, encode_groups
 from evenhand.privacy import (
     SUBSAMPLED_ACCOUNTING,
@@ -28,7 +28,7 @@ from evenhand.privacy import (
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 
-class GradientClassifier(PrivateClassifier):
+class NoisyGradientClassifier(PrivateClassifier):
     """Base of the classifiers trained by noisy sums over Poisson samples; use a subclass."""
 
     NEIGHBORS = ("add or remove one",)
@@ -66,7 +66,7 @@ class GradientClassifier(PrivateClassifier):
         self, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
     ) -> tuple[FitInputs, FloatArray]:
         """Check the rows, fit the encoder on what is public, and encode the private rows."""
-        read = read_for_one_model(self, X, y, X_public, rng, coins=self._float_noise())
+        read = read_encoded(self, X, y, X_public, rng, coins=self._float_noise())
         self.classes_ = read.data.classes
         self.encoder_ = read.encoder
         return read.data, read.X_encoded
