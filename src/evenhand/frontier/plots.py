@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from evenhand import _checks
-from evenhand.frontier.page.points import Points, of_runs, of_settings, owners
+from evenhand.frontier.page.estimates import Estimates, of_runs, of_settings, setting_numbers
 from evenhand.frontier.pareto import front
 from evenhand.frontier.run import OBJECTIVES, Run
 from evenhand.report.colours import GRID, INK, SOFT, colours
@@ -62,7 +62,7 @@ def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> go
     figure = go.Figure()
     for at, (method, colour) in enumerate(zip(methods, colours(len(methods)), strict=True)):
         own = [run for run in runs if run.setting.method == method]
-        found = of_settings(of_runs(own), owners(own))
+        found = of_settings(of_runs(own), setting_numbers(own))
         known = np.isfinite(_value(found, x)) & np.isfinite(_value(found, y))
         symbol = SYMBOLS[at % len(SYMBOLS)]
         figure.add_trace(
@@ -84,12 +84,12 @@ def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> go
     return figure
 
 
-def _value(found: Points, name: str) -> FloatArray:
+def _value(found: Estimates, name: str) -> FloatArray:
     return found.epsilon if name == "epsilon" else found.value[name]
 
 
 def _points(
-    found: Points, known: BoolArray, x: str, y: str, name: str, colour: str, symbol: str
+    found: Estimates, known: BoolArray, x: str, y: str, name: str, colour: str, symbol: str
 ) -> go.Scatter:
     bars = {
         f"error_{axis}": {
@@ -120,7 +120,7 @@ def _points(
     )
 
 
-def _steps(found: Points, known: BoolArray, x: str, y: str, colour: str) -> go.Scatter:
+def _steps(found: Estimates, known: BoolArray, x: str, y: str, colour: str) -> go.Scatter:
     """Join what no other point of the method beats in these two."""
     both = np.column_stack([_value(found, x)[known], _value(found, y)[known]])
     best = both[front(both, (x, y))] if len(both) else both

@@ -11,8 +11,8 @@ import numpy as np
 
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.intervals import clopper_pearson
-from evenhand.frontier.page import points
-from evenhand.frontier.page.points import LEVEL, Points
+from evenhand.frontier.page import estimates
+from evenhand.frontier.page.estimates import LEVEL, Estimates
 from evenhand.frontier.pareto import front_probability
 from evenhand.frontier.run import Plain, Run
 from evenhand.privacy import Guarantee
@@ -55,13 +55,13 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
     """
     if not runs:
         raise ValueError("runs is empty: a page needs at least one run. Run a sweep first.")
-    owner = points.owners(runs)
-    single = points.of_runs(runs)
-    settings = points.of_settings(single, owner)
+    owner = estimates.setting_numbers(runs)
+    single = estimates.of_runs(runs)
+    settings = estimates.of_settings(single, owner)
     one_each = [runs[i] for i in np.unique(owner, return_index=True)[1]]
     kinds, kind = _kinds(one_each)
     methods = np.unique([run.setting.method for run in one_each], return_inverse=True)[1]
-    front = points.on_front(settings, kind)
+    front = estimates.on_front(settings, kind)
     shown = _shown(settings, kind, methods, most)
     seeds = np.array([run.setting.seed for run in runs], dtype=np.int64)
     by_setting: IntArray = np.lexsort((seeds, owner))
@@ -116,9 +116,9 @@ class Texts:
         return place
 
 
-def _shown(settings: Points, kind: IntArray, methods: IntArray, most: int) -> BoolArray:
+def _shown(settings: Estimates, kind: IntArray, methods: IntArray, most: int) -> BoolArray:
     """Choose whole settings: the fronts first, then the others in an order that means nothing."""
-    shown = points.on_front(settings, kind * (methods.max() + 1) + methods)
+    shown = estimates.on_front(settings, kind * (methods.max() + 1) + methods)
     order = np.random.default_rng(0).permutation(settings.n)
     order = order[np.argsort(~shown[order], kind="stable")]
     shown[order[np.cumsum(settings.n_seeds[order]) <= most]] = True
@@ -136,7 +136,7 @@ def _probabilities(runs: Sequence[Run], owner: IntArray, kind: IntArray) -> Floa
     return out
 
 
-def _columns(found: Points, which: BoolArray | IntArray) -> dict[str, list[float | None]]:
+def _columns(found: Estimates, which: BoolArray | IntArray) -> dict[str, list[float | None]]:
     """Return the measurements in the page's words: accuracy in place of error."""
     error, up, down = "error", True, False
     parts: dict[str, FloatArray] = {

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from evenhand.frontier import Run
-from evenhand.frontier.page import points
+from evenhand.frontier.page import estimates
 from evenhand.testing.frontier import synthetic_runs
 
 
-def settings(runs: list[Run]) -> points.Points:
-    return points.of_settings(points.of_runs(runs), points.owners(runs))
+def settings(runs: list[Run]) -> estimates.Estimates:
+    return estimates.of_settings(estimates.of_runs(runs), estimates.setting_numbers(runs))
 
 
 def test_a_setting_is_the_mean_of_its_seeds_with_students_interval() -> None:
@@ -69,8 +69,8 @@ def test_the_front_is_what_no_other_point_beats() -> None:
         )
         for mine in costs
     ]
-    single = points.of_runs(runs)
-    found = points.on_front(single, np.zeros(len(runs), dtype=np.int64))
+    single = estimates.of_runs(runs)
+    found = estimates.on_front(single, np.zeros(len(runs), dtype=np.int64))
     assert found.tolist() == expected
     assert 0 < sum(expected) < len(runs)
 
@@ -78,15 +78,15 @@ def test_the_front_is_what_no_other_point_beats() -> None:
 def test_points_of_two_kinds_are_not_compared() -> None:
     better, worse = synthetic_runs(1, n_seeds=2)
     worse = replace(worse, error=better.error + 0.1, gap=better.gap)
-    single = points.of_runs([better, worse])
-    assert points.on_front(single, np.array([0, 0])).tolist() == [True, False]
-    assert points.on_front(single, np.array([0, 1])).tolist() == [True, True]
+    single = estimates.of_runs([better, worse])
+    assert estimates.on_front(single, np.array([0, 0])).tolist() == [True, False]
+    assert estimates.on_front(single, np.array([0, 1])).tolist() == [True, True]
 
 
-def test_owners_number_settings_in_the_order_of_appearance() -> None:
+def test_setting_numbers_count_settings_in_the_order_of_appearance() -> None:
     runs = synthetic_runs(3, n_seeds=2)
     mixed = [runs[i] for i in (4, 0, 5, 2, 1, 3)]
-    owner = points.owners(mixed)
+    owner = estimates.setting_numbers(mixed)
     assert owner.tolist() == [0, 1, 0, 2, 1, 2]
     for (i, a), (j, b) in itertools.combinations(enumerate(mixed), 2):
         same = a.setting.without_seed() == b.setting.without_seed()

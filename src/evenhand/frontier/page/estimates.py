@@ -1,4 +1,4 @@
-"""The points that are drawn: single runs, or settings with mean and interval over their seeds."""
+"""What is drawn: the measurements of a run, or a setting's means over its seeds, with intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEASURED = ("gap", "error", "coverage")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Points:
+class Estimates:
     """One row per point; each measurement with the ends of its 95 % interval.
 
     Parameters
@@ -41,7 +41,7 @@ class Points:
         return len(self.epsilon)
 
 
-def of_runs(runs: Sequence[Run]) -> Points:
+def of_runs(runs: Sequence[Run]) -> Estimates:
     """Return a point per run: its interval is that of its test rows, and coverage has none."""
     column = {name: np.array([getattr(run, name) for run in runs], float) for name in MEASURED}
     ends = {
@@ -49,7 +49,7 @@ def of_runs(runs: Sequence[Run]) -> Points:
         "error": np.array([run.error_interval for run in runs], float).reshape(-1, 2),
         "coverage": np.column_stack([column["coverage"]] * 2),
     }
-    return Points(
+    return Estimates(
         epsilon=np.array([run.epsilon for run in runs], float),
         value=column,
         low={name: ends[name][:, 0] for name in MEASURED},
@@ -58,12 +58,12 @@ def of_runs(runs: Sequence[Run]) -> Points:
     )
 
 
-def of_settings(single: Points, owner: IntArray) -> Points:
+def of_settings(single: Estimates, owner: IntArray) -> Estimates:
     """Return a point per setting: mean over its seeds, and the interval of that mean.
 
     Parameters
     ----------
-    single : Points
+    single : Estimates
         One per run.
     owner : ndarray of int, shape (n_runs,)
         Number of the setting that each run repeats.
@@ -90,10 +90,10 @@ def of_settings(single: Points, owner: IntArray) -> Points:
         high[name] = np.where(
             alone, _only(single.high[name], owner, n), np.minimum(mean + reach, 1)
         )
-    return Points(epsilon=epsilon, value=value, low=low, high=high, n_seeds=n)
+    return Estimates(epsilon=epsilon, value=value, low=low, high=high, n_seeds=n)
 
 
-def owners(runs: Sequence[Run]) -> IntArray:
+def setting_numbers(runs: Sequence[Run]) -> IntArray:
     """Return for each run the number of its setting, in the order of first appearance."""
     out = np.empty(len(runs), dtype=np.int64)
     for number, rows in enumerate(by_setting(runs).values()):
@@ -101,25 +101,25 @@ def owners(runs: Sequence[Run]) -> IntArray:
     return out
 
 
-def on_front(points: Points, kinds: IntArray) -> BoolArray:
+def on_front(found: Estimates, kinds: IntArray) -> BoolArray:
     """Return which points no other of their kind beats, in all four objectives at once.
 
-    Points of two kinds (another data set, a gap of another notion) are not compared. What is not
+    Runs of two kinds (another data set, a gap of another notion) are not compared. What is not
     defined counts as the worst, so it can be beaten and beats nothing: whoever meets limits that
     do not ask about it is matched by somebody on the front.
     """
     table = np.column_stack(
         [
-            points.epsilon,
-            np.nan_to_num(points.value["gap"], nan=2.0),
-            np.nan_to_num(points.value["error"], nan=2.0),
-            np.nan_to_num(points.value["coverage"], nan=-1.0),
+            found.epsilon,
+            np.nan_to_num(found.value["gap"], nan=2.0),
+            np.nan_to_num(found.value["error"], nan=2.0),
+            np.nan_to_num(found.value["coverage"], nan=-1.0),
         ]
     )
-    found = np.zeros(points.n, dtype=np.bool_)
+    out = np.zeros(found.n, dtype=np.bool_)
     for kind in np.unique(kinds):
-        found[kinds == kind] = front(table[kinds == kind])
-    return found
+        out[kinds == kind] = front(table[kinds == kind])
+    return out
 
 
 def _only(values: FloatArray, owner: IntArray, n: IntArray) -> FloatArray:
