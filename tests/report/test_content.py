@@ -19,8 +19,7 @@ from evenhand.fairness import DemographicParity, clopper_pearson, exact_gap, fai
 from evenhand.methods import load
 from evenhand.privacy import Budget, GNMax, Ledger, SeededNoise
 from evenhand.report import ModelReport, summary_lines
-from evenhand.report.disparity import Disparity
-from evenhand.report.outcomes import EVERY_ROW, SHORT
+from evenhand.report.answers import EVERY_ROW, SHORT, Disparity
 from evenhand.report.page import render
 from evenhand.report.settings import describe
 from evenhand.report.spending import Spending

@@ -14,10 +14,9 @@ from evenhand.estimators.small_groups import Held, listed
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.report import claim, settings
+from evenhand.report.answers import Disparity, Outcomes
 from evenhand.report.derived import Derived
-from evenhand.report.disparity import Disparity
 from evenhand.report.measured import Measured
-from evenhand.report.outcomes import Outcomes
 from evenhand.report.spending import Spending
 from evenhand.report.true_groups_section import TrueGroups
 from evenhand.voting import Answers, Shares

@@ -8,10 +8,9 @@ from typing import Final
 import numpy as np
 
 from evenhand.fairness import Estimate, Notion
+from evenhand.report.answers import SHORT, Disparity, Outcomes
 from evenhand.report.colours import NOT_USED, PALETTE, colours
-from evenhand.report.disparity import Disparity
 from evenhand.report.measured import NAMES, REFERENCES, Measured, known
-from evenhand.report.outcomes import SHORT, Outcomes
 from evenhand.report.spending import Spending
 from evenhand.report.svg import (
     Rows,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from evenhand.estimators.small_groups import Held, in_words
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.report import claim, figures
+from evenhand.report.answers import Disparity
 from evenhand.report.content import Cuts, ModelReport, StudentMargin
 from evenhand.report.derived import Derived
-from evenhand.report.disparity import Disparity
 from evenhand.report.frames import between, cover, framed
 from evenhand.report.htmltext import pairs, table, text
 from evenhand.report.measured import MEANINGS, NAMES, REFERENCES

@@ -9,10 +9,10 @@ from evenhand.fairness import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
 from evenhand.report import claim, figures
+from evenhand.report.answers import SHORT
 from evenhand.report.content import ModelReport
 from evenhand.report.frames import between, cover, framed
 from evenhand.report.htmltext import items, pairs, table, text
-from evenhand.report.outcomes import SHORT
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
 
