@@ -20,7 +20,7 @@ from evenhand.cli.synthesize import METHODS as OF_SYNTHESIZE
 from evenhand.estimators import inputs, pfld
 from evenhand.frontier.methods import METHODS as OF_FRONTIER
 from evenhand.generators import METHODS as OF_TABLES
-from evenhand.generators import plan
+from evenhand.generators import budget_plan
 from evenhand.learners.dpsgd import State
 from evenhand.privacy import Budget, FloatNoise, Ledger, NoisySum
 from evenhand.teachers import LogisticTeachers, Partition
@@ -158,13 +158,13 @@ def test_half_the_sensitivity_of_a_table_of_groups_is_convicted(
 def test_half_the_sensitivity_of_a_generator_is_convicted(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = plan.noisy_sum
+    sound = budget_plan.noisy_sum
 
     def halved(aggregator: Any, **given: Any) -> NoisySum:
         one = sound(aggregator, **given)
         return NoisySum(sigma=one.sigma / 2, l2_sensitivity=one.l2_sensitivity / 2)
 
-    monkeypatch.setattr(plan, "noisy_sum", halved)
+    monkeypatch.setattr(budget_plan, "noisy_sum", halved)
     found = refuted(name, noise=FloatNoise())  # discrete noise costs more than its share then
     assert any("(NoisySum) moves" in problem for problem in found)
 

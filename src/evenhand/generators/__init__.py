@@ -9,18 +9,7 @@ from evenhand.generators.aggregators import (
     TableDistances,
 )
 from evenhand.generators.balance import Balance, balance_of
-from evenhand.generators.base import Encoded, Synthesizer
-from evenhand.generators.codec import Conditions, TableCodec
-from evenhand.generators.conditional import NotedWarning
-from evenhand.generators.dp_wgan import DPWGANSynthesizer
-from evenhand.generators.evaluate import Evaluation, evaluate
-from evenhand.generators.fidelity import Fidelity, fidelity
-from evenhand.generators.loading import METHODS, load_synthesizer
-from evenhand.generators.marginal import MarginalSynthesizer
-from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
-from evenhand.generators.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
-from evenhand.generators.pate_gan import PATEGANSynthesizer
-from evenhand.generators.plan import (
+from evenhand.generators.budget_plan import (
     LEAST_SNR,
     Purse,
     Released,
@@ -29,11 +18,23 @@ from evenhand.generators.plan import (
     snr_of_counts,
     snr_of_gradients,
 )
-from evenhand.generators.rates import even_rates
-from evenhand.generators.reference import GroupsFromReference, groups_from_reference
-from evenhand.generators.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
+from evenhand.generators.conditions import Conditions
+from evenhand.generators.loading import METHODS, load_synthesizer
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.saved import GeneratorDamaged
+from evenhand.generators.saving import GeneratorDamaged
+from evenhand.generators.synthesizer import NotedWarning
+from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.tables.codec import TableCodec
+from evenhand.generators.tables.dp_wgan import DPWGANSynthesizer
+from evenhand.generators.tables.evaluation import Evaluation, evaluate
+from evenhand.generators.tables.even_rates import even_rates
+from evenhand.generators.tables.fidelity import Fidelity, fidelity
+from evenhand.generators.tables.marginal import MarginalSynthesizer
+from evenhand.generators.tables.mean_embedding import MeanEmbeddingSynthesizer
+from evenhand.generators.tables.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
+from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
+from evenhand.generators.tables.predicted_groups import GroupsFromReference, groups_from_reference
+from evenhand.generators.tables.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
 from evenhand.generators.teacher_sums import (
     BinaryVotes,
     GradientSum,

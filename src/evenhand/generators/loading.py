@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from evenhand.generators import saved
-from evenhand.generators.base import Synthesizer
-from evenhand.generators.dp_wgan import DPWGANSynthesizer
-from evenhand.generators.marginal import MarginalSynthesizer
-from evenhand.generators.mean_embedding import MeanEmbeddingSynthesizer
-from evenhand.generators.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
-from evenhand.generators.pate_gan import PATEGANSynthesizer
-from evenhand.generators.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
+from evenhand.generators import saving
+from evenhand.generators.tables.base import Synthesizer
+from evenhand.generators.tables.dp_wgan import DPWGANSynthesizer
+from evenhand.generators.tables.marginal import MarginalSynthesizer
+from evenhand.generators.tables.mean_embedding import MeanEmbeddingSynthesizer
+from evenhand.generators.tables.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
+from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
+from evenhand.generators.tables.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
 
 METHODS: Final[Mapping[str, type[Synthesizer]]] = {
     method.__name__: method
@@ -51,5 +51,5 @@ def load_synthesizer(path: str | Path) -> Synthesizer:
     GeneratorDamaged
         If a file is missing or is not, bit for bit, what was saved.
     """
-    generator: Synthesizer = saved.restore(Path(path), METHODS)
+    generator: Synthesizer = saving.restore(Path(path), METHODS)
     return generator

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from evenhand._version import __version__
 from evenhand.generators import SignalToNoise
-from evenhand.generators.conditional import ConditionalGenerator
+from evenhand.generators.synthesizer import ConditionalGenerator
 from evenhand.privacy import Guarantee
 from evenhand.report.spending import Spending
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.fairness import Estimate
 from evenhand.generators import ModelUtility
-from evenhand.generators.fidelity import worst_pairs
+from evenhand.generators.tables.fidelity import worst_pairs
 from evenhand.report import synthetic_figures as figures
 from evenhand.report.claim import covered
 from evenhand.report.frames import between, framed

@@ -237,7 +237,7 @@ def _of_tables() -> Iterator[Case]:
         relation = str(settings.get("neighbors", relation))
         rows = table() if schema is not None else table(20 * N)
         # A category that one record alone has is named with probability at most delta / 10.
-        tail = {"rare category removed": "within delta: generators/test_bought.py"}
+        tail = {"rare category removed": "within delta: generators/tables/test_released_schema.py"}
         uncovered = {} if schema is not None else tail
         return Case(name=name + words, fit=fit, rows=rows, relation=relation, uncovered=uncovered)
 

@@ -10,8 +10,8 @@ from scipy.ndimage import gaussian_filter1d
 
 from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.images import MeanEmbeddingImages
-from evenhand.generators.images.painter import Painter, _blur, fit_painter
-from evenhand.generators.images.waves import BANDWIDTHS, Waves
+from evenhand.generators.images.embedding_network import Painter, _blur, fit_painter
+from evenhand.generators.images.random_features import BANDWIDTHS, Waves
 from evenhand.privacy import Budget, MemoryStore, SeededNoise
 from evenhand.testing.images import pictures
 

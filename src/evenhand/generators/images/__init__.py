@@ -1,12 +1,11 @@
 """Synthetic pictures that are differentially private and balanced between groups."""
 
-from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.base import COUNTS, ImageSample, ImageSynthesizer
 from evenhand.generators.images.classifiers import IMAGE_MODELS
 from evenhand.generators.images.codec import EncodedImages, ImageCodec
 from evenhand.generators.images.datalens import DataLensImages
 from evenhand.generators.images.dp_wgan import DPWGANImages
-from evenhand.generators.images.evaluate import ImageEvaluation, Judged, evaluate_images
+from evenhand.generators.images.evaluation import ImageEvaluation, Judged, evaluate_images
 from evenhand.generators.images.frechet import (
     Distance,
     EfficientNetLite0,
@@ -19,7 +18,8 @@ from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.loading import IMAGE_METHODS, load_image_synthesizer
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
 from evenhand.generators.images.plain_gan import PlainGANImages
-from evenhand.generators.images.unknown_groups import GroupReference
+from evenhand.generators.images.predicted_groups import GroupReference
+from evenhand.generators.images.teacher_gan import TeacherGANImages
 
 __all__ = [
     "COUNTS",

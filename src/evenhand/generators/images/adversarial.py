@@ -15,13 +15,13 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.conditional import Progress
+from evenhand.generators.budget_plan import Purse, SignalToNoise
 from evenhand.generators.images.base import COUNTS, ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.critics import CriticNetwork, DenseCritic
 from evenhand.generators.images.networks import GrowingNetwork, Learner, one_thread, paint
-from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.synthesizer import Progress
 from evenhand.privacy import FloatNoise, Guarantee, Noise
 from evenhand.teachers import Partition, by_position, by_unit
 from evenhand.typing import Array, FloatArray, IntArray, RandomState

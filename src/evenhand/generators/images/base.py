@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.conditional import ConditionalGenerator, Progress
+from evenhand.generators.budget_plan import Purse
 from evenhand.generators.images.codec import EncodedImages, FloatPixels, ImageCodec, read_images
-from evenhand.generators.images.unknown_groups import GroupReference
+from evenhand.generators.images.predicted_groups import GroupReference
 from evenhand.generators.memory import require_memory
-from evenhand.generators.plan import Purse
+from evenhand.generators.synthesizer import ConditionalGenerator, Progress
 from evenhand.privacy import Budget, Ledger, Noise, Store
 from evenhand.typing import Array, ArrayLike, IntArray, RandomState
 

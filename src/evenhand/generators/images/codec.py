@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
 from evenhand.datasets.columns import text_of
-from evenhand.generators.codec import Conditions
+from evenhand.generators.conditions import Conditions
 from evenhand.typing import Array, ArrayLike, IntArray
 
 FloatPixels: TypeAlias = NDArray[np.float32]

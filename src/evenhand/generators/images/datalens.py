@@ -8,8 +8,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import torch
+from evenhand.generators.budget_plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.images.teacher_gan import TeacherGAN
-from evenhand.generators.plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.teacher_sums import TopKSigns
 from evenhand.typing import FloatArray, IntArray
 

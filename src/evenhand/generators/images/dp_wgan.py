@@ -11,8 +11,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.aggregators import ClippedSums, TableCounts
+from evenhand.generators.budget_plan import Purse, SignalToNoise
 from evenhand.generators.clipping import CLIPS, Clipping, lengths
-from evenhand.generators.conditional import Progress
 from evenhand.generators.images.adversarial import (
     SMALL_SHARE,
     STEPS,
@@ -23,10 +23,10 @@ from evenhand.generators.images.adversarial import (
 from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.networks import Learner
-from evenhand.generators.images.passes import Passes
+from evenhand.generators.images.rounds import Passes
 from evenhand.generators.images.single_critic import SingleCritic
-from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.synthesizer import Progress
 from evenhand.teachers import Partition
 from evenhand.typing import FloatArray
 

@@ -10,17 +10,17 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.conditional import Progress
+from evenhand.generators.budget_plan import Purse, SignalToNoise
 from evenhand.generators.images.adversarial import STEPS, Release
-from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import ConvCritic, CriticNetwork, CriticTraining
 from evenhand.generators.images.networks import Learner, seeded
-from evenhand.generators.images.passes import Passes
+from evenhand.generators.images.rounds import Passes
+from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import HIDDEN
-from evenhand.generators.plan import Purse, SignalToNoise
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.synthesizer import Progress
 from evenhand.teachers import Partition
 
 SCHEDULES: Final = ("all", "in turn")

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from evenhand.generators import saved
-from evenhand.generators.images.all_teachers import TeacherGANImages
+from evenhand.generators import saving
 from evenhand.generators.images.base import ImageSynthesizer
 from evenhand.generators.images.datalens import DataLensImages
 from evenhand.generators.images.dp_wgan import DPWGANImages
@@ -15,6 +14,7 @@ from evenhand.generators.images.g_pate import GPATEImages
 from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
 from evenhand.generators.images.plain_gan import PlainGANImages
+from evenhand.generators.images.teacher_gan import TeacherGANImages
 
 IMAGE_METHODS: Final[Mapping[str, type[ImageSynthesizer]]] = {
     method.__name__: method
@@ -52,5 +52,5 @@ def load_image_synthesizer(path: str | Path) -> ImageSynthesizer:
         If a file is missing or is not, bit for bit, what was saved; or if it holds another kind of
         generator, such as one of tables.
     """
-    generator: ImageSynthesizer = saved.restore(Path(path), IMAGE_METHODS)
+    generator: ImageSynthesizer = saving.restore(Path(path), IMAGE_METHODS)
     return generator

@@ -10,12 +10,12 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch
 from evenhand.generators.aggregators import FeatureSums
-from evenhand.generators.conditional import Progress
+from evenhand.generators.budget_plan import Purse, SignalToNoise
 from evenhand.generators.images.base import ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
-from evenhand.generators.images.painter import Painter, fit_painter
-from evenhand.generators.images.waves import Waves
-from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.images.embedding_network import Painter, fit_painter
+from evenhand.generators.images.random_features import Waves
+from evenhand.generators.synthesizer import Progress
 from evenhand.privacy import Noise
 from evenhand.typing import Array, IntArray, RandomState
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from evenhand.generators.budget_plan import Purse, SignalToNoise
 from evenhand.generators.images.adversarial import Release
-from evenhand.generators.images.all_teachers import TeacherGANImages
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.privacy import Guarantee, no_guarantee
 from evenhand.typing import FloatArray, IntArray

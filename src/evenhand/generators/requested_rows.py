@@ -12,8 +12,8 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._checks import did_you_mean
 from evenhand.datasets.columns import text_of
-from evenhand.generators.codec import Conditions
-from evenhand.generators.plan import largest_remainder
+from evenhand.generators.budget_plan import largest_remainder
+from evenhand.generators.conditions import Conditions
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 BALANCES: Final = ("label", "sensitive")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.generators.cells import Bins, Cells
+from evenhand.generators.tables.bins import Bins, Cells
 
 BOUNDS = [
     (0, 80, True),

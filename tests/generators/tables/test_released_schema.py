@@ -9,8 +9,8 @@ import pytest
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators import MarginalSynthesizer
-from evenhand.generators.bought import EDGES, OTHER, Purchase, threshold, to_buy
-from evenhand.generators.records import as_roles, read_records
+from evenhand.generators.tables.records import as_roles, read_records
+from evenhand.generators.tables.released_schema import EDGES, OTHER, Purchase, threshold, to_buy
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.adversary import Forger, one_hot_critic
-from evenhand.generators.base import Encoded, Synthesizer
-from evenhand.generators.clipped_critic import ClippedCritic, CriticGradients
+from evenhand.generators.budget_plan import Purse, SignalToNoise
 from evenhand.generators.clipping import Clipping
-from evenhand.generators.conditional import Progress
-from evenhand.generators.plan import Purse, SignalToNoise
-from evenhand.generators.starting_counts import StartingCounts, starting_shares
-from evenhand.generators.state_network import StateNetwork, log_shares
+from evenhand.generators.synthesizer import Progress
+from evenhand.generators.tables.adversary import Forger, one_hot_critic
+from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.tables.clipped_critic import ClippedCritic, CriticGradients
+from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
+from evenhand.generators.tables.state_network import StateNetwork, log_shares
 from evenhand.privacy import FloatNoise, Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 

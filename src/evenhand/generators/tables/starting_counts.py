@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.base import Encoded
-from evenhand.generators.marginal import OWN, joint_totals
-from evenhand.generators.plan import Purse
+from evenhand.generators.budget_plan import Purse
+from evenhand.generators.tables.base import Encoded
+from evenhand.generators.tables.marginal import OWN, joint_totals
 from evenhand.typing import FloatArray
 
 CELLS: Final = "counts of label and group"

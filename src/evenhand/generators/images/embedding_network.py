@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._torch import require_torch, torch
-from evenhand.generators.images.waves import Waves
+from evenhand.generators.images.random_features import Waves
 from evenhand.typing import Array, FloatArray, IntArray
 
 WHIM: Final = 8  # random numbers behind one picture, beside its condition

@@ -15,16 +15,17 @@ from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.bought import DELTA_SHARE, to_buy, without_unknown
-from evenhand.generators.bought import PURPOSE as SCHEMA
-from evenhand.generators.cells import Bins, Cells
-from evenhand.generators.codec import ColumnCode, Conditions, TableCodec
-from evenhand.generators.conditional import ConditionalGenerator, Progress
-from evenhand.generators.foreseen import ready
+from evenhand.generators.budget_plan import Purse
+from evenhand.generators.conditions import Conditions
 from evenhand.generators.memory import require_rows
-from evenhand.generators.plan import Purse
-from evenhand.generators.records import Records, as_roles, read_records
-from evenhand.generators.reference import groups_from_reference
+from evenhand.generators.synthesizer import ConditionalGenerator, Progress
+from evenhand.generators.tables.bins import Bins, Cells
+from evenhand.generators.tables.codec import ColumnCode, TableCodec
+from evenhand.generators.tables.column_checks import ready
+from evenhand.generators.tables.predicted_groups import groups_from_reference
+from evenhand.generators.tables.records import Records, as_roles, read_records
+from evenhand.generators.tables.released_schema import DELTA_SHARE, to_buy, without_unknown
+from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
 from evenhand.privacy import Budget, Guarantee, Ledger, Noise, Store
 from evenhand.typing import Array, ArrayLike, IntArray, RandomState
 

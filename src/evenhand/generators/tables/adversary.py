@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
-from evenhand.generators.state_network import StateNetwork
+from evenhand.generators.tables.state_network import StateNetwork
 from evenhand.learners.stacked_network import one_thread
 from evenhand.typing import FloatArray, IntArray
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.codec import Conditions
+from evenhand.generators.conditions import Conditions
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.critics import StackedCritics
 from evenhand.teachers import Partition, by_position, by_unit

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand.generators import saved
-from evenhand.generators.codec import Conditions
-from evenhand.generators.plan import SignalToNoise
-from evenhand.generators.request import Request
+from evenhand.generators import saving
+from evenhand.generators.budget_plan import SignalToNoise
+from evenhand.generators.conditions import Conditions
+from evenhand.generators.requested_rows import Request
 from evenhand.privacy import Budget, Guarantee, Ledger, Noise, delta_warning
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
 
@@ -76,7 +76,7 @@ class ConditionalGenerator(ABC):
             PEM file of a private Ed25519 key, to sign the folder with.
         """
         self._require_fitted()
-        return saved.save(self, Path(path), sign)
+        return saving.save(self, Path(path), sign)
 
     @property
     def shares_(self) -> pd.Series[float]:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from evenhand.generators import FeatureSums
-from evenhand.generators.features import MixedFeatures
-from evenhand.generators.mean_embedding import _fit
+from evenhand.generators.tables.mean_embedding import _fit
+from evenhand.generators.tables.random_features import MixedFeatures
 
 SIZES, ORDERED, MISSING = (3, 6, 2), (False, True, False), (True, True, False)
 

@@ -18,7 +18,7 @@ from evenhand._folder import (
     write_json,
 )
 from evenhand._signing import PrivateKey
-from evenhand.generators.plan import SignalToNoise
+from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.privacy import Guarantee, SavedLedger
 from evenhand.privacy.saved_claim import claim_record, read_claim
 

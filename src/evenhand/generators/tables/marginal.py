@@ -11,11 +11,11 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import TableCounts, TableDistances
-from evenhand.generators.base import Encoded, Synthesizer
-from evenhand.generators.conditional import Progress
-from evenhand.generators.plan import Purse, Released, snr_of_counts
-from evenhand.generators.records import pair_counts
-from evenhand.generators.tree import Forest, TreeLaw, fit_tree
+from evenhand.generators.budget_plan import Purse, Released, snr_of_counts
+from evenhand.generators.synthesizer import Progress
+from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.tables.records import pair_counts
+from evenhand.generators.tables.tree_distribution import Forest, TreeLaw, fit_tree
 from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ttest_1samp
 
-from evenhand.generators.tree import TRUST, Forest, TreeLaw, fit_tree
+from evenhand.generators.tables.tree_distribution import TRUST, Forest, TreeLaw, fit_tree
 
 FALSE_ALARM = 1e-6
 SIZES = (2, 3, 2, 4)

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.columns import as_frame, some
-from evenhand.generators.marginal import MarginalSynthesizer
+from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.privacy import Budget, Guarantee, NoPrivacy, no_guarantee
 from evenhand.typing import FloatArray, RandomState
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand.generators import MarginalSynthesizer, groups_from_reference
-from evenhand.generators.reference import GroupsFromReference
+from evenhand.generators.tables.predicted_groups import GroupsFromReference
 from evenhand.privacy import SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import FeatureSums
-from evenhand.generators.base import Encoded, Synthesizer
-from evenhand.generators.conditional import Progress
-from evenhand.generators.features import MixedFeatures
-from evenhand.generators.plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.synthesizer import Progress
+from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.tables.random_features import MixedFeatures
 from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.generators.base import Synthesizer
+from evenhand.generators.tables.base import Synthesizer
 from evenhand.typing import FloatArray, IntArray, RandomState
 
 NOTIONS: Final = ("equalized_odds", "demographic_parity", "both")

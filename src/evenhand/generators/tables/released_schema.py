@@ -21,9 +21,9 @@ from evenhand.datasets.columns import (
     to_numbers,
     to_texts,
 )
-from evenhand.generators.codec import holds_missing
-from evenhand.generators.plan import Purse
-from evenhand.generators.records import Records
+from evenhand.generators.budget_plan import Purse
+from evenhand.generators.tables.codec import holds_missing
+from evenhand.generators.tables.records import Records
 from evenhand.typing import FloatArray, IntArray
 
 PURPOSE: Final = "categories and bounds of the columns"

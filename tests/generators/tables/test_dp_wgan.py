@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from evenhand.datasets import Schema  # noqa: E402  # after the skip
 from evenhand.generators import DPWGANSynthesizer, Synthesizer, noisy_sum  # noqa: E402
-from evenhand.generators.clipped_critic import ClippedCritic, CriticGradients  # noqa: E402
 from evenhand.generators.clipping import CLIPS, Clipping  # noqa: E402
-from evenhand.generators.dp_wgan import GRADIENTS  # noqa: E402
+from evenhand.generators.tables.clipped_critic import ClippedCritic, CriticGradients  # noqa: E402
+from evenhand.generators.tables.dp_wgan import GRADIENTS  # noqa: E402
 from evenhand.privacy import (  # noqa: E402
     Budget,
     FloatNoise,

@@ -10,16 +10,16 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.adversary import Forger, Student
-from evenhand.generators.base import Encoded, Synthesizer
-from evenhand.generators.conditional import Progress
+from evenhand.generators.budget_plan import Purse, SignalToNoise, snr_of_gradients
 from evenhand.generators.memory import require_memory
-from evenhand.generators.plan import Purse, SignalToNoise, snr_of_gradients
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.starting_counts import StartingCounts, starting_shares
-from evenhand.generators.state_network import StateNetwork, log_shares, pick
+from evenhand.generators.synthesizer import Progress
+from evenhand.generators.tables.adversary import Forger, Student
+from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
+from evenhand.generators.tables.state_network import StateNetwork, log_shares, pick
+from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics, deal
 from evenhand.generators.teacher_sums import BinaryVotes
-from evenhand.generators.voting_critics import CONDITIONED, GivenRows, VotingCritics, deal
 from evenhand.learners.critics import StackedCritics, bytes_of_critics
 from evenhand.privacy import Guarantee, Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState

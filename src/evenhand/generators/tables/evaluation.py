@@ -13,8 +13,8 @@ import pandas as pd
 from evenhand.datasets import Schema
 from evenhand.fairness import encode_groups
 from evenhand.generators.balance import Balance, balance_of
-from evenhand.generators.base import Synthesizer
-from evenhand.generators.fidelity import Fidelity, fidelity
+from evenhand.generators.tables.base import Synthesizer
+from evenhand.generators.tables.fidelity import Fidelity, fidelity
 from evenhand.generators.utility import MODELS, ModelUtility, utility
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.generators import GradientSum, SeveralTeachers
-from evenhand.generators.images.strata import by_group, most_moved
+from evenhand.generators.teachers_by_group import by_group, most_moved
 from evenhand.teachers import Partition
 from evenhand.typing import IntArray
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import FeatureSums, OuterSums
-from evenhand.generators.base import Encoded, Synthesizer
-from evenhand.generators.conditional import Progress
-from evenhand.generators.plan import Purse, SignalToNoise
-from evenhand.generators.state_network import pick
+from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.synthesizer import Progress
+from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.tables.state_network import pick
 from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
@@ -54,7 +54,7 @@ class RONGaussSynthesizer(Synthesizer):
     -----
     The paper draws Laplace noise for an L1 sensitivity of ``2 sqrt(p) / n`` of a covariance over p
     coordinates. Two unit vectors can move it by ``p / n``: the noise is ``sqrt(p) / 2`` times too
-    small, 5 times at p = 108 (``tests/generators/test_ron_gauss.py``).
+    small, 5 times at p = 108 (``tests/generators/tables/test_ron_gauss.py``).
 
     References
     ----------

@@ -10,10 +10,10 @@ import pandas as pd
 from evenhand.datasets import Schema, inspect
 from evenhand.datasets.columns import Column, kind_of
 from evenhand.datasets.problems import CODES
-from evenhand.generators.bought import Purchase, to_buy
-from evenhand.generators.codec import TableCodec, frame_dtype
-from evenhand.generators.plan import Purse
-from evenhand.generators.records import Records
+from evenhand.generators.budget_plan import Purse
+from evenhand.generators.tables.codec import TableCodec, frame_dtype
+from evenhand.generators.tables.records import Records
+from evenhand.generators.tables.released_schema import Purchase, to_buy
 
 
 def ready(

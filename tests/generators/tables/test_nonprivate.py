@@ -13,7 +13,7 @@ from evenhand.generators import (
     Synthesizer,
     load_synthesizer,
 )
-from evenhand.generators.nonprivate import density_ratio
+from evenhand.generators.tables.nonprivate import density_ratio
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones")

@@ -1,0 +1,1 @@
+"""Synthetic tables: columns as whole numbers, and the methods that learn them."""
