@@ -30,7 +30,7 @@ from evenhand.baselines import PFLDClassifier
 from evenhand.baselines.pfld_descent import PFLDState
 from evenhand.datasets import load_adult
 from evenhand.estimators import SFPATEClassifier
-from evenhand.learners.mlp import MLPStack, StackedMLP
+from evenhand.learners.nets.mlp import MLPStack, StackedMLP
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.students import NetworkStudent
 from evenhand.teachers import MLPTeachers

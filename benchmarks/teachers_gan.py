@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from _harness import run
 
-from evenhand.learners.critics import BETAS, StackedCritics
+from evenhand.learners.nets.critics import BETAS, StackedCritics
 
 SEED = 0
 SIZES = (16, 16, 16, 16, 16, 9, 16, 7, 15, 6, 5, 42, 4)  # states of Adult's columns, and conditions

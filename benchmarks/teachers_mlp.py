@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from _harness import run
 
-from evenhand.learners.mlp import MLPStack, StackedMLP
+from evenhand.learners.nets.mlp import MLPStack, StackedMLP
 from evenhand.teachers import by_position
 
 SEED = 0

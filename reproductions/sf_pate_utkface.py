@@ -35,7 +35,7 @@ from evenhand import Budget, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.images import load_utkface
 from evenhand.fairness import function_named, unbiased_sums, worst_violation
-from evenhand.learners.module import small_conv
+from evenhand.learners.nets.module import small_conv
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
 from evenhand.students import (
     Constraint,

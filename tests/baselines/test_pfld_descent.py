@@ -12,7 +12,7 @@ from runs import falls_short
 from scipy.stats import norm
 
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY, PFLDState
-from evenhand.learners import EvenFrame
+from evenhand.learners import Whitening
 from evenhand.privacy import audit_epsilon_lower_bound, epsilon_from_mu
 
 CLIP = 0.02  # so small that it binds nearly everywhere
@@ -325,16 +325,16 @@ def test_the_rate_of_errors_can_be_what_is_compared() -> None:
 def test_a_layer_outside_the_frame_computes_the_same_and_the_frame_reads_no_label() -> None:
     X, _, _ = unequal()
     X = X @ np.random.default_rng(1).normal(size=(4, 4)) + 3.0
-    frame = EvenFrame.of(X, damping=0.01)
-    inside = frame.rows(X)
+    whitening = Whitening.of(X, damping=0.01)
+    inside = whitening.rows(X)
     rng = np.random.default_rng(2)
     weights, bias = rng.normal(size=(4, 2)), rng.normal(size=2)
-    outside, moved = frame.layer(weights, bias)
+    outside, moved = whitening.layer(weights, bias)
     np.testing.assert_allclose(inside @ weights + bias, X @ outside + moved, atol=1e-9)
     spread = np.cov(inside.T, bias=True)
     np.testing.assert_allclose(spread - np.diag(np.diag(spread)), 0.0, atol=1e-9)
     assert (np.diag(spread) <= 1.0).all()
-    doubled = EvenFrame.of(np.hstack([X, X]), damping=0.01)  # a direction that no row has
+    doubled = Whitening.of(np.hstack([X, X]), damping=0.01)  # a direction that no row has
     assert np.abs(doubled.rows(np.hstack([X, X]))).max() < 10
 
 

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from evenhand.fairness import DemographicParity, exact_gap
 from evenhand.students import LabelLoss, MarginNotMet, ShareLoss, Within, fit_linear
 from evenhand.students.constrained import ENOUGH, TRIALS, _Problem, _search
+from evenhand.students.design import DesignMatrix
 from evenhand.students.objective import sigmoid
-from evenhand.students.rows import Rows
 from evenhand.typing import FloatArray, IntArray
 
 
@@ -62,14 +62,16 @@ def test_the_gradient_is_that_of_the_value(n_classes: int, kind: str, reference:
         if kind == "labels"
         else ShareLoss(shares=shares, variance=np.full(len(shares), 0.09))
     )
-    problem = _Problem(Rows(X), objective, within(0.1, groups, reference))
+    problem = _Problem(DesignMatrix(X), objective, within(0.1, groups, reference))
     problem.width = 0.3
     weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
-    frame = problem._frame(0.05, weights.reshape(problem.shape))
-    value = lambda w: problem._value_in_frame(w, 0.05, frame)[0]  # noqa: E731  # as descent sees it
-    u = frame.into(weights.reshape(problem.shape)).ravel()
+    preconditioner = problem._preconditioner(0.05, weights.reshape(problem.shape))
+    value = lambda w: problem._preconditioned(w, 0.05, preconditioner)[0]  # noqa: E731  # as descent sees it
+    u = preconditioner.coordinates(weights.reshape(problem.shape)).ravel()
     numeric = approx_fprime(u, value, 1e-7)
-    assert np.allclose(problem._value_in_frame(u, 0.05, frame)[1], numeric, rtol=1e-3, atol=1e-4)
+    assert np.allclose(
+        problem._preconditioned(u, 0.05, preconditioner)[1], numeric, rtol=1e-3, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", ["labels", "shares"])
@@ -190,7 +192,7 @@ def test_no_target_on_a_grid_gives_a_better_student_within_the_margin(
     groups = np.where(rng.random(4000) < 0.12, 0, rng.integers(1, n_groups, 4000))
     X = rng.gamma(1.0, size=(4000, 5)) + 0.9 * groups[:, None] * np.array([1, 0, 0, 0.3, 0])
     y = (X[:, 0] + X[:, 1] + rng.normal(size=4000) > 3.5).astype(np.int64)
-    problem = _Problem(Rows(X), label_loss(y, 2), within(margin, groups))
+    problem = _Problem(DesignMatrix(X), label_loss(y, 2), within(margin, groups))
     start = problem.solve(None, np.zeros(problem.n_weights))
     problem.width = width
     assert problem.gap(start) > margin

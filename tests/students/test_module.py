@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from evenhand.estimators import SFPATEClassifier
 from evenhand.fairness import DemographicParityFunction, worst_violation
-from evenhand.learners.mlp import StackedMLP
-from evenhand.learners.module import ModuleLearner, probabilities_of, small_conv
+from evenhand.learners.nets.mlp import StackedMLP
+from evenhand.learners.nets.module import ModuleLearner, probabilities_of, small_conv
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.students import ModuleClassifier, ModuleStudent
 from evenhand.teachers import BlackBoxFairTeachers, SklearnTeachers, by_position
@@ -46,7 +46,7 @@ def violation(model, X, y, z) -> float:
 def test_one_full_step_is_that_of_the_stacked_network_by_hand() -> None:
     # A second derivation: gradients by autograd against those written out in StackedMLP, from the
     # same weights, guided and pulled; one batch of all rows, so that no order of rows enters.
-    from evenhand.learners import Guide
+    from evenhand.learners import Regularizer
 
     X, y, z = people(256)
     module = network()
@@ -65,10 +65,15 @@ def test_one_full_step_is_that_of_the_stacked_network_by_hand() -> None:
     }
     targets, rng = np.eye(2)[y], np.random.default_rng(0)
     ours = ModuleLearner(module=module, **how).fit(
-        X, targets, rng=rng, guide=Guide(start=module, **fair)
+        X, targets, rng=rng, regularizer=Regularizer(start=module, **fair)
     )
     stack = StackedMLP(hidden=(16,), **how).fit(
-        X, targets, [np.arange(256)], n_classes=2, rng=rng, guide=Guide(start=layers, **fair)
+        X,
+        targets,
+        [np.arange(256)],
+        n_classes=2,
+        rng=rng,
+        regularizer=Regularizer(start=layers, **fair),
     )
     wanted = stack.network(0)
     linear = [part for part in ours if isinstance(part, torch.nn.Linear)]

@@ -21,7 +21,7 @@ from evenhand.fairness import (
 from evenhand.fairness.notions import REFERENCES
 from evenhand.students import LabelLoss, MarginNotMet, Within, fit_linear, fit_student
 from evenhand.students.constrained import _Problem
-from evenhand.students.rows import Rows
+from evenhand.students.design import DesignMatrix
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 
@@ -133,15 +133,17 @@ def test_the_gradient_is_that_of_the_value(
         X=other if apart else None,
         labels=y[:45] if apart else rng.dirichlet(np.ones(n_classes), 60),
     )
-    problem = _Problem(Rows(X), label_loss(y, n_classes), within)
+    problem = _Problem(DesignMatrix(X), label_loss(y, n_classes), within)
     problem.width = 0.3
     weights = np.random.default_rng(3).normal(0, 0.3, problem.n_weights)
     plain = problem._value(weights.reshape(problem.shape), None)[0]
-    frame = problem._frame(0.0, weights.reshape(problem.shape))
-    u = frame.into(weights.reshape(problem.shape)).ravel()
-    assert problem._value_in_frame(u, 0.0, frame)[0] > plain + 1e-6  # the penalty is on
-    numeric = approx_fprime(u, lambda w: problem._value_in_frame(w, 0.0, frame)[0], 1e-7)
-    assert np.allclose(problem._value_in_frame(u, 0.0, frame)[1], numeric, rtol=2e-3, atol=2e-4)
+    preconditioner = problem._preconditioner(0.0, weights.reshape(problem.shape))
+    u = preconditioner.coordinates(weights.reshape(problem.shape)).ravel()
+    assert problem._preconditioned(u, 0.0, preconditioner)[0] > plain + 1e-6  # the penalty is on
+    numeric = approx_fprime(u, lambda w: problem._preconditioned(w, 0.0, preconditioner)[0], 1e-7)
+    assert np.allclose(
+        problem._preconditioned(u, 0.0, preconditioner)[1], numeric, rtol=2e-3, atol=2e-4
+    )
 
 
 @pytest.mark.parametrize("margin", [0.02, 0.06])

@@ -16,7 +16,7 @@ from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.noisy_gradient import layered_classifier
 from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
-from evenhand.learners import EvenFrame
+from evenhand.learners import Whitening
 from evenhand.privacy import (
     GROUP_LABEL,
     Budget,
@@ -30,7 +30,7 @@ from evenhand.privacy.guarantee import EXACT_GAUSSIAN
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 
 DAMPING: Final = 0.01
-"""Of the frame in which logistic regression descends; standardised columns have a variance of 1."""
+"""Of the whitening of rows for logistic regression; standardised columns have variance 1."""
 
 SIZES_SHARE: Final = 0.02
 """Part of the budget for the sizes of the groups, which are read once."""
@@ -180,8 +180,8 @@ class PFLDClassifier(AttributePrivacyClassifier):
         data, k = people.data, people.groups.n_groups
         strata = strata_of(notion, data.y_private)
         cells = (data.n_classes if strata.any() else 1) * k
-        frame = None if self.hidden else EvenFrame.of(people.X_encoded, damping=DAMPING)
-        rows = people.X_encoded if frame is None else frame.rows(people.X_encoded)
+        whitening = None if self.hidden else Whitening.of(people.X_encoded, damping=DAMPING)
+        rows = people.X_encoded if whitening is None else whitening.rows(people.X_encoded)
         run = self._run_of(budget, ledger)
         primal, dual, sizes = mechanisms
         uses = {primal: self.n_steps, dual: self.n_steps, sizes: 1}
@@ -201,8 +201,8 @@ class PFLDClassifier(AttributePrivacyClassifier):
                 progress=None if progress is None else lambda i, n: progress("steps", i, n),
             )
         layers = trained.layers
-        if frame is not None:
-            layers = (frame.layer(*layers[0]),)
+        if whitening is not None:
+            layers = (whitening.layer(*layers[0]),)
         self.student_ = layered_classifier(layers, data.n_classes)
         self.multipliers_ = trained.multipliers
         self.estimated_shares_ = known / known.sum(axis=1, keepdims=True)

@@ -52,7 +52,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.baselines.fermi_descent import probabilities
-from evenhand.learners.stack import Progress
+from evenhand.learners.learner import Progress
 from evenhand.typing import FloatArray, IntArray
 
 TABLE_SENSITIVITY: Final = 2.0**0.5

@@ -46,7 +46,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.learners.stack import Progress
+from evenhand.learners.learner import Progress
 from evenhand.typing import FloatArray, IntArray
 
 TINY: Final = 1e-12

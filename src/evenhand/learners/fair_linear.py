@@ -11,9 +11,9 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._probabilities import decided, gradient_in_scores
-from evenhand.learners.dual import Differences, Multipliers, RowFunction
-from evenhand.learners.guide import AIM
 from evenhand.learners.linear import LogisticStack, StackedLogistic
+from evenhand.learners.multipliers import GroupDifferences, Multipliers, RowFunction
+from evenhand.learners.nets.regularizer import AIM
 from evenhand.typing import FloatArray, IntArray
 
 ROW_STEP: Final = 16  # rows are padded to a multiple of this, so that few shapes occur
@@ -25,7 +25,7 @@ __all__ = ["StackedFairLogistic"]
 
 @dataclass(frozen=True, kw_only=True)
 class StackedFairLogistic:
-    """Logistic regression on each of many partitions, under ``|E[h|A=a] - E[h]| <= alpha``.
+    """Logistic regression on each of n_together partitions, under ``|E[h|A=a] - E[h]| <= alpha``.
 
     Each model starts from its free optimum (``StackedLogistic``) and takes ``steps`` steps of Adam
     on its whole partition; every ``PRIMAL`` steps its multipliers move (Fioretto et al. 2020).
@@ -87,9 +87,9 @@ class StackedFairLogistic:
             if len(own) and len(np.unique(y[own])) > 1 and len(np.unique(groups[own])) > 1:
                 shapes[-(-len(own) // ROW_STEP) * ROW_STEP].append(t)
         for padded in sorted(shapes):
-            many = max(1, CHUNK_BYTES // (8 * padded * X.shape[1]))
-            for start in range(0, len(shapes[padded]), many):
-                some = shapes[padded][start : start + many]
+            n_together = max(1, CHUNK_BYTES // (8 * padded * X.shape[1]))
+            for start in range(0, len(shapes[padded]), n_together):
+                some = shapes[padded][start : start + n_together]
                 stack = _Stack(
                     self, X, y, groups, [rows[t] for t in some], padded, n_classes, n_groups
                 )
@@ -126,7 +126,7 @@ class _Stack:
             self.inside[i, :n] = 1.0
         self.size = self.inside.sum(axis=1, keepdims=True)
         among = learner.function.among(self.truth) * self.inside
-        self.differences = Differences(weights, among)
+        self.differences = GroupDifferences(weights, among)
         held = self.differences.shares * padded / self.size
         self.multipliers = Multipliers(alpha=AIM * learner.alpha, step=learner.step * held)
 

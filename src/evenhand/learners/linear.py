@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.learners.stack import Progress
+from evenhand.learners.learner import Progress
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 CHUNK_BYTES: Final = 64_000_000  # of one stack of Hessians or designs, so memory stays bounded

@@ -3,11 +3,11 @@
 from evenhand.students.constrained import LinearFit, MarginNotMet, fit_linear
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.fair_tuning import FairTuning, fair_tune
-from evenhand.students.following import FollowingLoss
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.module import ModuleClassifier, ModuleStudent
 from evenhand.students.network import NetworkStudent, as_scikit_learn
 from evenhand.students.objective import LabelLoss, Objective, ShareLoss
+from evenhand.students.proximal import ProximalLoss
 from evenhand.students.reduction import ReductionStudent
 from evenhand.students.small_groups import Held, HeldGroup
 from evenhand.students.student import (
@@ -20,7 +20,6 @@ from evenhand.students.student import (
     uncertainty,
 )
 from evenhand.students.thresholds import GroupThresholds
-from evenhand.students.tilt import tilted
 from evenhand.students.within import SOURCES, Within
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "DerivedRule",
     "FairTuning",
     "FewAnswersWarning",
-    "FollowingLoss",
     "GroupThresholds",
     "Held",
     "HeldGroup",
@@ -41,6 +39,7 @@ __all__ = [
     "ModuleStudent",
     "NetworkStudent",
     "Objective",
+    "ProximalLoss",
     "ReductionStudent",
     "ShareLoss",
     "Student",
@@ -53,6 +52,5 @@ __all__ = [
     "noise_bound",
     "refuse_unbound",
     "smoothed",
-    "tilted",
     "uncertainty",
 ]

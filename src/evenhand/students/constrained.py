@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.students.frame import Frame
+from evenhand.learners.preconditioner import Preconditioner
+from evenhand.students.design import DesignMatrix
 from evenhand.students.objective import Objective, sigmoid
-from evenhand.students.rows import Rows
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import FloatArray, IntArray
 
@@ -42,7 +42,7 @@ PRECISION_OF_A_MOVE: Final = 1e-7
 """The same where a target is tried; the loss then differs in its seventh figure."""
 
 MOST_STIFF: Final = 4
-"""Directions of equally large differences that a frame knows of."""
+"""Directions of equally large differences that a preconditioner knows of."""
 
 DEFAULT_C: Final = 0.3
 """Inverse ridge of a student of labels. A firm ridge: released labels are noisy, and few."""
@@ -117,7 +117,7 @@ def fit_linear(
     The student needs no group to predict: the constraint is in its weights. On other rows the gap
     is another number, within sampling error of this one if they come from the same population.
     """
-    rows = Rows.of(X_public)
+    rows = DesignMatrix.of(X_public)
     problem = _Problem(rows, objective, within)
     start = _free(rows, objective)
     free = problem.fit(start, float("nan"), met=True)
@@ -154,7 +154,7 @@ def _held(problem: _Problem, within: Within, start: FloatArray) -> LinearFit:
     return problem.fit(closest[1], closest[0], met=False)
 
 
-def _free(rows: Rows, objective: Objective) -> FloatArray:
+def _free(rows: DesignMatrix, objective: Objective) -> FloatArray:
     """Return the weights without a margin: then only the rows with an answer count."""
     if objective.rows is not None:
         rows, objective = rows.take(objective.rows), objective.alone()
@@ -220,7 +220,7 @@ def _shifted(
 class _Problem:
     """The smooth problem in flat weights, for the optimiser."""
 
-    def __init__(self, X: Rows, objective: Objective, within: Within | None) -> None:
+    def __init__(self, X: DesignMatrix, objective: Objective, within: Within | None) -> None:
         self.X = X
         self.objective = objective
         self.within = within
@@ -230,7 +230,7 @@ class _Problem:
         self.width = 1.0  # of the smoothed decision, in units of the score
         # The rows on which the margin is read: the public rows themselves, or others.
         apart = None if within is None else within.X
-        self.bound_X = self.X if apart is None else Rows(apart)
+        self.bound_X = self.X if apart is None else DesignMatrix(apart)
         self.differences = None if within is None else within.differences(self.n_classes)
 
     def solve(
@@ -239,25 +239,27 @@ class _Problem:
         """Return the weights of least loss, of those whose smoothed gap is about the target."""
         if precision is None:
             precision = PRECISION if target is None else PRECISION_OF_A_MOVE
-        frame = self._frame(target, start.reshape(self.shape))
+        preconditioner = self._preconditioner(target, start.reshape(self.shape))
         found = minimize(
-            self._value_in_frame,
-            frame.into(start.reshape(self.shape)).ravel(),
-            args=(target, frame),
+            self._preconditioned,
+            preconditioner.coordinates(start.reshape(self.shape)).ravel(),
+            args=(target, preconditioner),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": 400, "maxcor": 20, "ftol": precision},
         )
-        weights: FloatArray = frame.weights(found.x.reshape(self.shape)).ravel()
+        weights: FloatArray = preconditioner.weights(found.x.reshape(self.shape)).ravel()
         return weights
 
-    def _frame(self, target: float | None, W: FloatArray) -> Frame:
-        """Return the frame in which the problem is about equally curved all round at ``W``."""
+    def _preconditioner(self, target: float | None, W: FloatArray) -> Preconditioner:
+        """Return the one with which the problem is about equally curved all round at ``W``."""
         scores = self.X.scores(W)
         stiff = np.empty((0, len(W)))
         if target is not None and self.shape[1] == 1:
             stiff = self._stiff(scores if self.bound_X is self.X else self.bound_X.scores(W))
-        return self.X.frame(self.objective.curvature(scores), self.objective.ridge, stiff)
+        return self.X.preconditioner_of(
+            self.objective.curvature(scores), self.objective.ridge, stiff
+        )
 
     def _stiff(self, scores: FloatArray) -> FloatArray:
         """Return the directions of the largest smoothed differences, which the penalty stiffens."""
@@ -310,11 +312,11 @@ class _Problem:
         W = weights.reshape(self.shape).T
         return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=gap, met=met)
 
-    def _value_in_frame(
-        self, u: FloatArray, target: float | None, frame: Frame
+    def _preconditioned(
+        self, u: FloatArray, target: float | None, preconditioner: Preconditioner
     ) -> tuple[float, FloatArray]:
-        value, gradient = self._value(frame.weights(u.reshape(self.shape)), target)
-        return value, frame.gradient(gradient).ravel()
+        value, gradient = self._value(preconditioner.weights(u.reshape(self.shape)), target)
+        return value, preconditioner.gradient(gradient).ravel()
 
     def _value(self, W: FloatArray, target: float | None) -> tuple[float, FloatArray]:
         scores = self.X.scores(W)

@@ -13,10 +13,10 @@ from scipy.special import expit, softmax
 from evenhand import _checks
 from evenhand._probabilities import decided, gradient_in_scores
 from evenhand.fairness.functions import FairnessFunction
-from evenhand.learners.dual import Differences, Multipliers
+from evenhand.learners.multipliers import GroupDifferences, Multipliers
 from evenhand.students.constrained import PRECISION, LinearFit, MarginNotMet
+from evenhand.students.design import DesignMatrix
 from evenhand.students.objective import Objective
-from evenhand.students.rows import Rows
 from evenhand.typing import FloatArray, IntArray
 
 ROUNDS: Final = 40
@@ -65,11 +65,11 @@ class Constraint:
         if self.rows is not None:
             _checks.same_length(rows=self.rows, weights=self.weights)
 
-    def differences(self) -> Differences:
+    def differences(self) -> GroupDifferences:
         """Return the differences that shall be small, as a linear map of h."""
-        return Differences(self.weights, self.function.among(self.truth))
+        return GroupDifferences(self.weights, self.function.among(self.truth))
 
-    def apart(self, differences: Differences, probabilities: FloatArray) -> FloatArray:
+    def apart(self, differences: GroupDifferences, probabilities: FloatArray) -> FloatArray:
         """Return them for a model's probabilities, of its decisions where h is about decisions."""
         judged = decided(probabilities) if self.function.on_decisions else probabilities
         return differences.apart(self.function.values(judged, self.truth))
@@ -162,7 +162,7 @@ class _Problem:
     """The loss and the multiplied constraint in flat weights, for the optimiser."""
 
     def __init__(self, X: FloatArray, objective: Objective, constraint: Constraint | None) -> None:
-        self.X = Rows.of(X)
+        self.X = DesignMatrix.of(X)
         self.objective = objective
         self.constraint = constraint
         self.shape = (X.shape[1] + 1, objective.n_columns)
@@ -178,13 +178,13 @@ class _Problem:
         pull = None if net is None else self.differences.back(net)
         found = minimize(
             self._value_in_frame,
-            self.X.even.into(start.reshape(self.shape)).ravel(),
+            self.X.preconditioner.coordinates(start.reshape(self.shape)).ravel(),
             args=(pull,),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": steps, "maxcor": 20, "ftol": PRECISION},
         )
-        weights: FloatArray = self.X.even.weights(found.x.reshape(self.shape)).ravel()
+        weights: FloatArray = self.X.preconditioner.weights(found.x.reshape(self.shape)).ravel()
         return weights
 
     def probabilities(self, weights: FloatArray) -> FloatArray:
@@ -211,9 +211,9 @@ class _Problem:
         return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=violation, met=met)
 
     def _value_in_frame(self, u: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
-        weights = self.X.even.weights(u.reshape(self.shape)).ravel()
+        weights = self.X.preconditioner.weights(u.reshape(self.shape)).ravel()
         value, gradient = self._value(weights, pull)
-        return value, self.X.even.gradient(gradient.reshape(self.shape)).ravel()
+        return value, self.X.preconditioner.gradient(gradient.reshape(self.shape)).ravel()
 
     def _value(self, weights: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
         W = weights.reshape(self.shape)

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.fairness import FairnessFunction, encode_groups, function_named
-from evenhand.learners import Guide
+from evenhand.learners import Regularizer
 from evenhand.students.network import NetworkStudent
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
@@ -55,7 +55,7 @@ class ModuleStudent(NetworkStudent):
 
     def probabilities(self, fitted: Any, X: FloatArray) -> FloatArray:
         """Return the probabilities of the classes that a trained module gives to rows."""
-        from evenhand.learners.module import probabilities_of
+        from evenhand.learners.nets.module import probabilities_of
 
         return probabilities_of(fitted, X)
 
@@ -71,10 +71,10 @@ class ModuleStudent(NetworkStudent):
         targets: FloatArray,
         rng: np.random.Generator,
         epochs: int,
-        guide: Guide | None,
+        regularizer: Regularizer | None,
     ) -> Any:
         # Here, not above: PyTorch is slow to import and only these students need it.
-        from evenhand.learners.module import ModuleLearner
+        from evenhand.learners.nets.module import ModuleLearner
 
         learner = ModuleLearner(
             module=self.module,
@@ -83,7 +83,7 @@ class ModuleStudent(NetworkStudent):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
         )
-        return learner.fit(X, targets, rng=rng, guide=guide)
+        return learner.fit(X, targets, rng=rng, regularizer=regularizer)
 
 
 class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped bases
@@ -130,14 +130,14 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: Any = None) -> Self:
         """Train a copy of the module; under the constraint if there is a notion and groups."""
-        from evenhand.learners.module import ModuleLearner
+        from evenhand.learners.nets.module import ModuleLearner
 
         rows: FloatArray = np.asarray(X, dtype=np.float64)
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
-        guide = None
+        regularizer = None
         if self.notion is not None and sensitive_features is not None:
             groups = encode_groups(sensitive_features)
-            guide = Guide(
+            regularizer = Regularizer(
                 function=function_named(self.notion),
                 alpha=self.alpha,
                 weights=np.eye(groups.n_groups)[groups.codes],
@@ -151,12 +151,14 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
             weight_decay=self.weight_decay,
         )
         targets = np.eye(len(self.classes_))[codes.reshape(-1)]
-        self.module_ = learner.fit(rows, targets, rng=as_generator(self.random_state), guide=guide)
+        self.module_ = learner.fit(
+            rows, targets, rng=as_generator(self.random_state), regularizer=regularizer
+        )
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes, (n, n_classes)."""
-        from evenhand.learners.module import probabilities_of
+        from evenhand.learners.nets.module import probabilities_of
 
         return probabilities_of(self.module_, np.asarray(X, dtype=np.float64))
 

@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand._display import Shown
-from evenhand.learners import Guide
+from evenhand.learners import Regularizer
 from evenhand.students.constrained import MarginNotMet
 from evenhand.students.lagrangian import Constraint
 from evenhand.typing import FloatArray
@@ -88,8 +88,8 @@ class NetworkStudent(Shown):
         """Train from ``start``, and near it, without a constraint; from anew if there is none."""
         if start is None:
             return self.free(X, targets, rng)
-        guide = Guide(start=start, pull=pull)
-        return self._train(X, targets, rng, self.fair_epochs, guide)
+        regularizer = Regularizer(start=start, pull=pull)
+        return self._train(X, targets, rng, self.fair_epochs, regularizer)
 
     def under(
         self,
@@ -111,7 +111,7 @@ class NetworkStudent(Shown):
         best: tuple[float, Layers] = (np.inf, start)
         target = constraint.alpha
         for _ in range(TRIALS):
-            guide = Guide(
+            regularizer = Regularizer(
                 function=constraint.function,
                 alpha=target,
                 weights=constraint.weights,
@@ -120,7 +120,7 @@ class NetworkStudent(Shown):
                 start=start,
                 pull=pull,
             )
-            layers = self._train(X, targets, rng, self.fair_epochs, guide)
+            layers = self._train(X, targets, rng, self.fair_epochs, regularizer)
             violation = constraint.violation(self.probabilities(layers, X))
             best = min(best, (violation, layers), key=lambda pair: pair[0])
             if violation <= constraint.alpha:
@@ -149,10 +149,10 @@ class NetworkStudent(Shown):
         targets: FloatArray,
         rng: np.random.Generator,
         epochs: int,
-        guide: Guide | None,
+        regularizer: Regularizer | None,
     ) -> Layers:
         # Here, not above: PyTorch is slow to import and only these students need it.
-        from evenhand.learners.mlp import StackedMLP
+        from evenhand.learners.nets.mlp import StackedMLP
 
         learner = StackedMLP(
             hidden=tuple(self.hidden),
@@ -163,7 +163,7 @@ class NetworkStudent(Shown):
         )
         n_classes = targets.shape[1]
         stack = learner.fit(
-            X, targets, [np.arange(len(X))], n_classes=n_classes, rng=rng, guide=guide
+            X, targets, [np.arange(len(X))], n_classes=n_classes, rng=rng, regularizer=regularizer
         )
         return stack.network(0)
 

@@ -28,7 +28,7 @@ class Objective(Protocol):
     def curvature(self, scores: FloatArray) -> FloatArray:
         """Curvature of the loss in each row's score, (n,), at least 0; of several, their mean.
 
-        It need not be exact: it sets the frame in which the loss is minimised.
+        It need not be exact: it preconditions the descent.
         """
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._display import Shown
-from evenhand.learners import Progress, StackedLearner, StackedLogistic, StackedModel
+from evenhand.learners import FittedModels, Learner, Progress, StackedLogistic
 from evenhand.teachers.ensemble import checked, queries
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
@@ -20,7 +20,7 @@ __all__ = ["LogisticTeachers", "MLPTeachers", "StackedEnsemble"]
 class StackedEnsemble:
     """Teachers that were fitted as one stack. Prints no parameter: they are private."""
 
-    model: StackedModel = field(repr=False)
+    model: FittedModels = field(repr=False)
     n_teachers: int
     n_features: int
 
@@ -155,7 +155,7 @@ class MLPTeachers(Shown):
     def learner(self) -> Any:
         """Return the ``StackedMLP`` of these settings."""
         # Here, not above: PyTorch is slow to import and only these teachers need it.
-        from evenhand.learners.mlp import StackedMLP
+        from evenhand.learners.nets.mlp import StackedMLP
 
         return StackedMLP(
             hidden=tuple(self.hidden),
@@ -167,7 +167,7 @@ class MLPTeachers(Shown):
 
 
 def fit_stack(
-    learner: StackedLearner,
+    learner: Learner,
     X: ArrayLike,
     y: ArrayLike,
     partition: Partition,

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand._display import Shown
 from evenhand.fairness import FairnessFunction
-from evenhand.learners import Guide, StackedFairLogistic, StackedModel
+from evenhand.learners import FittedModels, Regularizer, StackedFairLogistic
 from evenhand.teachers.batched import LogisticTeachers, MLPTeachers, StackedEnsemble
 from evenhand.teachers.ensemble import Progress, checked, checked_groups
 from evenhand.teachers.partition import Partition
@@ -86,7 +86,7 @@ class ConstrainedLogisticTeachers(Shown):
             learning_rate=self.learning_rate,
         )
 
-        def fit(rows: FloatArray, labels: IntArray, z: IntArray) -> StackedModel:
+        def fit(rows: FloatArray, labels: IntArray, z: IntArray) -> FittedModels:
             parts = partition.all_rows
             return learner.fit(
                 rows, labels, z, parts, n_classes=n_classes, n_groups=n_groups, rng=rng
@@ -151,21 +151,21 @@ class ConstrainedMLPTeachers(MLPTeachers):
     ) -> StackedEnsemble:
         """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
 
-        def fit(rows: FloatArray, labels: IntArray, z: IntArray) -> StackedModel:
-            guide = Guide(
+        def fit(rows: FloatArray, labels: IntArray, z: IntArray) -> FittedModels:
+            regularizer = Regularizer(
                 function=self.function,
                 alpha=self.alpha,
                 weights=np.eye(n_groups)[z],
                 step=self.step,
             )
-            model: StackedModel = self.learner().fit(
+            model: FittedModels = self.learner().fit(
                 rows,
                 labels,
                 partition.all_rows,
                 n_classes=n_classes,
                 rng=rng,
                 progress=progress,
-                guide=guide,
+                regularizer=regularizer,
             )
             return model
 
@@ -174,7 +174,7 @@ class ConstrainedMLPTeachers(MLPTeachers):
 
 def _fitted(
     teachers: Any,
-    fit: Callable[[FloatArray, IntArray, IntArray], StackedModel],
+    fit: Callable[[FloatArray, IntArray, IntArray], FittedModels],
     X: ArrayLike,
     y: ArrayLike,
     partition: Partition,

@@ -10,9 +10,10 @@ import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.fairness import FairnessFunction
-from evenhand.learners import EvenFrame
+from evenhand.learners import Whitening
 from evenhand.privacy import Ledger
-from evenhand.students import Constraint, smoothed, tilted
+from evenhand.students import Constraint, smoothed
+from evenhand.students.exponential_tilting import exponential_tilting
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import (
     AttributeCertificate,
@@ -32,7 +33,7 @@ LENGTH_ALONE: Final = 8.0
 """The same where no teacher tells a group, and rows say all that is known of it."""
 
 DAMPING: Final = 0.01
-"""Of the frame of rows; standardised columns have a variance of 1."""
+"""Of the whitening of rows; standardised columns have a variance of 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,7 +130,7 @@ def estimated_groups(
         return EstimatedGroups(weights=smooth, rows=None)
     features = moment_features(one_hot_classes(people), probabilities, smooth, X)
     moments = _moments(people, features, ledger, mu_squared, unit_ids)
-    return EstimatedGroups(weights=tilted(smooth, moments), rows=None)
+    return EstimatedGroups(weights=exponential_tilting(smooth, moments), rows=None)
 
 
 def groups_by_sums(
@@ -166,7 +167,7 @@ def groups_by_sums(
     features = moment_features(truth, probabilities, None, people.X_encoded, length=LENGTH_ALONE)
     moments = _moments(people, features, ledger, mu_squared, unit_ids)
     even = np.full((n, n_groups), 1.0 / n_groups)
-    return EstimatedGroups(weights=tilted(even, moments, within=1.0), rows=None)
+    return EstimatedGroups(weights=exponential_tilting(even, moments, within=1.0), rows=None)
 
 
 def _moments(
@@ -199,7 +200,7 @@ def moment_features(
 
     By true class: 1, a model's probabilities, and its decision, for a student stays near that model
     and a notion may look at rows of one class; what the votes say of the group, if they do; and the
-    row itself, in a frame where its columns are uncorrelated, which tells in what direction the
+    row itself, whitened, which tells in what direction the
     groups differ. A row has entries for its own class only, and rows are shortened, so that norms,
     and noise, stay small.
     """
@@ -219,8 +220,8 @@ def moment_features(
 
 
 def _shorten(X: FloatArray, length: float, out: FloatArray) -> None:
-    """Write rows in a frame of uncorrelated columns, those that are longer than half cut down."""
-    EvenFrame.of(X, damping=DAMPING).rows(X, out=out)
+    """Write whitened rows, those that are longer than half cut down."""
+    Whitening.of(X, damping=DAMPING).rows(X, out=out)
     lengths = np.sqrt(np.einsum("ij,ij->i", out, out))
     most = max(float(np.median(lengths)), 1e-9)
     out *= (length / np.maximum(lengths, most))[:, None]

@@ -11,10 +11,10 @@ from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.estimators.sf_pate.groups import Asked, one_hot_classes
 from evenhand.students import (
     Constraint,
-    FollowingLoss,
     LabelLoss,
     LinearFit,
     NetworkStudent,
+    ProximalLoss,
     ShareLoss,
     fit_lagrangian,
 )
@@ -119,7 +119,7 @@ class _FollowingLinear:
         told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
         self.first = _Linear(people) if pull else None
         scores = None if self.first is None else self.first.scores
-        self._loss = FollowingLoss(answers=told, asked=asked.rows, first=scores, pull=pull)
+        self._loss = ProximalLoss(answers=told, asked=asked.rows, first=scores, pull=pull)
         start = None if self.first is None else self.first.weights
         self._free = fit_lagrangian(self._X, self._loss, None, anchor=start)
 

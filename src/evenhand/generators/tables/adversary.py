@@ -11,7 +11,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.generators.tables.state_network import StateNetwork
-from evenhand.learners.stacked_network import one_thread
+from evenhand.learners.nets.stack import one_thread
 from evenhand.typing import FloatArray, IntArray
 
 BETAS: Final = (0.5, 0.9)

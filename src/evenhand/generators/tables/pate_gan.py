@@ -20,7 +20,7 @@ from evenhand.generators.tables.starting_counts import StartingCounts, starting_
 from evenhand.generators.tables.state_network import StateNetwork, log_shares, pick
 from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics, deal
 from evenhand.generators.teacher_sums import BinaryVotes
-from evenhand.learners.critics import StackedCritics, bytes_of_critics
+from evenhand.learners.nets.critics import StackedCritics, bytes_of_critics
 from evenhand.privacy import Guarantee, Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.learners.critics import StackedCritics
+from evenhand.learners.nets.critics import StackedCritics
 from evenhand.teachers import Partition, by_position, by_unit
 from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 

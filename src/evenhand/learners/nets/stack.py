@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand._torch import torch
-from evenhand.learners.guide import Guided
+from evenhand.learners.nets.regularizer import ConstraintPenalty
 from evenhand.typing import FloatArray
 
 LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
@@ -44,7 +44,12 @@ class StackedNetwork:
             bias.copy_(torch.as_tensor(first_bias, dtype=torch.float32))
 
     def backward(
-        self, x: Any, target: Any, share: Any, at: Any = None, guided: Guided | None = None
+        self,
+        x: Any,
+        target: Any,
+        share: Any,
+        at: Any = None,
+        penalty: ConstraintPenalty | None = None,
     ) -> None:
         """Write the gradient of the mean cross-entropy of each model's batch into ``flat.grad``.
 
@@ -55,9 +60,9 @@ class StackedNetwork:
             Weights of the classes; one-hot for labels.
         share : tensor, shape (n_models, width, 1)
             Weight of each row in its model's mean; 0 for padding.
-        at, guided
-            Which rows these are, as for ``Guided.push``, and what pulls at their scores beside
-            their labels.
+        at, penalty
+            Which rows these are, as for ``ConstraintPenalty.push``, and what pulls at their scores
+            beside their labels.
         """
         inputs = [x]
         for weight, bias in self.layers[:-1]:
@@ -65,8 +70,8 @@ class StackedNetwork:
         weight, bias = self.layers[-1]
         probabilities = torch.baddbmm(bias, inputs[-1], weight).softmax(dim=2)
         pushed = None
-        if guided is not None:
-            pushed = guided.push(probabilities.numpy(), None if at is None else at.numpy())
+        if penalty is not None:
+            pushed = penalty.push(probabilities.numpy(), None if at is None else at.numpy())
         delta = probabilities.sub_(target)
         if pushed is not None:
             delta.add_(torch.as_tensor(pushed))

@@ -10,8 +10,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
-from evenhand.learners.mlp import CHUNK_MODELS
-from evenhand.learners.stacked_network import StackedNetwork, one_thread
+from evenhand.learners.nets.mlp import CHUNK_MODELS
+from evenhand.learners.nets.stack import StackedNetwork, one_thread
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 BETAS: Final = (0.5, 0.9)  # of Adam, as is usual against a generator
@@ -45,7 +45,8 @@ class StackedCritics:
     Privacy
     -------
     Critic ``t`` is a function of its stream, of its own real rows, and of the generated rows that
-    all of them share: no other partition moves one bit of it (``tests/learners/test_critics.py``).
+    all of them share: no other partition moves one bit of it
+    (``tests/learners/nets/test_critics.py``).
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
-from evenhand.students.frame import Frame
+from evenhand.learners.preconditioner import Preconditioner
 from evenhand.typing import FloatArray
 from evenhand.voting import GroupMoments
 
@@ -33,7 +33,7 @@ FINE: Final = 1e-2
 """The same from there on, for the ridge that is kept."""
 
 DAMPING: Final = 1e-9
-"""Of the frame, in units of the mean curvature."""
+"""Of the preconditioner, in units of the mean curvature."""
 
 TINY: Final = 1e-12
 
@@ -45,7 +45,7 @@ ENOUGH_ROWS: Final = 4000
 """At least so many of many rows tell the curvature."""
 
 
-def tilted(
+def exponential_tilting(
     probabilities: FloatArray, moments: GroupMoments, *, within: float | None = None
 ) -> FloatArray:
     """Return the nearest probabilities whose sums are as released, up to their noise.
@@ -87,7 +87,7 @@ def tilted(
 
 
 class _Family(Protocol):
-    """Probabilities as a function of theta, (m, n_tilted)."""
+    """Probabilities as a function of theta, (m, n_families)."""
 
     shape: tuple[int, int]
     features: FloatArray
@@ -98,7 +98,7 @@ class _Family(Protocol):
         """Return the dual and its gradient."""
 
     def probabilities(self, theta: FloatArray, some: slice = EVERY) -> FloatArray:
-        """Return the probabilities of some rows, (n_tilted, n_rows)."""
+        """Return the probabilities of some rows, (n_families, n_rows)."""
 
 
 def _solved(family: _Family, within: float | None) -> FloatArray:
@@ -139,25 +139,25 @@ def _curvature(family: _Family, theta: FloatArray) -> FloatArray:
 
 
 def _descend(family: _Family, theta: FloatArray, ridge: float, precision: float) -> FloatArray:
-    """Return the minimum of the dual, from ``theta`` on, in a frame of its curvature there."""
+    """Return the minimum of the dual, from ``theta`` on, preconditioned by its curvature there."""
     curved = _curvature(family, theta)
-    # A frame need not be exact, but it must be one: features may say the same twice.
+    # It need not be exact, but it must be invertible: two features may be equal.
     curved[np.diag_indices(len(curved))] += ridge + DAMPING * curved.trace() / len(curved) + TINY
-    frame = Frame.of(curved)
+    preconditioner = Preconditioner.of(curved)
 
     # In units of the first step, which so is tried whole: it is Newton's, about.
     here = family.at(theta, ridge)
-    unit = float(np.linalg.norm(frame.gradient(here[1])))
+    unit = float(np.linalg.norm(preconditioner.gradient(here[1])))
     if unit <= TINY:
         return theta
 
     def moved(way: FloatArray) -> FloatArray:
-        out: FloatArray = theta + frame.weights(unit * way.reshape(family.shape))
+        out: FloatArray = theta + preconditioner.weights(unit * way.reshape(family.shape))
         return out
 
     def dual(way: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = family.at(moved(way), ridge) if way.any() else here
-        return value / unit**2, frame.gradient(gradient).ravel() / unit
+        return value / unit**2, preconditioner.gradient(gradient).ravel() / unit
 
     options = {"maxiter": 500, "ftol": 0.0, "gtol": precision}
     found = minimize(dual, np.zeros(theta.size), jac=True, method="L-BFGS-B", options=options)

@@ -12,7 +12,7 @@ from evenhand.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FollowingLoss:
+class ProximalLoss:
     """``ShareLoss`` on the rows that were asked, plus ``pull`` times the way from a first model.
 
     That way is the mean, over all rows, of the squared difference of the scores: a difference of
@@ -77,7 +77,7 @@ class FollowingLoss:
         out[self.asked] += self.answers.curvature(scores[self.asked])
         return out
 
-    def alone(self) -> FollowingLoss:
+    def alone(self) -> ProximalLoss:
         """Return the same loss as one of scores of ``rows`` only."""
         if self.pull:
             return self

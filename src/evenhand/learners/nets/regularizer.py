@@ -10,17 +10,17 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._probabilities import decided, gradient_in_scores
-from evenhand.learners.dual import Differences, Multipliers, RowFunction
+from evenhand.learners.multipliers import GroupDifferences, Multipliers, RowFunction
 from evenhand.typing import Array, FloatArray, IntArray
 
-__all__ = ["AIM", "Guide", "Guided"]
+__all__ = ["AIM", "ConstraintPenalty", "Regularizer"]
 
 AIM = 0.9
 """Part of alpha that the multipliers aim for: ascent nears its goal from outside."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Guide:
+class Regularizer:
     """A constraint for each model on its own rows, and a network to start from and stay near.
 
     Parameters
@@ -61,8 +61,10 @@ class Guide:
                 "missing. Give both or neither."
             )
 
-    def of(self, parts: Sequence[IntArray], targets: FloatArray, padded: int) -> Guided | None:
-        """Return what guides models that are trained together, on ``parts`` of the rows.
+    def of(
+        self, parts: Sequence[IntArray], targets: FloatArray, padded: int
+    ) -> ConstraintPenalty | None:
+        """Return the penalty of models that are trained together, on ``parts`` of the rows.
 
         None without a constraint.
         """
@@ -71,11 +73,11 @@ class Guide:
         truth = targets if self.truth is None else self.truth
         groups = self.weights
         function, settings = self.function, (AIM * self.alpha, self.step)
-        return Guided(function, groups, parts, truth, padded, *settings)
+        return ConstraintPenalty(function, groups, parts, truth, padded, *settings)
 
 
-class Guided:
-    """Multipliers of models that are trained together; told of probabilities as they come along.
+class ConstraintPenalty:
+    """Multipliers of models that are trained together; they read probabilities as they come along.
 
     Parameters
     ----------
@@ -119,7 +121,7 @@ class Guided:
         self._truth = np.zeros((n_models, padded, n_classes))
         self._truth[inside] = truth[rows]
         among = function.among(self._truth) * inside[:, :, None]
-        self._differences = Differences(groups, among)
+        self._differences = GroupDifferences(groups, among)
         held = self._differences.shares * padded / np.maximum(1, sizes)[:, None, None]
         self._multipliers = Multipliers(alpha=alpha, step=step * held)
         self._size = sizes[:, None, None].astype(np.float64)

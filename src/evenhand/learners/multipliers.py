@@ -19,7 +19,7 @@ LEAST: Final = 1.0  # records below which there is no mean
 ENOUGH: Final = 0.75  # a violation that stays above this part of itself makes its next step larger
 LARGER, SMALLER = 1.5, 0.5
 
-__all__ = ["LEAST", "Differences", "Multipliers", "RowFunction"]
+__all__ = ["LEAST", "GroupDifferences", "Multipliers", "RowFunction"]
 
 
 class RowFunction(Protocol):
@@ -41,7 +41,7 @@ class RowFunction(Protocol):
         """Return which rows count for which function, (..., n, m)."""
 
 
-class Differences:
+class GroupDifferences:
     """``E[h | A = a] - E[h]`` for each group a and function h, and the transpose of that map.
 
     Parameters

@@ -1,11 +1,11 @@
-"""Differences of means over soft groups, and the steps of their multipliers."""
+"""GroupDifferences of means over soft groups, and the steps of their multipliers."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.learners import Differences, Multipliers
+from evenhand.learners import GroupDifferences, Multipliers
 
 
 def case(seed: int, n: int = 12, n_groups: int = 3, m: int = 2):
@@ -20,7 +20,7 @@ def case(seed: int, n: int = 12, n_groups: int = 3, m: int = 2):
 @given(st.integers(0, 10_000))
 def test_differences_are_those_of_weighted_means(seed: int) -> None:
     weights, among, values = case(seed)
-    apart = Differences(weights, among).apart(values)
+    apart = GroupDifferences(weights, among).apart(values)
     for a in range(3):
         for j in range(2):
             w, b, h = weights[:, a], among[:, j], values[:, j]
@@ -35,7 +35,7 @@ def test_differences_are_those_of_weighted_means(seed: int) -> None:
 def test_back_is_the_transpose_of_apart(seed: int) -> None:
     weights, among, values = case(seed)
     multipliers = np.random.default_rng(seed + 1).normal(size=(3, 2))
-    both = Differences(weights, among)
+    both = GroupDifferences(weights, among)
     there = (multipliers * both.apart(values)).sum()
     assert (both.back(multipliers) * values).sum() == pytest.approx(there, abs=1e-10)
 
@@ -48,11 +48,13 @@ def test_a_stack_gets_what_each_model_gets_alone_and_padding_counts_nowhere() ->
         np.concatenate([array, np.full((3, 2, array.shape[2]), fill)], axis=1)
         for array, fill in zip(stacked, (0.0, 0.0, 99.0), strict=True)
     ]
-    apart = Differences(padded[0], padded[1]).apart(padded[2])
-    pull = Differences(padded[0], padded[1]).back(np.ones((3, 3, 2)))
+    apart = GroupDifferences(padded[0], padded[1]).apart(padded[2])
+    pull = GroupDifferences(padded[0], padded[1]).back(np.ones((3, 3, 2)))
     assert not pull[:, -2:].any()
     for t, (weights, among, values) in enumerate(parts):
-        np.testing.assert_allclose(apart[t], Differences(weights, among).apart(values), atol=1e-12)
+        np.testing.assert_allclose(
+            apart[t], GroupDifferences(weights, among).apart(values), atol=1e-12
+        )
 
 
 def test_unbiased_weights_may_be_negative_and_find_the_true_means_on_average() -> None:
@@ -64,9 +66,9 @@ def test_unbiased_weights_may_be_negative_and_find_the_true_means_on_average() -
     told = np.where(rng.random(n) < 0.3, 1 - z, z)
     undo = np.linalg.inv([[0.7, 0.3], [0.3, 0.7]])
     among = np.ones((n, 1))
-    true = Differences(np.eye(2)[z], among).apart(values)
-    undone = Differences(undo[told], among).apart(values)
-    naive = Differences(np.eye(2)[told], among).apart(values)
+    true = GroupDifferences(np.eye(2)[z], among).apart(values)
+    undone = GroupDifferences(undo[told], among).apart(values)
+    naive = GroupDifferences(np.eye(2)[told], among).apart(values)
     # Standard error of a debiased mean: at most 2.5 sqrt(.25 / 1e5) = .004; six of them.
     assert np.abs(undone - true).max() < 0.024
     assert np.abs(naive - true).max() > 0.07

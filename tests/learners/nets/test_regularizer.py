@@ -12,10 +12,10 @@ from evenhand.fairness import (
     OwnFunction,
     worst_violation,
 )
-from evenhand.learners import Guide, StackedFairLogistic, StackedLogistic
-from evenhand.learners.dual import Differences
-from evenhand.learners.guide import Guided
-from evenhand.learners.mlp import StackedMLP
+from evenhand.learners import Regularizer, StackedFairLogistic, StackedLogistic
+from evenhand.learners.multipliers import GroupDifferences
+from evenhand.learners.nets.mlp import StackedMLP
+from evenhand.learners.nets.regularizer import ConstraintPenalty
 
 BRIER = OwnFunction(h=lambda p, t: ((p - t) ** 2).sum(axis=1), name="Brier")
 PARITY = DemographicParityFunction()
@@ -40,24 +40,24 @@ def deal(n: int, parts: int):
 def test_the_push_is_the_gradient_of_the_multiplied_constraint_in_the_scores(function) -> None:
     _, y, z = people(20)
     truth, groups = np.eye(2)[y], np.eye(2)[z]
-    guided = Guided(function, groups, [np.arange(20)], truth, 24, 0.0, 5.0)
+    penalty = ConstraintPenalty(function, groups, [np.arange(20)], truth, 24, 0.0, 5.0)
     scores = np.random.default_rng(0).normal(size=(20, 2))
 
     def probabilities(s):
         raised = np.exp(s)
         return raised / raised.sum(axis=1, keepdims=True)
 
-    guided.push(probabilities(scores)[None], np.arange(20))
-    guided.ascend()
-    net = guided._multipliers.net[0]
+    penalty.push(probabilities(scores)[None], np.arange(20))
+    penalty.ascend()
+    net = penalty._multipliers.net[0]
     assert np.abs(net).max() > 0
-    known = Differences(groups, function.among(truth))
+    known = GroupDifferences(groups, function.among(truth))
 
     def term(s) -> float:
         return float((net * known.apart(function.values(probabilities(s), truth))).sum())
 
     pushed = (
-        guided.push(probabilities(scores)[None], np.arange(20))[0] / 20
+        penalty.push(probabilities(scores)[None], np.arange(20))[0] / 20
     )  # of a mean over 20 rows
     for i in range(20):
         for k in range(2):
@@ -73,7 +73,8 @@ def test_models_that_read_all_their_rows_are_told_the_same_without_an_index(func
     _, y, z = people(37)
     parts = [np.arange(20), np.arange(20, 37)]
     by_index, whole = (
-        Guided(function, np.eye(2)[z], parts, np.eye(2)[y], padded, 0.0, 5.0) for _ in range(2)
+        ConstraintPenalty(function, np.eye(2)[z], parts, np.eye(2)[y], padded, 0.0, 5.0)
+        for _ in range(2)
     )
     inside = np.arange(padded) < np.array(sizes)[:, None]
     at = np.where(inside, np.arange(padded) + np.array([[0], [20]]), [[0], [20]]).ravel()
@@ -98,48 +99,52 @@ def test_networks_that_read_all_their_rows_in_each_step_learn_under_it_too() -> 
     X, y, z = people(2000)
     rows = deal(2000, 5)
     learner = StackedMLP(hidden=(16,), epochs=120, batch_size=400)
-    guide = Guide(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
+    regularizer = Regularizer(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
 
-    def gap(guide) -> float:
-        stack = learner.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0), guide=guide)
+    def gap(regularizer) -> float:
+        stack = learner.fit(
+            X, y, rows, n_classes=2, rng=np.random.default_rng(0), regularizer=regularizer
+        )
         said = np.eye(2)[stack.predict(X)]
         own = [worst_violation(PARITY, said[t, r], y[r], z[r]) for t, r in enumerate(rows)]
         return float(np.mean(own))
 
     assert gap(None) > 0.15
-    assert gap(guide) < 0.08
+    assert gap(regularizer) < 0.08
 
 
 def test_a_network_learns_under_the_constraint_and_without_it_it_does_not() -> None:
     learner = StackedMLP(hidden=(16,), epochs=12, batch_size=128)
     rows = [np.arange(4000)]
 
-    def gap(seed: int, guided: bool) -> float:
+    def gap(seed: int, penalty: bool) -> float:
         X, y, z = people(4000, seed)
-        guide = Guide(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
+        regularizer = Regularizer(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
         stack = learner.fit(
             X,
             y,
             rows,
             n_classes=2,
             rng=np.random.default_rng(seed),
-            guide=guide if guided else None,
+            regularizer=regularizer if penalty else None,
         )
         return worst_violation(PARITY, np.eye(2)[stack.predict(X)[0]], y, z)
 
-    free, held = np.array([[gap(seed, guided) for guided in (False, True)] for seed in range(10)]).T
+    free, held = np.array(
+        [[gap(seed, penalty) for penalty in (False, True)] for seed in range(10)]
+    ).T
     assert not falls_short(free - 3 * held)
-    assert falls_short(free - 3 * free)  # a network that ignores the guide
+    assert falls_short(free - 3 * free)  # a network that ignores the regularizer
 
 
 def test_without_a_constraint_a_guide_changes_no_bit() -> None:
     X, y, _ = people()
     learner = StackedMLP(hidden=(8,), epochs=2)
     plain = learner.fit(X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0))
-    guided = learner.fit(
-        X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0), guide=Guide()
+    penalty = learner.fit(
+        X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0), regularizer=Regularizer()
     )
-    for one, two in zip(plain.layers, guided.layers, strict=True):
+    for one, two in zip(plain.layers, penalty.layers, strict=True):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
@@ -157,7 +162,7 @@ def test_a_strong_pull_keeps_a_network_where_it_started() -> None:
             rows,
             n_classes=2,
             rng=np.random.default_rng(1),
-            guide=Guide(start=first, pull=pull),
+            regularizer=Regularizer(start=first, pull=pull),
         ).network(0)
         return float(sum(((a[0] - b[0]) ** 2).sum() for a, b in zip(first, after, strict=True)))
 
@@ -177,9 +182,9 @@ def test_weights_of_classes_are_learned_as_their_labels_are() -> None:
 
 def test_half_a_constraint_is_refused() -> None:
     with pytest.raises(ValueError, match="a function and the weights of the groups; one of them"):
-        Guide(function=PARITY)
+        Regularizer(function=PARITY)
     with pytest.raises(ValueError, match="pull must be finite and >= 0"):
-        Guide(pull=-1.0)
+        Regularizer(pull=-1.0)
 
 
 # ---------------------------------------------------------------- logistic stacks

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from scipy.sparse import csr_array
 
-from evenhand.students.frame import Frame
+from evenhand.learners.preconditioner import Preconditioner
 from evenhand.typing import FloatArray, IntArray
 
 SPARSE: Final = 0.2
@@ -28,7 +28,7 @@ WIDEST_BY_ROWS: Final = 300
 """Columns up to which it pays anew for every problem."""
 
 ENOUGH_ROWS: Final = 1000
-"""At least so many of many rows tell a problem's curvature."""
+"""A problem's curvature is read from at least so many rows, where there are many."""
 
 DAMPING_BY_ROWS: Final = 1e-4
 """As ``DAMPING``, in units of the rows' own curvature."""
@@ -36,8 +36,8 @@ DAMPING_BY_ROWS: Final = 1e-4
 TINY: Final = 1e-300
 
 
-class Rows:
-    """Rows with an intercept, times weights and back; and frames in which descent is quick.
+class DesignMatrix:
+    """Rows with an intercept, times weights and back; and preconditioners for descent on them.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Rows:
         Copied.
     """
 
-    _last: ClassVar[tuple[Any, Rows] | None] = None
+    _last: ClassVar[tuple[Any, DesignMatrix] | None] = None
 
     def __init__(self, X: FloatArray) -> None:
         filled = X != 0.0
@@ -62,7 +62,7 @@ class Rows:
             self._columns = self._rows.T
 
     @classmethod
-    def of(cls, X: FloatArray) -> Rows:
+    def of(cls, X: FloatArray) -> DesignMatrix:
         """Return the rows of this very array: those of the last call where it was the same one.
 
         A fit in rounds and a sweep come back with the same public rows again and again.
@@ -97,9 +97,9 @@ class Rows:
         out[-1] = gradient.sum(axis=0)
         return out
 
-    def take(self, rows: IntArray) -> Rows:
+    def take(self, rows: IntArray) -> DesignMatrix:
         """Return some of the rows."""
-        taken = Rows.__new__(Rows)
+        taken = DesignMatrix.__new__(DesignMatrix)
         taken._rows = self._rows[rows]
         taken._columns = taken._rows.T
         if not isinstance(taken._rows, np.ndarray):
@@ -107,20 +107,22 @@ class Rows:
         return taken
 
     @cached_property
-    def even(self) -> Frame:
-        """The frame in which a logistic loss on all rows is about equally curved all round."""
+    def preconditioner(self) -> Preconditioner:
+        """The one with which a logistic loss on all rows is about equally curved all round."""
         n, p = self._rows.shape
         if p > WIDEST:
-            return Frame()
+            return Preconditioner()
         moments = np.empty((p + 1, p + 1))
         product = self._columns @ self._rows
         moments[:-1, :-1] = product if isinstance(product, np.ndarray) else product.toarray()
         moments[:-1, -1] = moments[-1, :-1] = self._columns @ np.ones(n)
         moments[-1, -1] = n
-        return Frame.of(CURVATURE / n * moments + DAMPING * np.eye(p + 1))
+        return Preconditioner.of(CURVATURE / n * moments + DAMPING * np.eye(p + 1))
 
-    def frame(self, curvature: FloatArray, ridge: float, stiff: FloatArray) -> Frame:
-        """Return the frame for a loss whose curvature is known row by row.
+    def preconditioner_of(
+        self, curvature: FloatArray, ridge: float, stiff: FloatArray
+    ) -> Preconditioner:
+        """Return the one for a loss whose curvature is known row by row.
 
         Parameters
         ----------
@@ -133,10 +135,10 @@ class Rows:
         """
         p = self.n_weights - 1
         if p > WIDEST_BY_ROWS:
-            return self.even
+            return self.preconditioner
         total = curvature.sum()
         seen = np.flatnonzero(curvature)
-        # A frame need not be exact, and a part of the rows tells it nearly as well.
+        # It need not be exact, and a part of the rows gives it nearly as well.
         seen = seen[:: max(1, len(seen) // ENOUGH_ROWS)]
         weight = curvature[seen] * (total / max(curvature[seen].sum(), TINY))
         some = self._rows[seen]
@@ -144,4 +146,4 @@ class Rows:
         block[:, :-1] = some if isinstance(some, np.ndarray) else some.toarray()
         curved = block.T @ (weight[:, None] * block) + stiff.T @ stiff
         curved[np.diag_indices(p + 1)] += 2.0 * ridge + DAMPING_BY_ROWS * total + TINY
-        return Frame.of(curved)
+        return Preconditioner.of(curved)

@@ -12,10 +12,10 @@ from evenhand.typing import FloatArray, IntArray
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work proceeds."""
 
-__all__ = ["Progress", "StackedLearner", "StackedModel"]
+__all__ = ["FittedModels", "Learner", "Progress"]
 
 
-class StackedModel(Protocol):
+class FittedModels(Protocol):
     """Fitted models that answer together."""
 
     @property
@@ -26,7 +26,7 @@ class StackedModel(Protocol):
         """Return the class of each row by each model, shape (n_models, n_rows)."""
 
 
-class StackedLearner(Protocol):
+class Learner(Protocol):
     """Trains one model on each of many sets of rows.
 
     Privacy
@@ -45,5 +45,5 @@ class StackedLearner(Protocol):
         n_classes: int,
         rng: np.random.Generator,
         progress: Progress | None = None,
-    ) -> StackedModel:
+    ) -> FittedModels:
         """Fit model ``t`` on ``X[rows[t]]`` and ``y[rows[t]]``, codes in [0, n_classes)."""

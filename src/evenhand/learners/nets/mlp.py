@@ -12,9 +12,9 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
-from evenhand.learners.guide import Guide
-from evenhand.learners.stack import Progress
-from evenhand.learners.stacked_network import StackedNetwork, flat, layers_of, one_thread, round_up
+from evenhand.learners.learner import Progress
+from evenhand.learners.nets.regularizer import Regularizer
+from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of, one_thread, round_up
 from evenhand.typing import FloatArray, IntArray
 
 CHUNK_MODELS: Final = 32  # of one stack: parameters, gradients and moments stay in the cache
@@ -122,12 +122,12 @@ class StackedMLP:
         n_classes: int,
         rng: np.random.Generator,
         progress: Progress | None = None,
-        guide: Guide | None = None,
+        regularizer: Regularizer | None = None,
     ) -> MLPStack:
         """Fit one model on each set of rows.
 
         ``y`` may also hold weights of the classes, (n, n_classes) of float64; they need not lie in
-        [0, 1], as noisy shares do not. ``guide`` says what the models learn beside them.
+        [0, 1], as noisy shares do not. ``regularizer`` says what the models learn beside them.
         """
         sizes = (X.shape[1], *self.hidden, n_classes)
         layers = layers_of(flat(len(rows), sizes), len(rows), sizes)
@@ -153,7 +153,7 @@ class StackedMLP:
                     some = shapes[shape][start : start + CHUNK_MODELS]
                     parts = [rows[t] for t in some]
                     own_streams = [streams[t] for t in some]
-                    trained = self._train(X, targets, parts, own_streams, sizes, shape, guide)
+                    trained = self._train(X, targets, parts, own_streams, sizes, shape, regularizer)
                     for layer, its in zip(layers, trained, strict=True):
                         layer[0][some], layer[1][some] = its
                     done += len(some)
@@ -174,16 +174,16 @@ class StackedMLP:
         streams: Sequence[np.random.Generator],
         sizes: tuple[int, ...],
         shape: tuple[int, int],
-        guide: Guide | None,
+        regularizer: Regularizer | None,
     ) -> Sequence[tuple[Any, Any]]:
         """Train models of one shape together; return their layers."""
         steps, width = shape
         model = StackedNetwork(streams, sizes)
-        guided = None if guide is None else guide.of(parts, targets, steps * width)
+        penalty = None if regularizer is None else regularizer.of(parts, targets, steps * width)
         anchor = None
-        if guide is not None and guide.start is not None:
-            model.take(guide.start)
-            anchor = model.flat.clone() if guide.pull else None
+        if regularizer is not None and regularizer.start is not None:
+            model.take(regularizer.start)
+            anchor = model.flat.clone() if regularizer.pull else None
         adam = torch.optim.Adam(
             [model.flat],
             lr=self.learning_rate,
@@ -196,12 +196,12 @@ class StackedMLP:
         for epoch in range(self.epochs):
             for step in range(steps):
                 batch, target, share, at = deal.batch(epoch, step)
-                model.backward(batch, target, share, at, guided)
-                if anchor is not None and guide is not None:
-                    model.flat.grad.add_(model.flat - anchor, alpha=2.0 * guide.pull)
+                model.backward(batch, target, share, at, penalty)
+                if anchor is not None and regularizer is not None:
+                    model.flat.grad.add_(model.flat - anchor, alpha=2.0 * regularizer.pull)
                 adam.step()
-            if guided is not None:
-                guided.ascend()
+            if penalty is not None:
+                penalty.ascend()
         return model.layers
 
 

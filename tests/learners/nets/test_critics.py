@@ -9,7 +9,7 @@ from evenhand.typing import FloatArray, IntArray
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
-from evenhand.learners.critics import BETAS, StackedCritics  # noqa: E402  # after the skip
+from evenhand.learners.nets.critics import BETAS, StackedCritics  # noqa: E402  # after the skip
 
 pytestmark = pytest.mark.torch
 

@@ -13,9 +13,9 @@ from evenhand.typing import FloatArray, IntArray
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
-import evenhand.learners.mlp as mlp  # noqa: E402  # after the skip
-from evenhand.learners.mlp import StackedMLP  # noqa: E402
-from evenhand.learners.stacked_network import StackedNetwork  # noqa: E402
+import evenhand.learners.nets.mlp as mlp  # noqa: E402  # after the skip
+from evenhand.learners.nets.mlp import StackedMLP  # noqa: E402
+from evenhand.learners.nets.stack import StackedNetwork  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -1,4 +1,4 @@
-"""Any PyTorch module as a model of class scores, trained by Adam, under a guide if there is one."""
+"""Any PyTorch module as a model of class scores, trained by Adam."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
-from evenhand.learners.guide import Guide
+from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.typing import FloatArray
 
 AT_ONCE: Final = 512
@@ -58,21 +58,21 @@ class ModuleLearner:
         targets: FloatArray,
         *,
         rng: np.random.Generator,
-        guide: Guide | None = None,
+        regularizer: Regularizer | None = None,
     ) -> Any:
         """Return a trained copy, on weights of the classes (n, n_classes).
 
-        ``guide.start`` is such a copy, from which training starts and near which it stays. What
-        the module draws itself (dropout) comes from ``rng`` as well, and torch's own generator is
-        as it was afterwards.
+        ``regularizer.start`` is such a copy, from which training starts and near which it stays.
+        What the module draws itself (dropout) comes from ``rng`` as well, and torch's own generator
+        is as it was afterwards.
         """
         model = copy.deepcopy(self.module)
         start = None
-        if guide is not None and guide.start is not None:
-            model.load_state_dict(guide.start.state_dict())
+        if regularizer is not None and regularizer.start is not None:
+            model.load_state_dict(regularizer.start.state_dict())
             start = [weight.detach().clone() for weight in model.parameters()]
         every = np.arange(len(X))
-        guided = None if guide is None else guide.of([every], targets, len(X))
+        penalty = None if regularizer is None else regularizer.of([every], targets, len(X))
         adam = torch.optim.Adam(
             model.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
@@ -88,21 +88,23 @@ class ModuleLearner:
                     _refuse_other_shape(scores, (len(at), targets.shape[1]))
                     logs = scores.log_softmax(dim=1)
                     loss = -(goal[at] * logs).sum()
-                    if guided is not None:
+                    if penalty is not None:
                         probabilities = logs.detach().exp().double().numpy()[None]
-                        pushed = guided.push(probabilities, at)
+                        pushed = penalty.push(probabilities, at)
                         if pushed is not None:  # the gradient of the constraint in the scores
                             push = torch.as_tensor(pushed[0], dtype=scores.dtype)
                             loss = loss + (scores * push).sum()
                     loss = loss / len(at)
-                    if start is not None and guide is not None and guide.pull:
+                    if start is not None and regularizer is not None and regularizer.pull:
                         away = zip(model.parameters(), start, strict=True)
-                        loss = loss + guide.pull * sum(((w - w0) ** 2).sum() for w, w0 in away)
+                        loss = loss + regularizer.pull * sum(
+                            ((w - w0) ** 2).sum() for w, w0 in away
+                        )
                     adam.zero_grad()
                     loss.backward()
                     adam.step()
-                if guided is not None:
-                    guided.ascend()
+                if penalty is not None:
+                    penalty.ascend()
         return model.eval()
 
 

@@ -1,0 +1,1 @@
+"""Networks: one, or many trained as one stack; PyTorch is imported when one is used."""
