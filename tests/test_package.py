@@ -1,7 +1,10 @@
 """The package's own face."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +53,21 @@ def test_nothing_waits_for_torch_before_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+ROOT = Path(__file__).parents[1]
+CITED = re.compile(r"[\w/-]+\.(?:py|md)\b")
+
+
+def test_what_the_source_cites_is_in_the_source_distribution() -> None:
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included = told["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    files = [path for name in included for path in (ROOT / name, *(ROOT / name).rglob("*"))]
+    shipped = ["/" + str(path.relative_to(ROOT)) for path in files if path.is_file()]
+    found = {}
+    for source in (ROOT / "src").rglob("*.py"):
+        for cited in CITED.findall(source.read_text()):
+            found[cited] = source.name
+    assert "docs/guarantees.md" in found  # the pattern sees what it should
+    lost = {cited for cited in found if not any(path.endswith(f"/{cited}") for path in shipped)}
+    assert not lost, {cited: found[cited] for cited in lost}
