@@ -70,20 +70,20 @@ def test_inside_a_partition_every_group_present_is_drawn_alike() -> None:
     assert binomtest(rare, n, 1 / 3 * 0.9).pvalue < FALSE_ALARM  # the test would see 10 % less
 
 
-def test_noisy_shares_are_bought_through_the_ledger() -> None:
+def test_noisy_shares_are_released_through_the_ledger() -> None:
     ledger = Ledger(Budget(epsilon=1.0, delta=1e-5), noise=SeededNoise(0))
-    bought = GroupBalancedSampler(scope="noisy").with_noisy_shares(
+    released = GroupBalancedSampler(scope="noisy").with_noisy_shares(
         groups_of(), 2, ledger, mu_squared=0.01
     )
     assert ledger.spent == pytest.approx(0.01)
     (entry,) = ledger.entries
     assert entry.purpose == "group shares for the sampler"
-    assert sum(bought.shares or ()) == pytest.approx(1.0)
+    assert sum(released.shares or ()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("relation", ["add or remove one", "replace one"])
 def test_shares_of_units_with_several_records_cost_more_noise(relation: str) -> None:
-    def bought(per_unit: int) -> str:
+    def released(per_unit: int) -> str:
         ledger = Ledger(Budget(epsilon=1.0, delta=1e-5), noise=SeededNoise(0), neighbors=relation)
         GroupBalancedSampler(scope="noisy").with_noisy_shares(
             groups_of(), 2, ledger, mu_squared=0.01, per_unit=per_unit
@@ -93,9 +93,9 @@ def test_shares_of_units_with_several_records_cost_more_noise(relation: str) -> 
     # Brute force: all 3 records of a unit in one group, against none, or against the other group.
     counts = np.array([3.0, 0.0])
     away = counts if relation == "add or remove one" else counts - counts[::-1]
-    declared = float(bought(3).split("l2_sensitivity=")[1].rstrip(")"))
+    declared = float(released(3).split("l2_sensitivity=")[1].rstrip(")"))
     assert declared == pytest.approx(np.linalg.norm(away))
-    sigmas = [float(bought(r).split("sigma=")[1].split(",")[0]) for r in (1, 3)]
+    sigmas = [float(released(r).split("sigma=")[1].split(",")[0]) for r in (1, 3)]
     assert sigmas[1] == pytest.approx(3 * sigmas[0])
 
 

@@ -11,7 +11,7 @@ from evenhand.generators.aggregators import (
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.budget_plan import (
     LEAST_SNR,
-    Purse,
+    BudgetPlan,
     Released,
     SignalToNoise,
     noisy_sum,
@@ -51,6 +51,7 @@ __all__ = [
     "Aggregator",
     "Balance",
     "BinaryVotes",
+    "BudgetPlan",
     "ClippedSums",
     "Conditions",
     "DPWGANSynthesizer",
@@ -71,7 +72,6 @@ __all__ = [
     "OuterSums",
     "PATEGANSynthesizer",
     "ProjectedHistogram",
-    "Purse",
     "RONGaussSynthesizer",
     "Released",
     "ReweightedSynthesizer",

@@ -1,4 +1,4 @@
-"""What is bought with the budget, fixed before anything is learnt: shares, steps, sigma."""
+"""What is released with the budget, fixed before anything is learnt: shares, steps, sigma."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_SNR: Final = 50.0
 """Below this predicted signal-to-noise a run warns: what is learnt is mostly noise."""
 
 
-_ROUNDING: Final = 1e-8  # purses spend 1e-9 less than their shares, and budgets round down
+_ROUNDING: Final = 1e-8  # plans spend 1e-9 less than their shares, and budgets round down
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Released:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Purse:
+class BudgetPlan:
     """A ledger, and the public plan of which share of its budget goes to which purpose.
 
     Parameters
@@ -139,7 +139,7 @@ class SignalToNoise:
 
     @property
     def warning(self) -> str:
-        """What to tell the user; empty if it is enough."""
+        """What the user is told; empty if it is enough."""
         if self.enough:
             return ""
         return (

@@ -17,7 +17,7 @@ BY_GROUP = np.array([0, 1, 0, 1])
 def test_drawn_pictures_pull_as_real_ones_do_if_gradients_do_not_depend_on_the_group(
     conditions: np.ndarray, even: bool, clip: str
 ) -> None:
-    # Brute force: 100 real pictures in exact shares against the expectation over the law.
+    # Brute force: 100 real pictures in exact shares against the expectation over the distribution.
     counted = CellWeights(
         shares=SHARES, conditions=conditions, bounds=BY_GROUP * (clip == "group"), even=even
     )
@@ -29,7 +29,7 @@ def test_drawn_pictures_pull_as_real_ones_do_if_gradients_do_not_depend_on_the_g
     cut = clipping.cut(weighted, counted.bounds[cells])
     real = np.bincount(conditions[cells], weighted * cut) / 100
     given = np.arange(len(norms))
-    drawn = counted.law * counted.of_drawn(norms, given, clipping) * norms
+    drawn = counted.distribution * counted.of_drawn(norms, given, clipping) * norms
     assert drawn == pytest.approx(real)
 
 
@@ -37,10 +37,10 @@ def test_the_rarest_weigh_1_and_all_cells_together_alike() -> None:
     counted = CellWeights(shares=SHARES, conditions=ON_BOTH, bounds=0 * ON_BOTH, even=True)
     assert counted.weights.max() == counted.weights[1] == 1.0
     assert counted.weights * SHARES == pytest.approx(np.full(4, 0.1))
-    assert counted.law == pytest.approx(np.full(4, 0.25))
+    assert counted.distribution == pytest.approx(np.full(4, 0.25))
 
 
 def test_sizes_are_those_of_the_groups_that_share_a_bound() -> None:
     counted = CellWeights(shares=SHARES, conditions=ON_LABEL, bounds=BY_GROUP, even=False)
     assert counted.sizes(200.0) == pytest.approx([150.0, 50.0])
-    assert counted.law == pytest.approx([0.6, 0.4])
+    assert counted.distribution == pytest.approx([0.6, 0.4])

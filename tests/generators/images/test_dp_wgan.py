@@ -50,10 +50,10 @@ def test_a_round_of_all_batches_is_one_release_and_the_ledger_sums_to_the_claim(
     steps = [e for e in made.ledger_.entries if e.purpose == STEPS]
     assert [e.n_uses for e in steps] == [1, 1, 1]  # 15 updates of the critic over 6 batches
     assert len({e.mechanism for e in steps}) == 1
-    bought = [e.purpose for e in made.ledger_.entries if e.purpose != STEPS]
-    # Sizes of groups are bought where the counts do not say them.
+    released = [e.purpose for e in made.ledger_.entries if e.purpose != STEPS]
+    # Sizes of groups are released where the counts do not say them.
     needs = clip == "group" and condition == "label"
-    assert bought == ([COUNTS, CELLS] if needs else [COUNTS])
+    assert released == ([COUNTS, CELLS] if needs else [COUNTS])
     for_steps = (0.96 if needs else 0.98) * BUDGET.mu_squared
     assert sum(e.mu_squared for e in steps) == pytest.approx(for_steps, rel=1e-6)
     spent = sum(e.mu_squared for e in made.ledger_.entries)
@@ -125,7 +125,7 @@ def test_one_picture_moves_its_batch_within_the_sensitivity_and_nothing_else_bit
             again = Door(patch, replay=first)
             other = again.fit(other_images, other_y, other_side, **WAYS[way])
         steps = 5 * 3
-        counts = len(first.went_in) - steps  # counts, and shares or sizes where these are bought
+        counts = len(first.went_in) - steps  # counts, and shares or sizes where these are released
         apart = [
             float(np.linalg.norm(a - b)) for a, b in zip(first.went_in, again.went_in, strict=True)
         ][counts:]
@@ -245,9 +245,9 @@ def test_drawn_pictures_pull_no_harder_than_clipped_ones_can(condition: str) -> 
     )
     each = critic.gradients(torch.ones(n_heads, 64), np.arange(n_heads))
     assert np.linalg.norm(each, axis=1).min() > 1.0
-    law = made._known_counts() / made._known_counts().sum()
+    distribution = made._known_counts() / made._known_counts().sum()
     cell = np.arange(n_heads)
-    counted = CellWeights(shares=law, conditions=cell, bounds=0 * cell, even=False)
+    counted = CellWeights(shares=distribution, conditions=cell, bounds=0 * cell, even=False)
     down = made._of_drawn(critic, White(), counted, np.random.default_rng(0))
     assert 0 < np.linalg.norm(down) <= made._clipping.bounds.max()
 

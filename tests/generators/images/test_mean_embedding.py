@@ -10,8 +10,8 @@ from scipy.ndimage import gaussian_filter1d
 
 from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.images import MeanEmbeddingImages
-from evenhand.generators.images.embedding_network import Painter, _blur, fit_painter
-from evenhand.generators.images.random_features import BANDWIDTHS, Waves
+from evenhand.generators.images.embedding_network import EmbeddingNetwork, _blur, fit_network
+from evenhand.generators.images.random_features import BANDWIDTHS, RandomFeatures
 from evenhand.privacy import Budget, MemoryStore, SeededNoise
 from evenhand.testing.images import pictures
 
@@ -28,7 +28,7 @@ def test_features_have_norm_1_and_their_products_are_the_kernels() -> None:
     # mean of a cosine is below 1 / sqrt(30,000) = .006; six times that fails once in 1e8.
     rng = np.random.default_rng(0)
     images = rng.random((6, 1, 4, 4)).astype(np.float32)
-    phi = Waves.draw(16, 30_000, rng).of(images)
+    phi = RandomFeatures.draw(16, 30_000, rng).of(images)
     assert np.abs(np.linalg.norm(phi, axis=1) - 1.0).max() < 1e-9
     flat = images.reshape(6, -1)
     apart = ((flat[:, None] - flat[None]) ** 2).sum(axis=2)
@@ -39,7 +39,7 @@ def test_features_have_norm_1_and_their_products_are_the_kernels() -> None:
 @pytest.mark.parametrize("relation", ["add or remove one", "replace one"])
 def test_no_picture_moves_the_released_sums_by_more_than_they_declare(relation: str) -> None:
     rng = np.random.default_rng(1)
-    waves = Waves.draw(16, 40, rng)
+    waves = RandomFeatures.draw(16, 40, rng)
     images = rng.random((8, 1, 4, 4)).astype(np.float32)
     images[0], images[1] = 0.0, 1.0  # the extremes
     condition = rng.integers(0, 3, 8)
@@ -85,13 +85,13 @@ def test_replacing_a_picture_costs_more_noise_at_the_same_claim() -> None:
 
 def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> None:
     rng = np.random.default_rng(0)
-    waves = Waves.draw(16, 200, rng)
+    waves = RandomFeatures.draw(16, 200, rng)
     bright = np.clip(0.8 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
     dark = np.clip(0.2 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
     noise = rng.normal(size=waves.n_features)  # the third condition was never seen
     aims = np.stack([waves.of(bright).mean(0), waves.of(dark).mean(0), noise])
     told: list[int] = []
-    made = fit_painter(
+    made = fit_network(
         waves,
         aims,
         np.array([0, 1]),
@@ -100,7 +100,7 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
         n_steps=150,
         n_samples=60,
         rng=rng,
-        tell=told.append,
+        progress=told.append,
     )
     painted = made.paint(np.repeat([0, 1], 200), rng)
     assert painted.shape == (400, 1, 4, 4)
@@ -111,11 +111,11 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
     assert told == list(range(1, 151))
 
 
-def painter(smooth: float) -> Painter:
+def painter(smooth: float) -> EmbeddingNetwork:
     rng = np.random.default_rng(0)
-    waves = Waves.draw(48, 60, rng)
+    waves = RandomFeatures.draw(48, 60, rng)
     grain = rng.random((300, 1, 8, 6)).astype(np.float32)
-    return fit_painter(
+    return fit_network(
         waves,
         np.stack([waves.of(grain).mean(0), waves.of(1 - grain).mean(0)]),
         np.array([0, 1]),
@@ -124,7 +124,7 @@ def painter(smooth: float) -> Painter:
         n_steps=60,
         n_samples=40,
         rng=np.random.default_rng(1),
-        tell=lambda done: None,
+        progress=lambda done: None,
         smooth=smooth,
     )
 
@@ -148,7 +148,7 @@ def test_a_smooth_painter_paints_no_grain_and_none_is_the_limit_of_little() -> N
     # A chessboard is the finest grain: the mean of neighbors is 0, but for the edges.
     board = (-1.0) ** np.add.outer(np.arange(8), np.arange(6)) / 48**0.5
 
-    def grain(made: Painter) -> float:
+    def grain(made: EmbeddingNetwork) -> float:
         weight, bias = made.layers[-1]
         rows = np.vstack([weight, bias])
         return float(np.linalg.norm(rows @ board.ravel()) / np.linalg.norm(rows))
@@ -180,8 +180,8 @@ def test_a_painter_comes_back_from_its_arrays() -> None:
         (rng.normal(size=(10, 5)), rng.normal(size=5)),
         (rng.normal(size=(5, 12)), rng.normal(size=12)),
     )
-    made = Painter(layers=layers, n_conditions=2, size=(3, 2, 2))
-    again = Painter.of(made.arrays())
+    made = EmbeddingNetwork(layers=layers, n_conditions=2, size=(3, 2, 2))
+    again = EmbeddingNetwork.of(made.arrays())
     draws = [p.paint(np.array([0, 1, 1]), np.random.default_rng(1)) for p in (made, again)]
     assert np.array_equal(*draws)
     assert draws[0].shape == (3, 3, 2, 2)

@@ -24,7 +24,7 @@ def test_groups_are_told_and_the_accuracy_is_that_of_pictures_not_seen() -> None
     images, _, side = pictures(300, seed=2)
     known = reference()
     assert known.accuracy > 0.95
-    assert (known.tell(images) == side).mean() > 0.95
+    assert (known.predict(images) == side).mean() > 0.95
     rng = np.random.default_rng(0)
     noise = GroupReference(rng.random((200, 4, 4)), rng.choice(["a", "b"], 200))
     assert abs(noise.accuracy - 0.5) < 0.2  # the model fits these perfectly
@@ -33,8 +33,8 @@ def test_groups_are_told_and_the_accuracy_is_that_of_pictures_not_seen() -> None
 def test_a_private_picture_has_the_same_group_whatever_the_others_are() -> None:
     images, _, _ = pictures(50, seed=3)
     known = reference()
-    alone = [known.tell(images[i : i + 1])[0] for i in range(50)]
-    assert known.tell(images).tolist() == alone
+    alone = [known.predict(images[i : i + 1])[0] for i in range(50)]
+    assert known.predict(images).tolist() == alone
 
 
 def test_the_claim_names_the_reference_and_the_notes_its_accuracy() -> None:
@@ -56,7 +56,7 @@ def test_the_claim_names_the_reference_and_the_notes_its_accuracy() -> None:
             "at least 10 pictures of each of two groups, got a: 9, b: 3",
         ),
         (lambda: GroupReference(np.zeros((12, 4, 4)), ["a"] * 3), "images has 12, groups has 3"),
-        (lambda: reference().tell(np.zeros((2, 4, 4))), r"have shape \(8, 8\), these \(4, 4\)"),
+        (lambda: reference().predict(np.zeros((2, 4, 4))), r"have shape \(8, 8\), these \(4, 4\)"),
     ],
 )
 def test_a_reference_that_tells_nothing_is_refused(make: object, message: str) -> None:

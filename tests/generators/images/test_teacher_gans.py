@@ -1,4 +1,4 @@
-"""Image generators by teachers: the contract, the books, and what is refused before they open."""
+"""Image generators by teachers: the contract, the ledger, and what is refused before it is used."""
 
 import re
 from contextlib import suppress

@@ -152,7 +152,7 @@ def test_numbers_stored_as_text_are_refused_declared_or_kept_but_never_other_in_
     assert set(kept["hours"].dropna()) <= {*map(str, range(81)), "other"}
 
 
-def test_what_the_schema_does_not_allow_is_found_before_the_rest_is_bought() -> None:
+def test_what_the_schema_does_not_allow_is_found_before_the_rest_is_released() -> None:
     half = Schema(columns=tuple(c for c in SCHEMA.columns if c.name != "gain"))
     frame = table()
     frame.loc[3, "job"] = "king"

@@ -50,7 +50,7 @@ def test_counts_are_those_of_the_rows() -> None:
 
 
 def test_the_ratio_of_densities_is_found_where_it_is_known() -> None:
-    # Two normal laws one apart: p / q = exp(x - 1/2), increasing in x.
+    # Two normal distributions one apart: p / q = exp(x - 1/2), increasing in x.
     rng = np.random.default_rng(0)
     ours = pd.DataFrame({"x": rng.normal(0, 1, 4000)})
     theirs = pd.DataFrame({"x": rng.normal(1, 1, 1000)})

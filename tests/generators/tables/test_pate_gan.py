@@ -18,7 +18,7 @@ from evenhand.generators import (  # after the skip
     PATEGANSynthesizer,
     Synthesizer,
 )
-from evenhand.generators import pate_gan as module
+from evenhand.generators.tables import pate_gan as module
 from evenhand.privacy import Budget, MemoryStore, SeededNoise
 from evenhand.testing.generators import (
     BUDGET,
@@ -172,7 +172,7 @@ def test_the_student_and_the_generator_read_votes_and_public_values_alone(
     answers = np.concatenate([said for _, said in seen])
     assert set(answers) <= {0.0, 1.0}
     assert len(rows) == 4 * 2 * 8
-    assert set(rows[:, -1]) == set(range(8))  # conditions come from the public law, not the records
+    assert set(rows[:, -1]) == set(range(8))  # public conditions, not those of records
     assert len(set(rows[:, 0])) > 2
 
 

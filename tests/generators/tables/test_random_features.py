@@ -1,4 +1,4 @@
-"""Features of mixed rows: norm 1, gradients by differences, means that tell laws apart."""
+"""Features of mixed rows: norm 1, gradients by differences, means that tell distributions apart."""
 
 import numpy as np
 import pytest
@@ -30,18 +30,18 @@ def test_every_row_has_norm_one_so_that_none_is_shortened() -> None:
 
 def test_the_gradient_is_that_of_differences() -> None:
     maps, rng = features(), np.random.default_rng(1)
-    laws = rng.dirichlet(np.ones(maps.n_states), 2)
+    probabilities = rng.dirichlet(np.ones(maps.n_states), 2)
     way = rng.normal(size=(2, maps.n_features))
 
     def value(at: np.ndarray) -> float:
         return float((maps.of(at) * way).sum())
 
-    found = maps.pull_back(laws, way)
+    found = maps.pull_back(probabilities, way)
     for i in range(2):
         for j in range(maps.n_states):
-            step = np.zeros_like(laws)
+            step = np.zeros_like(probabilities)
             step[i, j] = 1e-6
-            gradient = (value(laws + step) - value(laws - step)) / 2e-6
+            gradient = (value(probabilities + step) - value(probabilities - step)) / 2e-6
             assert found[i, j] == pytest.approx(gradient, abs=1e-6)
 
 
@@ -58,8 +58,8 @@ def test_a_mixture_fitted_to_noiseless_means_has_their_dependence() -> None:
     maps = features(200)
     rows = np.array([[0, 1, 0], [1, 4, 1]])
     aim = maps.of(maps.one_hot(rows)).mean(axis=0)
-    laws = _fit(maps, aim, n_parts=30, n_steps=300, rng=np.random.default_rng(0))
-    first, third = laws[:, :3], laws[:, 9:]
-    joint = first.T @ third / len(laws)
+    probabilities = _fit(maps, aim, n_parts=30, n_steps=300, rng=np.random.default_rng(0))
+    first, third = probabilities[:, :3], probabilities[:, 9:]
+    joint = first.T @ third / len(probabilities)
     assert joint[0, 0] + joint[1, 1] > 0.9
     assert abs(joint[0, 0] - 0.5) < 0.1

@@ -1,4 +1,4 @@
-"""A schema bought from the budget: nothing of one record alone is named, and all of it is paid."""
+"""A schema released from the budget: nothing of one record is named, and all is charged."""
 
 import math
 
@@ -10,7 +10,13 @@ from evenhand.datasets import Schema
 from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.tables.records import as_roles, read_records
-from evenhand.generators.tables.released_schema import EDGES, OTHER, Purchase, threshold, to_buy
+from evenhand.generators.tables.released_schema import (
+    EDGES,
+    OTHER,
+    UndeclaredColumns,
+    threshold,
+    undeclared,
+)
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
@@ -35,17 +41,17 @@ def test_categories_of_one_unit_are_named_with_a_probability_of_at_most_delta(
     delta = 1e-6
     least = threshold(sigma, delta, n_columns, per_unit)
     grid = np.arange(-int(60 * sigma), int(60 * sigma) + 1)
-    law = np.exp(-(grid.astype(float) ** 2) / (2 * sigma**2))
-    law /= law.sum()
+    pmf = np.exp(-(grid.astype(float) ** 2) / (2 * sigma**2))
+    pmf /= pmf.sum()
 
     def named(count: int) -> float:
-        return float(law[grid >= math.ceil(least - count)].sum())
+        return float(pmf[grid >= math.ceil(least - count)].sum())
 
     ways = [(1,) * per_unit, (per_unit,), (per_unit - 1, 1) if per_unit > 1 else (1,)]
     for way in ways:
         assert n_columns * sum(map(named, way)) <= delta
     # Not vacuous: a lower threshold by one and a half deviations would break the promise.
-    assert n_columns * per_unit * float(law[grid >= least - 1.5 * sigma - per_unit].sum()) > delta
+    assert n_columns * per_unit * float(pmf[grid >= least - 1.5 * sigma - per_unit].sum()) > delta
 
 
 def test_one_record_cannot_turn_a_number_into_categories() -> None:
@@ -104,13 +110,13 @@ def test_no_record_and_no_unit_moves_the_sums_by_more_than_is_declared(unit: str
 
     def sums(rows: pd.DataFrame) -> tuple[dict[str, int], float]:
         records = read_records(rows, roles, per_unit=3)
-        purchase = Purchase.of(records, None, to_buy(records, None))
+        columns = UndeclaredColumns.of(records, None, undeclared(records, None))
         told: dict[str, int] = {}
-        for i, part in enumerate(purchase.sums):
-            name = purchase.wanted[i] if i < len(purchase.wanted) else "all"
-            values = purchase.texts.get(name, range(len(part)))
+        for i, part in enumerate(columns.sums):
+            name = columns.wanted[i] if i < len(columns.wanted) else "all"
+            values = columns.texts.get(name, range(len(part)))
             told |= {f"{name}={v}": int(n) for v, n in zip(values, part, strict=True)}
-        return told, purchase.counter.l2_sensitivity("add or remove one")
+        return told, columns.counter.l2_sensitivity("add or remove one")
 
     whole, declared = sums(frame)
     largest = 0.0
@@ -123,7 +129,7 @@ def test_no_record_and_no_unit_moves_the_sums_by_more_than_is_declared(unit: str
     assert largest >= 0.7 * declared  # attained but for units whose records differ
 
 
-def test_what_was_bought_is_in_the_ledger_and_in_the_claim() -> None:
+def test_what_was_released_is_in_the_ledger_and_in_the_claim() -> None:
     made = fitted(table())
     first = made.ledger_.entries[0]
     assert first.purpose == "categories and bounds of the columns"
@@ -133,7 +139,7 @@ def test_what_was_bought_is_in_the_ledger_and_in_the_claim() -> None:
     assert (made.guarantee_.epsilon, made.guarantee_.delta) == (BUDGET.epsilon, BUDGET.delta)
     assert made.guarantee_.mu_squared is None
     assert "10% of delta for naming categories" in str(made.guarantee_)
-    assert any("bought from the budget" in words for words in made.notes_)
+    assert any("released from the budget" in words for words in made.notes_)
 
 
 def test_a_complete_schema_buys_nothing_and_half_a_schema_the_other_half() -> None:

@@ -157,7 +157,7 @@ def test_repair_takes_the_group_out_of_the_features_within_a_label() -> None:
         return float(hours["M"] - hours["F"])
 
     assert apart(0.0) > 1.5
-    # Equal laws: 4000 rows of standard deviation 10 each differ by .22, five times that is 1.1.
+    # Equal distributions: 4000 rows of standard deviation 10 each differ by .22, five times is 1.1.
     assert abs(apart(1.0)) < 1.1
 
 

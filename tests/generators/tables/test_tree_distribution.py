@@ -1,4 +1,4 @@
-"""The tree: exact sums against brute force, the stationary point, and draws from the law."""
+"""The tree: exact sums against brute force, the stationary point, and its draws."""
 
 import itertools
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ttest_1samp
 
-from evenhand.generators.tables.tree_distribution import TRUST, Forest, TreeLaw, fit_tree
+from evenhand.generators.tables.tree_distribution import TRUST, Forest, TreeDistribution, fit_tree
 
 FALSE_ALARM = 1e-6
 SIZES = (2, 3, 2, 4)
@@ -16,30 +16,30 @@ STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))
 WEIGHTS = np.array([300.0, 900.0])
 
 
-def some_law(seed: int = 0) -> TreeLaw:
+def some_tree(seed: int = 0) -> TreeDistribution:
     rng = np.random.default_rng(seed)
-    return TreeLaw(
+    return TreeDistribution(
         forest=FOREST,
         own=tuple(rng.normal(0, 1, (2, size)) for size in SIZES),
         pairs=tuple(rng.normal(0, 1, (SIZES[a], SIZES[b])) for a, b in FOREST.edges),
     )
 
 
-def by_brute_force(law: TreeLaw) -> np.ndarray:
+def by_brute_force(tree: TreeDistribution) -> np.ndarray:
     """Probability of every combination of states, per condition, from the formula."""
     logs = np.zeros((2, len(STATES)))
-    for i, own in enumerate(law.own):
+    for i, own in enumerate(tree.own):
         logs += own[:, STATES[:, i]]
-    for (a, b), pair in zip(law.forest.edges, law.pairs, strict=True):
+    for (a, b), pair in zip(tree.forest.edges, tree.pairs, strict=True):
         logs += pair[STATES[:, a], STATES[:, b]]
     probabilities = np.exp(logs)
     return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
 def test_the_tables_are_those_of_every_combination_summed_one_by_one() -> None:
-    law = some_law()
-    probabilities = by_brute_force(law) * WEIGHTS[:, None]
-    own, pairs = law.tables(WEIGHTS)
+    tree = some_tree()
+    probabilities = by_brute_force(tree) * WEIGHTS[:, None]
+    own, pairs = tree.tables(WEIGHTS)
     for i, size in enumerate(SIZES):
         summed = np.stack(
             [probabilities[:, STATES[:, i] == k].sum(axis=1) for k in range(size)], axis=1
@@ -52,9 +52,9 @@ def test_the_tables_are_those_of_every_combination_summed_one_by_one() -> None:
 
 
 def test_rows_are_drawn_from_the_law() -> None:
-    law, n = some_law(1), 200_000
-    rows = law.sample(np.repeat([0, 1], n), np.random.default_rng(2))
-    expected = by_brute_force(law)
+    tree, n = some_tree(1), 200_000
+    rows = tree.sample(np.repeat([0, 1], n), np.random.default_rng(2))
+    expected = by_brute_force(tree)
     for c in (0, 1):
         at = np.ravel_multi_index(tuple(rows[c * n : (c + 1) * n].T), SIZES)
         counts = np.bincount(at, minlength=len(STATES))
@@ -75,7 +75,7 @@ def test_rows_are_drawn_from_the_law() -> None:
 
 
 def test_without_noise_the_tables_are_met_and_with_it_within_the_noise() -> None:
-    truth = some_law(3)
+    truth = some_tree(3)
     own, pairs = truth.tables(WEIGHTS)
     near = fit_tree(FOREST, own, 0.01, pairs, 0.01, WEIGHTS, max_iterations=2000)
     for found, aim in zip(near.tables(WEIGHTS)[0], own, strict=True):
@@ -103,10 +103,10 @@ def test_the_fit_is_the_stationary_point_of_its_formula() -> None:
     sigma = 5.0
     own = [rng.uniform(0, 400, (2, size)) for size in SIZES]
     pairs = [rng.uniform(0, 300, (SIZES[a], SIZES[b])) for a, b in FOREST.edges]
-    law = fit_tree(FOREST, own, sigma, pairs, sigma, WEIGHTS, max_iterations=5000)
-    expected, joint = law.tables(WEIGHTS)
+    tree = fit_tree(FOREST, own, sigma, pairs, sigma, WEIGHTS, max_iterations=5000)
+    expected, joint = tree.tables(WEIGHTS)
     weight = TRUST / sigma
-    for found, aim, t in zip((*expected, *joint), (*own, *pairs), (*law.own, *law.pairs),
+    for found, aim, t in zip((*expected, *joint), (*own, *pairs), (*tree.own, *tree.pairs),
                              strict=True):  # fmt: skip
         assert found == pytest.approx(aim - weight * sigma**2 * t, abs=2.0)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.base import COUNTS, ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.critics import CriticNetwork, DenseCritic
@@ -106,7 +106,7 @@ class AdversarialImages(ImageSynthesizer):
         """Disjoint parts into which the pictures are dealt."""
 
     @abstractmethod
-    def _release(self, purse: Purse, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Release:
         """Return the door: it charges, draws noise, and gives what left.
 
         ``width`` is the number of pixels of a picture.
@@ -121,7 +121,7 @@ class AdversarialImages(ImageSynthesizer):
         learner: Learner,
         release: Release,
         rng: np.random.Generator,
-        tell: Progress,
+        progress: Progress,
     ) -> None:
         """Take all steps; ``release`` is the only way from private pictures to ``learner``."""
 
@@ -162,13 +162,13 @@ class AdversarialImages(ImageSynthesizer):
         super()._foresee(data)
 
     def _learn(
-        self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
+        self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         width = data.pixels[0].size
         partition = self._partition(data, rng)
-        self._buy_counts(data, purse)
-        sampler = self._ready_sampler(data, purse)
-        mu = (purse.ledger.budget.mu_squared * purse.shares.get(STEPS, 0.0)) ** 0.5
+        self._release_counts(data, plan)
+        sampler = self._ready_sampler(data, plan)
+        mu = (plan.ledger.budget.mu_squared * plan.shares.get(STEPS, 0.0)) ** 0.5
         self.snr_ = self._snr(mu, width)
         self.network_ = self._network(self.conditions_.n)
         with one_thread():
@@ -178,12 +178,12 @@ class AdversarialImages(ImageSynthesizer):
                 rates=(float(self.rates[0]), float(self.rates[1])),
                 rng=rng,
             )
-            release = self._release(purse, width)
-            self._teach(data, partition, sampler, learner, release, rng, tell)
+            release = self._release(plan, width)
+            self._teach(data, partition, sampler, learner, release, rng, progress)
         self.weights_ = learner.weights()
 
     def _even(self, n: int, rng: np.random.Generator) -> IntArray:
-        """Conditions of a public, even law, among those that the noisy counts show."""
+        """Conditions of a public, uniform distribution, among those that the noisy counts show."""
         unseen = self._unseen()
         seen = np.array([c for c in range(self.conditions_.n) if c not in unseen], dtype=np.int64)
         if not len(seen):
@@ -208,16 +208,16 @@ class AdversarialImages(ImageSynthesizer):
             )
         return self.sampler
 
-    def _ready_sampler(self, data: EncodedImages, purse: Purse) -> GroupBalancedSampler | None:
+    def _ready_sampler(self, data: EncodedImages, plan: BudgetPlan) -> GroupBalancedSampler | None:
         """Return the sampler with the shares that it needs, over labels and groups."""
         sampler = self._own_sampler()
         n = data.n_labels * data.n_groups
         if sampler is None:
             return None
         if sampler.scope == "noisy":
-            mu_squared = purse.ledger.budget.mu_squared * purse.shares[SHARES] * (1.0 - 1e-9)
+            mu_squared = plan.ledger.budget.mu_squared * plan.shares[SHARES] * (1.0 - 1e-9)
             return sampler.with_noisy_shares(
-                cells(data), n, purse.ledger, mu_squared=mu_squared, per_unit=data.per_unit
+                cells(data), n, plan.ledger, mu_squared=mu_squared, per_unit=data.per_unit
             )
         if sampler.scope == "global":
             return sampler.with_global_shares(cells(data), n)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.budget_plan import Purse
+from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.images.codec import EncodedImages, FloatPixels, ImageCodec, read_images
 from evenhand.generators.images.predicted_groups import GroupReference
 from evenhand.generators.memory import require_memory
@@ -154,13 +154,13 @@ class ImageSynthesizer(ConditionalGenerator):
         -------
         self
         """
-        tell = progress or (lambda stage, done, total: None)
+        progress = progress or (lambda stage, done, total: None)
         rng = as_generator(self.random_state)
         conditioned = _checks.one_of("condition", self.condition, CONDITIONS) == "label+group"
         neighbors = self._open(None if unit_ids is None else "unit_ids")
         reference = sensitive_features if isinstance(sensitive_features, GroupReference) else None
         if reference is not None:
-            sensitive_features = reference.tell(images)
+            sensitive_features = reference.predict(images)
         codec, data = read_images(
             images,
             y,
@@ -181,9 +181,9 @@ class ImageSynthesizer(ConditionalGenerator):
             unit=unit_name if unit_ids is not None else "record",
             neighbors=neighbors,
         )
-        purse = Purse(ledger=ledger, shares=self._shares())
-        purse.require_room()
-        self._learn(data, purse, rng, tell)
+        plan = BudgetPlan(ledger=ledger, shares=self._shares())
+        plan.require_room()
+        self._learn(data, plan, rng, progress)
         public = ["the size of the pictures", "the values of the labels"]
         if codec.sensitive:
             public.append("the values of the groups")
@@ -239,7 +239,7 @@ class ImageSynthesizer(ConditionalGenerator):
 
     @abstractmethod
     def _learn(
-        self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
+        self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         """Learn, and set ``counts_``, ``counts_sigma_`` and ``snr_``."""
 
@@ -261,11 +261,11 @@ class ImageSynthesizer(ConditionalGenerator):
         """Stop before anything is spent if memory will not do."""
         require_memory(*self._memory(data))
 
-    def _buy_counts(self, data: EncodedImages, purse: Purse) -> None:
+    def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
         """Set ``counts_`` and ``counts_sigma_`` by a release for the purpose ``COUNTS``."""
         counter = TableCounts(shapes=((1, self.conditions_.n),), per_unit=data.per_unit)
         counted = counter.total([(0 * data.condition, data.condition)])
-        released = purse.release(counter, counted, COUNTS)
+        released = plan.release(counter, counted, COUNTS)
         self.counts_, self.counts_sigma_ = released.values, released.sigma
 
     def _shape(self) -> dict[str, Any]:

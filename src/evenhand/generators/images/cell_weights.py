@@ -15,7 +15,7 @@ class CellWeights:
     """Weights by which real and drawn pictures pull a critic equally hard where they are alike.
 
     A cell is a label with a group, or a label alone where groups play no part. Nothing of it is
-    private: shares are public, or were bought.
+    private: shares are public, or were released.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class CellWeights:
         return self.shares.min() / self.shares if self.even else np.ones_like(self.shares)
 
     @property
-    def law(self) -> FloatArray:
+    def distribution(self) -> FloatArray:
         """Probability of each condition among drawn pictures: as real ones are, or even."""
         known = _sums(self.conditions, self.shares)
         return np.full(len(known), 1.0 / len(known)) if self.even else known
@@ -64,12 +64,12 @@ class CellWeights:
         norms : ndarray, shape (n,)
             Of their gradients.
         conditions : ndarray of int64, shape (n,)
-            Theirs, drawn from ``law``.
+            Theirs, drawn from ``distribution``.
         clipping : Clipping
             The bounds, as they stand.
         """
         total = np.zeros(len(norms))
-        of_condition = self.shares / self.law[self.conditions]
+        of_condition = self.shares / self.distribution[self.conditions]
         for cell, weight in enumerate(self.weights):
             own = conditions == self.conditions[cell]
             bound = np.full(int(own.sum()), self.bounds[cell])

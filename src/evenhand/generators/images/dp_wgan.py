@@ -11,7 +11,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.aggregators import ClippedSums, TableCounts
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.clipping import CLIPS, Clipping, lengths
 from evenhand.generators.images.adversarial import (
     SMALL_SHARE,
@@ -23,7 +23,7 @@ from evenhand.generators.images.adversarial import (
 from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.networks import Learner
-from evenhand.generators.images.rounds import Passes
+from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.images.single_critic import SingleCritic
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import Progress
@@ -107,7 +107,7 @@ class DPWGANImages(AdversarialImages):
         return self.n_batches
 
     @property
-    def _passes(self) -> int:
+    def _rounds(self) -> int:
         return -(-self.n_steps * self.critic_steps // self.n_batches)
 
     @property
@@ -130,25 +130,25 @@ class DPWGANImages(AdversarialImages):
         return planned
 
     def _learn(
-        self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
+        self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         self._per_unit = data.per_unit
-        self._moved = 2.0 if purse.ledger.neighbors == "replace one" else 1.0
+        self._moved = 2.0 if plan.ledger.neighbors == "replace one" else 1.0
         n_bounds = data.n_groups if self.clip == "group" else 1
         self._clipping = Clipping.start(self.clip, self.clip_norm, n_groups=n_bounds, memory=MEMORY)
-        super()._learn(data, purse, rng, tell)
+        super()._learn(data, plan, rng, progress)
 
-    def _buy_counts(self, data: EncodedImages, purse: Purse) -> None:
-        super()._buy_counts(data, purse)
+    def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
+        super()._release_counts(data, plan)
         if self._buys_cells:
             counter = TableCounts(shapes=((data.n_labels, data.n_groups),), per_unit=data.per_unit)
             counted = counter.total([(data.label, data.group)])
-            self._cells = purse.release(counter, counted, CELLS).values
+            self._cells = plan.release(counter, counted, CELLS).values
 
     def _cell_weights(
         self, data: EncodedImages, sampler: GroupBalancedSampler | None
     ) -> CellWeights:
-        """Return what each cell counts, by shares that are public or were bought."""
+        """Return what each cell counts, by shares that are public or were released."""
         n_groups = data.n_groups
         if sampler is not None and sampler.shares is not None:
             known = np.array(sampler.shares)
@@ -165,10 +165,10 @@ class DPWGANImages(AdversarialImages):
             even=sampler is not None,
         )
 
-    def _release(self, purse: Purse, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Release:
         sums, n_values = self._sums, self._n_weights + self._clipping.n_marks
-        mechanism = purse.mechanism(sums, STEPS, n_steps=self._passes)
-        return Passes(purse.ledger, mechanism, STEPS, self.n_batches, n_values, sums.unit)
+        mechanism = plan.mechanism(sums, STEPS, n_steps=self._rounds)
+        return Rounds(plan.ledger, mechanism, STEPS, self.n_batches, n_values, sums.unit)
 
     def _teach(
         self,
@@ -178,7 +178,7 @@ class DPWGANImages(AdversarialImages):
         learner: Learner,
         release: Release,
         rng: np.random.Generator,
-        tell: Progress,
+        progress: Progress,
     ) -> None:
         shape, n_heads = self.codec_.size, self.conditions_.n
         critic = SingleCritic(self._critic(), shape, n_heads, self.critic_rate, rng)
@@ -200,7 +200,7 @@ class DPWGANImages(AdversarialImages):
             asked = self._even(self.n_rows, rng)
             drawn = learner.draw(asked)
             learner.follow(drawn, critic.pixel_gradients(drawn, asked))
-            tell("steps", step + 1, self.n_steps)
+            progress("steps", step + 1, self.n_steps)
 
     def _of_drawn(
         self,
@@ -210,8 +210,8 @@ class DPWGANImages(AdversarialImages):
         rng: np.random.Generator,
     ) -> FloatArray:
         """Mean gradient of drawn pictures, clipped as those of real ones are."""
-        law = counted.law
-        heads = rng.choice(len(law), size=self.critic_rows, p=law)
+        shares = counted.distribution
+        heads = rng.choice(len(shares), size=self.critic_rows, p=shares)
         with torch.no_grad():
             drawn = learner.draw(heads).flatten(1)
         each = critic.gradients(drawn, heads)
@@ -224,7 +224,7 @@ class DPWGANImages(AdversarialImages):
         moved = self._moved * self._per_unit
         room = 1.0 - self._clipping.share**2
         return SignalToNoise(
-            value=room * n_releases * (size * mu / moved) ** 2 / (self._passes * self._n_weights),
+            value=room * n_releases * (size * mu / moved) ** 2 / (self._rounds * self._n_weights),
             formula="updates of the critic times the squared pictures of one times mu squared, "
             "over the passes and the critic's numbers, in the room that marks leave",
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._torch import require_torch, torch
-from evenhand.generators.images.random_features import Waves
+from evenhand.generators.images.random_features import RandomFeatures
 from evenhand.typing import Array, FloatArray, IntArray
 
 WHIM: Final = 8  # random numbers behind one picture, beside its condition
@@ -23,7 +23,7 @@ _FAR: Final = 1e-4  # weight of a pixel in a blur, below which it has none
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Painter:
+class EmbeddingNetwork:
     """Layers of a network from random numbers and a condition to pixels.
 
     Parameters
@@ -60,7 +60,7 @@ class Painter:
         return named
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Array]) -> Painter:
+    def of(cls, arrays: Mapping[str, Array]) -> EmbeddingNetwork:
         """Read what ``arrays`` gave."""
         n, channels, height, width = arrays["size"].tolist()
         depth = sum(name.startswith("weight_") for name in arrays)
@@ -71,8 +71,8 @@ class Painter:
         )
 
 
-def fit_painter(
-    waves: Waves,
+def fit_network(
+    waves: RandomFeatures,
     aims: FloatArray,
     seen: IntArray,
     size: tuple[int, int, int],
@@ -81,9 +81,9 @@ def fit_painter(
     n_steps: int,
     n_samples: int,
     rng: np.random.Generator,
-    tell: Callable[[int], None],
+    progress: Callable[[int], None],
     smooth: float = 0.0,
-) -> Painter:
+) -> EmbeddingNetwork:
     """Fit a painter whose pictures of every condition have the mean features ``aims``.
 
     Adam on the squared distance, summed over the conditions ``seen``, each of which counts alike:
@@ -91,7 +91,7 @@ def fit_painter(
 
     Parameters
     ----------
-    waves : Waves
+    waves : RandomFeatures
     aims : ndarray of float64, shape (n_conditions, n_features)
     seen : ndarray of int64
         Conditions that are fitted; the others stay as they began.
@@ -103,7 +103,7 @@ def fit_painter(
         Of the fit, and pictures of a step over all conditions.
     rng : Generator
         Seeds the network and its draws.
-    tell : callable
+    progress : callable
         Is told how many steps are done.
     smooth : float
         Standard deviation, in pixels, of a blur of what enters the sigmoid; 0 for none. The blur is
@@ -143,14 +143,14 @@ def fit_painter(
         adam.step()
         if (step + 1) % max(1, n_steps // DECAYS) == 0:
             slower.step()
-        tell(step + 1)
+        progress(step + 1)
     weight, bias = layers[-1]
     layers[-1] = [blurred(weight), blurred(bias[None])[0]]
     kept = tuple(
         (weight.detach().numpy().astype(np.float64), bias.detach().numpy().astype(np.float64))
         for weight, bias in layers
     )
-    return Painter(layers=kept, n_conditions=n_conditions, size=size)
+    return EmbeddingNetwork(layers=kept, n_conditions=n_conditions, size=size)
 
 
 def _blur(n: int, smooth: float) -> FloatArray:

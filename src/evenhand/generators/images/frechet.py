@@ -131,7 +131,7 @@ def frechet_distance(a: FloatArray, b: FloatArray) -> float:
 def kernel_distance(a: FloatArray, b: FloatArray) -> float:
     """Return the unbiased squared MMD with the kernel ``(x y / d + 1)^3`` (KID).
 
-    May be below 0 by chance.
+    May be below 0 by accident.
 
     References
     ----------

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.adversarial import STEPS, Release
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import ConvCritic, CriticNetwork, CriticTraining
 from evenhand.generators.images.networks import Learner, seeded
-from evenhand.generators.images.rounds import Passes
+from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import HIDDEN
@@ -127,7 +127,7 @@ class GSWGANImages(TeacherGANImages):
         return what, needed, lower
 
     @property
-    def _passes(self) -> int:
+    def _rounds(self) -> int:
         return -(-self.n_steps // self.n_teachers)
 
     def _teachers(
@@ -147,14 +147,14 @@ class GSWGANImages(TeacherGANImages):
         learner: Learner,
         release: Release,
         rng: np.random.Generator,
-        tell: Progress,
+        progress: Progress,
     ) -> None:
         if self.warm_steps:
             known = partial(self._even, rng=rng)
             for done in teachers.warm_up(self.warm_steps, self.critic_steps, known, self.n_noise):
-                tell("warm start", done, self.n_teachers)
+                progress("warm start", done, self.n_teachers)
         if self.schedule == "all":
-            super()._train(teachers, learner, release, rng, tell)
+            super()._train(teachers, learner, release, rng, progress)
             return
         stream = seeded(rng)
         for step in range(self.n_steps):
@@ -165,15 +165,15 @@ class GSWGANImages(TeacherGANImages):
             drawn = learner.draw(heads)
             (gradients,) = teachers.pixel_gradients(drawn, heads, alone)
             learner.follow(drawn, release(self._said(gradients, None, stream)))
-            tell("steps", step + 1, self.n_steps)
+            progress("steps", step + 1, self.n_steps)
 
-    def _release(self, purse: Purse, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Release:
         if self.schedule == "all":
-            return super()._release(purse, width)
+            return super()._release(plan, width)
         aggregator = self._charged(width)
-        mechanism = purse.mechanism(aggregator, STEPS, n_steps=self._passes)
-        return Passes(
-            purse.ledger, mechanism, STEPS, self.n_teachers, self.n_rows * width, aggregator.unit
+        mechanism = plan.mechanism(aggregator, STEPS, n_steps=self._rounds)
+        return Rounds(
+            plan.ledger, mechanism, STEPS, self.n_teachers, self.n_rows * width, aggregator.unit
         )
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
@@ -182,7 +182,7 @@ class GSWGANImages(TeacherGANImages):
         return SignalToNoise(
             value=self.n_steps
             * self._mu_of_one(mu) ** 2
-            / (4 * self._passes * self.n_rows * width),
+            / (4 * self._rounds * self.n_rows * width),
             formula="steps times mu squared over four times the passes and the numbers of a block",
         )
 

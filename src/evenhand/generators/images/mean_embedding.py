@@ -10,11 +10,11 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch
 from evenhand.generators.aggregators import FeatureSums
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.base import ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
-from evenhand.generators.images.embedding_network import Painter, fit_painter
-from evenhand.generators.images.random_features import Waves
+from evenhand.generators.images.embedding_network import EmbeddingNetwork, fit_network
+from evenhand.generators.images.random_features import RandomFeatures
 from evenhand.generators.synthesizer import Progress
 from evenhand.privacy import Noise
 from evenhand.typing import Array, IntArray, RandomState
@@ -27,7 +27,7 @@ _CHUNK: Final = 1024  # pictures whose features are held at once
 class MeanEmbeddingImages(ImageSynthesizer):
     """Paint pictures whose mean features are those of the private ones, plus noise.
 
-    1. Pictures become features of norm 1 (``Waves``): random waves over all pixels.
+    1. Pictures become features of norm 1 (``RandomFeatures``): random waves over all pixels.
     2. Their sums by label and group, with the counts, are one Gaussian release.
     3. A network from random numbers and a condition to pixels is fitted to the noisy means, by
        Adam on the squared distance; every label and group counts alike.
@@ -42,7 +42,7 @@ class MeanEmbeddingImages(ImageSynthesizer):
         Steps of the fit, and pictures painted in each.
     smooth : float
         Standard deviation, in pixels, of a fixed blur of what the network paints, before it is cut
-        to [0, 1]; 0 for none. Mean features hardly tell the grain of a large picture, and without a
+        to [0, 1]; 0 for none. Mean features hardly show the grain of a large picture, and without a
         blur photographs come out as noise with a trace of what they show; 2 suits faces of 32 x 32.
     condition, neighbors, noise, random_state
         See ``ImageSynthesizer``.
@@ -60,7 +60,7 @@ class MeanEmbeddingImages(ImageSynthesizer):
 
     method: ClassVar[str] = "mean-embedding"
 
-    painter_: Painter
+    network_: EmbeddingNetwork
 
     def __init__(
         self,
@@ -98,25 +98,25 @@ class MeanEmbeddingImages(ImageSynthesizer):
         )
 
     def _learn(
-        self, data: EncodedImages, purse: Purse, rng: np.random.Generator, tell: Progress
+        self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         require_torch(type(self).__name__)  # before anything is spent
         for name in ("n_steps", "n_samples"):
             _checks.at_least(name, getattr(self, name), 1)
         smooth = _checks.non_negative("smooth", self.smooth)
         widths = tuple(_checks.at_least("hidden", width, 1) for width in self.hidden)
-        waves = Waves.draw(data.pixels[0].size, self.n_frequencies, rng)
+        waves = RandomFeatures.draw(data.pixels[0].size, self.n_frequencies, rng)
         n_conditions = self.conditions_.n
         sums = FeatureSums(
             n_features=waves.n_features, n_conditions=n_conditions, per_unit=data.per_unit
         )
         total = np.zeros(n_conditions * (waves.n_features + 1), dtype=np.int64)
         for start in range(0, len(data), _CHUNK):
-            tell("features", start, len(data))
+            progress("features", start, len(data))
             rows = slice(start, start + _CHUNK)
             total += sums.total(waves.of(data.pixels[rows]), data.condition[rows])
-        tell("features", len(data), len(data))
-        released = purse.release(sums, total, MEANS)
+        progress("features", len(data), len(data))
+        released = plan.release(sums, total, MEANS)
         found, self.counts_ = sums.apart(released.values)
         self.counts_sigma_ = released.sigma
         noise = released.sigma * waves.n_features**0.5
@@ -126,7 +126,7 @@ class MeanEmbeddingImages(ImageSynthesizer):
         )
         unseen = self._unseen()
         seen = np.array([c for c in range(n_conditions) if c not in unseen] or range(n_conditions))
-        self.painter_ = fit_painter(
+        self.network_ = fit_network(
             waves,
             found / np.maximum(self.counts_, 1.0)[:, None],
             seen.astype(np.int64),
@@ -135,18 +135,18 @@ class MeanEmbeddingImages(ImageSynthesizer):
             n_steps=self.n_steps,
             n_samples=self.n_samples,
             rng=rng,
-            tell=lambda done: tell("network", done, self.n_steps),
+            progress=lambda done: progress("network", done, self.n_steps),
             smooth=smooth,
         )
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
-        return self.painter_.paint(conditions, rng)
+        return self.network_.paint(conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:
-        return self.painter_.arrays()
+        return self.network_.arrays()
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
-        self.painter_ = Painter.of(arrays)
+        self.network_ = EmbeddingNetwork.of(arrays)
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain values, less noise and seed."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.adversarial import Release
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teacher_gan import TeacherGANImages
@@ -60,7 +60,7 @@ class PlainGANImages(TeacherGANImages):
     def _shares(self) -> Mapping[str, float]:
         return {}
 
-    def _buy_counts(self, data: EncodedImages, purse: Purse) -> None:
+    def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
         self.counts_ = np.bincount(data.condition, minlength=self.conditions_.n).astype(np.float64)
         self.counts_sigma_ = 0.0
 
@@ -68,7 +68,7 @@ class PlainGANImages(TeacherGANImages):
         empty: list[int] = np.flatnonzero(self.counts_ == 0).tolist()
         return empty
 
-    def _release(self, purse: Purse, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Release:
         unit = self._aggregator(width).unit
 
         def release(total: IntArray) -> FloatArray:

@@ -43,7 +43,7 @@ class GroupReference:
     >>> groups = np.array(["dark", "light"] * 20)
     >>> public = rng.random((40, 4, 4)) * 0.4 + 0.5 * (groups == "light")[:, None, None]
     >>> reference = GroupReference(public, groups)
-    >>> reference.tell(np.zeros((1, 4, 4))).tolist(), reference.accuracy
+    >>> reference.predict(np.zeros((1, 4, 4))).tolist(), reference.accuracy
     (['dark'], 1.0)
     """
 
@@ -62,7 +62,7 @@ class GroupReference:
         self.accuracy = float(cross_val_score(untrained, _flat(given), named, cv=5).mean())
         self._model = untrained.fit(_flat(given), named)
 
-    def tell(self, images: ArrayLike) -> Array:
+    def predict(self, images: ArrayLike) -> Array:
         """Return the group of each picture, shape (n,)."""
         given = np.asarray(images)
         refuse_bad_pictures(given)

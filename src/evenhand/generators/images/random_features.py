@@ -16,7 +16,7 @@ BANDWIDTHS: Final = (0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Waves:
+class RandomFeatures:
     """Map pictures to ``cos(w x), sin(w x)``, the random Fourier features of Gaussian kernels.
 
     Three public bandwidths share the frequencies w evenly (Rahimi and Recht 2007; the sum of
@@ -34,7 +34,7 @@ class Waves:
     frequencies: FloatArray
 
     @classmethod
-    def draw(cls, n_pixels: int, n_frequencies: int, rng: np.random.Generator) -> Waves:
+    def draw(cls, n_pixels: int, n_frequencies: int, rng: np.random.Generator) -> RandomFeatures:
         """Draw frequencies for pictures of so many numbers."""
         _checks.at_least("n_frequencies", n_frequencies, 1)
         widths = np.resize(BANDWIDTHS, n_frequencies) * n_pixels**0.5

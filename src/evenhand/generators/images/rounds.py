@@ -1,4 +1,4 @@
-"""Passes: one part of the records after the other, a whole round at the price of one release."""
+"""Rounds: one part of the records after the other, a whole round at the price of one release."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from evenhand.privacy import Ledger, NoisySum
 from evenhand.typing import FloatArray, IntArray
 
 
-class Passes:
+class Rounds:
     """The door for blocks that come one after the other, one from each part of the records.
 
     The blocks of a pass are one vector, of which one record moves one block: one release. It is

@@ -16,7 +16,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.aggregators import Aggregator
-from evenhand.generators.budget_plan import Purse, SignalToNoise, snr_of_gradients
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gradients
 from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import CriticTraining
@@ -42,8 +42,8 @@ class TeacherGAN(AdversarialImages):
     1. Every picture goes to one teacher: by its position, or by a keyed hash of its unit.
     2. Every teacher trains its critic on its own rows, drawn by ``sampler``, against drawn
        pictures.
-    3. Pictures are drawn for conditions of a public, even law. Each teacher says how they should
-       change; the sum over teachers leaves under noise, and the generator follows it.
+    3. Pictures are drawn for conditions of a public, uniform distribution. Each teacher says how
+       they should change; the sum over teachers leaves under noise, and the generator follows it.
     4. After ``n_steps`` such releases the running mean of the weights is kept.
 
     Steps and noise are fixed by the budget before the first step, and nothing stops on data.
@@ -209,10 +209,10 @@ class TeacherGAN(AdversarialImages):
         learner: Learner,
         release: Release,
         rng: np.random.Generator,
-        tell: Progress,
+        progress: Progress,
     ) -> None:
         teachers = self._teachers(data, partition, sampler, rng)
-        self._train(teachers, learner, release, rng, tell)
+        self._train(teachers, learner, release, rng, progress)
 
     def _train(
         self,
@@ -220,7 +220,7 @@ class TeacherGAN(AdversarialImages):
         learner: Learner,
         release: Release,
         rng: np.random.Generator,
-        tell: Progress,
+        progress: Progress,
     ) -> None:
         """Take all steps; ``release`` is the only way from teachers to the generator."""
         stream = seeded(rng)
@@ -232,7 +232,7 @@ class TeacherGAN(AdversarialImages):
             said = [self._said(s, asked, stream) for s in teachers.pixel_gradients(drawn, heads)]
             released = release(np.sum(said, axis=0))
             learner.follow(drawn, self._direction(released, asked))
-            tell("steps", step + 1, self.n_steps)
+            progress("steps", step + 1, self.n_steps)
 
     def _train_critics(
         self,
@@ -247,13 +247,13 @@ class TeacherGAN(AdversarialImages):
                 drawn = learner.draw(heads)
             teachers.learn(drawn, heads, stacks)
 
-    def _release(self, purse: Purse, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Release:
         """Return the door: it charges, draws noise, and gives what left."""
         aggregator = self._charged(width)
-        mechanism = purse.mechanism(aggregator, STEPS, n_steps=self.n_steps)
+        mechanism = plan.mechanism(aggregator, STEPS, n_steps=self.n_steps)
 
         def release(total: IntArray) -> FloatArray:
-            noisy = purse.ledger.release(mechanism, total[None, :], purpose=STEPS)
+            noisy = plan.ledger.release(mechanism, total[None, :], purpose=STEPS)
             values: FloatArray = noisy[0] * aggregator.unit
             return values
 

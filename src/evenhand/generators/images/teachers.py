@@ -111,7 +111,7 @@ class Teachers:
         n_steps, critic_steps : int
             Steps of the generators, and of the critics before each.
         heads : callable
-            Gives so many conditions of a public law.
+            Gives so many conditions of a public distribution.
         n_noise : int
             Normal inputs of a generator.
 

@@ -90,7 +90,7 @@ class Forger:
 
     Privacy
     -------
-    Conditions and noise are drawn from public laws; it learns from its judge alone.
+    Conditions and noise are drawn from public distributions; it learns from its judge alone.
     """
 
     def __init__(self, start: StateNetwork, *, learning_rate: float) -> None:

@@ -15,7 +15,7 @@ from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import kind_by_dtype
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.budget_plan import Purse
+from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.memory import require_rows
 from evenhand.generators.synthesizer import ConditionalGenerator, Progress
@@ -24,7 +24,7 @@ from evenhand.generators.tables.codec import ColumnCode, TableCodec
 from evenhand.generators.tables.column_checks import ready
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.records import Records, as_roles, read_records
-from evenhand.generators.tables.released_schema import DELTA_SHARE, to_buy, without_unknown
+from evenhand.generators.tables.released_schema import DELTA_SHARE, undeclared, without_unknown
 from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
 from evenhand.privacy import Budget, Guarantee, Ledger, Noise, Store
 from evenhand.typing import Array, ArrayLike, IntArray, RandomState
@@ -92,7 +92,7 @@ class Synthesizer(ConditionalGenerator):
     snr_ : SignalToNoise
         As predicted.
     notes_ : tuple of str
-        What was bought, and what the user must know.
+        What was released, and what the user must know.
     """
 
     codec_: TableCodec
@@ -141,7 +141,7 @@ class Synthesizer(ConditionalGenerator):
         budget : Budget
             What may be spent in all.
         schema : Schema, optional
-            Public kinds, categories and bounds of the columns. What it leaves out is bought.
+            Public kinds, categories and bounds of the columns. What it leaves out is released.
         unit : str, optional
             Column that says whose record a row is; the claim is then for each of these.
         unit_name : str
@@ -163,7 +163,7 @@ class Synthesizer(ConditionalGenerator):
         -------
         self
         """
-        tell = progress or (lambda stage, done, total: None)
+        progress = progress or (lambda stage, done, total: None)
         rng = as_generator(self.random_state)
         roles = as_roles(label, sensitive, unit)
         neighbors = self._open(None if unit is None else "a unit column")
@@ -174,7 +174,7 @@ class Synthesizer(ConditionalGenerator):
             )
             filled = tuple(predictor.words for predictor in predictors)
         records = read_records(frame, roles, per_unit=per_unit)
-        wanted = to_buy(records, schema)
+        wanted = undeclared(records, schema)
         # Categories are named with a probability of failure of their own: the rest speaks at less.
         delta = budget.delta * DELTA_SHARE if wanted else 0.0
         ledger = Ledger(
@@ -185,24 +185,28 @@ class Synthesizer(ConditionalGenerator):
             unit=unit_name if unit is not None else "record",
             neighbors=neighbors,
         )
-        first = Purse(ledger=ledger, shares={SCHEMA: SCHEMA_SHARE})
-        purchase = ready(records, schema, first, delta, keep)
+        first = BudgetPlan(ledger=ledger, shares={SCHEMA: SCHEMA_SHARE})
+        columns = ready(records, schema, first, delta, keep)
         _checks.at_least("n_bins", self.n_bins, 2)
         self._foresee(_least_states(records, schema, self.n_bins))
-        purse = Purse(ledger=ledger, shares=self._all_shares(records, schema, bool(wanted)))
-        purse.require_room()
-        tell("columns", 0, 1)
-        bought = purchase.buy(purse, delta)  # the first draw: from here on all stays charged
+        plan = BudgetPlan(ledger=ledger, shares=self._all_shares(records, schema, bool(wanted)))
+        plan.require_room()
+        progress("columns", 0, 1)
+        released = columns.release_schema(
+            plan, delta
+        )  # the first draw: from here on all stays charged
         if wanted:
-            records = replace(records, frame=without_unknown(records.frame, bought.schema, wanted))
-        codec = self._with_bins(TableCodec.of(bought.schema, records.frame), records, purse)
+            records = replace(
+                records, frame=without_unknown(records.frame, released.schema, wanted)
+            )
+        codec = self._with_bins(TableCodec.of(released.schema, records.frame), records, plan)
         conditions = _conditions(roles.conditions, codec)
         encoded = _encode(records, codec, conditions)
         self.codec_, self.conditions_ = codec, conditions
-        tell("columns", 1, 1)
-        self._learn(encoded, purse, rng, tell)
+        progress("columns", 1, 1)
+        self._learn(encoded, plan, rng, progress)
         claim = self._table_claim(budget, ledger, schema, bool(wanted), bool(filled))
-        self._close(ledger, claim, (*bought.notes, *filled), bought.warnings, bought.doubts)
+        self._close(ledger, claim, (*released.notes, *filled), released.warnings, released.doubts)
         return self
 
     def sample(
@@ -265,7 +269,9 @@ class Synthesizer(ConditionalGenerator):
     # What a method adds
 
     @abstractmethod
-    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+    def _learn(
+        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    ) -> None:
         """Learn, and set ``counts_``, ``counts_sigma_`` and ``snr_``."""
 
     @abstractmethod
@@ -293,7 +299,7 @@ class Synthesizer(ConditionalGenerator):
         self.conditions_ = _conditions(head["conditions"], self.codec_)
 
     def _all_shares(self, records: Records, schema: Schema | None, buys: bool) -> dict[str, float]:
-        """Return the public plan: what is not bought leaves its part to the method."""
+        """Return the public plan: what is not released leaves its part to the method."""
         first: dict[str, float] = {SCHEMA: SCHEMA_SHARE} if buys else {}
         declared = {} if schema is None else {c.name: c.kind for c in schema.columns}
         conditions = records.roles.conditions
@@ -308,7 +314,7 @@ class Synthesizer(ConditionalGenerator):
         left = 1.0 - sum(first.values())
         return first | {purpose: left * part for purpose, part in self._shares().items()}
 
-    def _with_bins(self, codec: TableCodec, records: Records, purse: Purse) -> TableCodec:
+    def _with_bins(self, codec: TableCodec, records: Records, plan: BudgetPlan) -> TableCodec:
         """Join the cells of numeric columns by noisy counts."""
         numeric = [c for c in codec.columns if c.bins is not None]
         if not numeric:
@@ -316,7 +322,7 @@ class Synthesizer(ConditionalGenerator):
         widths = tuple((1, len(_cells(c)) + c.has_missing) for c in numeric)
         counter = TableCounts(shapes=widths, per_unit=records.per_unit)
         cells = [c.encode_cells(records.frame[c.name], "private table") for c in numeric]
-        released = purse.release(counter, counter.total([(0 * c, c) for c in cells]), BINS)
+        released = plan.release(counter, counter.total([(0 * c, c) for c in cells]), BINS)
         bins = {}
         for column, noisy in zip(numeric, counter.apart(released.values), strict=True):
             fine = _cells(column)
@@ -330,7 +336,7 @@ class Synthesizer(ConditionalGenerator):
         budget: Budget,
         ledger: Ledger,
         schema: Schema | None,
-        bought: bool,
+        released: bool,
         predicted: bool,
     ) -> Guarantee:
         public = ["the names, the order and the dtypes of the columns"]
@@ -339,7 +345,7 @@ class Synthesizer(ConditionalGenerator):
         if predicted:
             public.append("the reference rows from which missing groups are predicted")
         claim = self._claim(budget, ledger, public)
-        if not bought:
+        if not released:
             return claim
         return replace(
             claim,

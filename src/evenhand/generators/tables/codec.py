@@ -174,7 +174,7 @@ class TableCodec:
                 raise ValueError(
                     f"The numeric column {name!r} needs bounds in the schema, such as "
                     f'{{"bounds": [0, 100]}}: its smallest and largest private value may not be '
-                    f"read. Without a schema they are bought from the budget."
+                    f"read. Without a schema they are released from the budget."
                 )
             integer = column.integer or dtype.lower().startswith(("int", "uint"))
             cells = Cells.between(*column.bounds, integer=integer)

@@ -10,28 +10,28 @@ import pandas as pd
 from evenhand.datasets import Schema, inspect
 from evenhand.datasets.columns import Column, kind_of
 from evenhand.datasets.problems import CODES
-from evenhand.generators.budget_plan import Purse
+from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import TableCodec, frame_dtype
 from evenhand.generators.tables.records import Records
-from evenhand.generators.tables.released_schema import Purchase, to_buy
+from evenhand.generators.tables.released_schema import UndeclaredColumns, undeclared
 
 
 def ready(
     records: Records,
     schema: Schema | None,
-    purse: Purse,
+    plan: BudgetPlan,
     delta: float,
     keep: Collection[str],
-) -> Purchase:
-    """Return what is to be bought; nothing is spent.
+) -> UndeclaredColumns:
+    """Return what is to be released; nothing is spent.
 
     Parameters
     ----------
     records : Records
     schema : Schema or None
         What is declared.
-    purse : Purse
-        That the columns will be bought from.
+    plan : BudgetPlan
+        That the columns will be released from.
     delta : float
         For naming categories.
     keep : collection of str
@@ -41,7 +41,7 @@ def ready(
     ------
     ValueError
         For columns that cannot be learnt, would be learnt wrong, or of which nothing could be
-        bought: all of these at once.
+        released: all of these at once.
 
     Privacy
     -------
@@ -52,13 +52,13 @@ def ready(
     unknown = sorted(set(keep) - set(frame.columns))
     if unknown:
         raise ValueError(f"keep names the column {unknown[0]!r}, which the private table lacks.")
-    wanted = to_buy(records, schema)
+    wanted = undeclared(records, schema)
     found = inspect(frame, label=roles.label, sensitive=roles.sensitive, schema=schema)
     wrong = {column.name for column in found.grave} - set(keep)
-    purchase = Purchase.of(records, schema, [name for name in wanted if name not in wrong])
-    also = purchase.rare(purse, delta, keep)
-    for name in set(purchase.texts) - set(also) - set(keep) - set(roles.conditions):
-        if _are_numbers(frame[name]) and len(purchase.texts[name]) > CODES:
+    columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
+    also = columns.rare(plan, delta, keep)
+    for name in set(columns.texts) - set(also) - set(keep) - set(roles.conditions):
+        if _are_numbers(frame[name]) and len(columns.texts[name]) > CODES:
             also[name] = "holds numbers as Python objects, each of which would be a category"
     features = (wrong | set(also)) - set(roles.conditions)
     way_out = f"{_LEAVE_OUT} {_DECLARE}" if features else _DECLARE
@@ -75,7 +75,7 @@ def ready(
     if declared:
         complete = Schema(columns=tuple(known[name] for name in declared))
         TableCodec.of(complete, frame[declared]).encode(frame[declared])
-    return purchase
+    return columns
 
 
 _LEAVE_OUT: Final = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.clipping import Clipping
 from evenhand.generators.synthesizer import Progress
 from evenhand.generators.tables.adversary import Forger, one_hot_critic
@@ -118,12 +118,14 @@ class DPWGANSynthesizer(Synthesizer):
     def _noise_source(self) -> Noise | None:
         return FloatNoise() if self.noise is None else self.noise
 
-    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+    def _learn(
+        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    ) -> None:
         known = self.conditions_
-        bought = StartingCounts.buy(data, known.n, purse)
-        self.counts_, self.counts_sigma_ = bought.cells, bought.sigma
+        released = StartingCounts.release(data, known.n, plan)
+        self.counts_, self.counts_sigma_ = released.cells, released.sigma
         n_states = sum(data.sizes)
-        base = log_shares(bought.tables) if bought.tables else np.zeros((known.n, n_states))
+        base = log_shares(released.tables) if released.tables else np.zeros((known.n, n_states))
         critic = ClippedCritic.start(
             (*data.sizes, known.n),
             width=self.width,
@@ -133,23 +135,23 @@ class DPWGANSynthesizer(Synthesizer):
         start = StateNetwork.start(
             data.sizes, base, n_noise=max(1, n_states // 4), hidden=self.generator_hidden, rng=rng
         )
-        made = self._play(data, critic, start, purse, rng, tell)
-        self.network_ = made.towards(np.exp(base), rng) if bought.tables else made
+        made = self._play(data, critic, start, plan, rng, progress)
+        self.network_ = made.towards(np.exp(base), rng) if released.tables else made
 
     def _play(
         self,
         data: Encoded,
         critic: ClippedCritic,
         start: StateNetwork,
-        purse: Purse,
+        plan: BudgetPlan,
         rng: np.random.Generator,
-        tell: Progress,
+        progress: Progress,
     ) -> StateNetwork:
         """Train critic and generator in turn, all noise reserved before."""
         n_steps, n_rows, known = self.n_steps, self.batch_size, self.conditions_
         rate, largest = self.learning_rate, self.largest_weight
         sums = CriticGradients(n_values=critic.n_values, per_unit=data.per_unit)
-        step = purse.mechanism(sums, GRADIENTS, n_steps=n_steps)
+        step = plan.mechanism(sums, GRADIENTS, n_steps=n_steps)
         shares = self._known_counts() / self._known_counts().sum()
         n = max(1.0, float(self._known_counts().sum()))
         self.snr_ = SignalToNoise(
@@ -161,10 +163,10 @@ class DPWGANSynthesizer(Synthesizer):
         real = critic.rows(np.column_stack([data.codes, data.condition]))
         real_group = known.groups()[data.condition]
         forger = Forger(start, learning_rate=self.generator_rate)
-        with purse.ledger.reserve({step: n_steps}, purpose=GRADIENTS) as grant:
+        with plan.ledger.reserve({step: n_steps}, purpose=GRADIENTS) as grant:
             noise = grant.draw(step, critic.n_values)
             for at, drawn in enumerate(noise):
-                tell("critic and generator", at, n_steps)
+                progress("critic and generator", at, n_steps)
                 noisy: FloatArray = step.decide(critic.clipped_sum(real, real_group), drawn)
                 noisy = noisy * sums.unit
                 given = rng.choice(known.n, n_rows, p=shares)
@@ -177,7 +179,7 @@ class DPWGANSynthesizer(Synthesizer):
                 critic.move_bounds(noisy, of_group)
                 given = rng.choice(known.n, n_rows, p=shares)
                 forger.learn(given, one_hot_critic(critic.weights), rng)
-            tell("critic and generator", n_steps, n_steps)
+            progress("critic and generator", n_steps, n_steps)
         return forger.network()
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:

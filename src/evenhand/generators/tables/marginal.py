@@ -1,4 +1,4 @@
-"""MarginalSynthesizer: noisy tables of counts, and the least committed law that explains them."""
+"""MarginalSynthesizer: noisy tables of counts, explained by a distribution of largest entropy."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import TableCounts, TableDistances
-from evenhand.generators.budget_plan import Purse, Released, snr_of_counts
+from evenhand.generators.budget_plan import BudgetPlan, Released, snr_of_counts
 from evenhand.generators.synthesizer import Progress
 from evenhand.generators.tables.base import Encoded, Synthesizer
 from evenhand.generators.tables.records import pair_counts
-from evenhand.generators.tables.tree_distribution import Forest, TreeLaw, fit_tree
+from evenhand.generators.tables.tree_distribution import Forest, TreeDistribution, fit_tree
 from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
@@ -33,8 +33,8 @@ class MarginalSynthesizer(Synthesizer):
     2. For every pair of columns: how far is its table from what step 1 alone explains? These
        distances are released; the tree of the largest ones that stand above the noise is chosen.
     3. The tables of the tree's pairs are one more release; without any, those of step 1 again.
-    4. The law of largest entropy that explains the tables, each within its noise, is fitted; it is
-       a tree of columns under each label and group, so rows are drawn exactly.
+    4. The distribution of largest entropy that explains the tables, each within its noise, is
+       fitted; it is a tree of columns under each label and group, so rows are drawn exactly.
 
     The counts by label and group make every balance a matter of how often a condition is asked
     for: it is set after the noise, costs nothing and is exact.
@@ -82,7 +82,7 @@ class MarginalSynthesizer(Synthesizer):
 
     method: ClassVar[str] = "marginal"
 
-    law_: TreeLaw
+    law_: TreeDistribution
 
     def __init__(
         self,
@@ -99,36 +99,38 @@ class MarginalSynthesizer(Synthesizer):
     def _shares(self) -> Mapping[str, float]:
         return {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
 
-    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+    def _learn(
+        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    ) -> None:
         n_conditions = self.conditions_.n
         counter = TableCounts(
             shapes=tuple((n_conditions, size) for size in data.sizes), per_unit=data.per_unit
         )
-        tell("counts", 0, 4)
+        progress("counts", 0, 4)
         counted = counter.total([(data.condition, column) for column in data.codes.T])
-        own = purse.release(counter, counted, OWN)
+        own = plan.release(counter, counted, OWN)
         tables = counter.apart(own.values)
         self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
         cells = n_conditions * round(float(np.median(data.sizes)))
         self.snr_ = snr_of_counts(float(self.counts_.sum()), cells, own.sigma)
         weights = self._known_counts()
-        tell("counts", 1, 4)
+        progress("counts", 1, 4)
         alone = Forest(parents=(-1,) * len(data.sizes), order=tuple(range(len(data.sizes))))
         self.law_ = fit_tree(alone, tables, own.sigma, (), 1.0, weights)
         if not self.pairs or len(data.sizes) < 2:
             return
-        forest = self._choose(data, purse, weights)
-        tell("counts", 2, 4)
+        forest = self._choose(data, plan, weights)
+        progress("counts", 2, 4)
         if not forest.edges:  # nothing depends on anything else: count the columns again
-            again = purse.release(counter, counted, PAIRS)
+            again = plan.release(counter, counted, PAIRS)
             self.law_ = fit_tree(alone, *_joined(counter, own, again), (), 1.0, weights)
             return
-        pairs, sigma = _pair_tables(data, forest, purse)
-        tell("counts", 3, 4)
+        pairs, sigma = _pair_tables(data, forest, plan)
+        progress("counts", 3, 4)
         self.law_ = fit_tree(forest, tables, own.sigma, pairs, sigma, weights)
-        tell("counts", 4, 4)
+        progress("counts", 4, 4)
 
-    def _choose(self, data: Encoded, purse: Purse, weights: FloatArray) -> Forest:
+    def _choose(self, data: Encoded, plan: BudgetPlan, weights: FloatArray) -> Forest:
         """Return the tree of pairs that label and group do not explain."""
         mine, _ = self.law_.tables(weights)
         pairs = list(combinations(range(len(data.sizes)), 2))
@@ -138,11 +140,11 @@ class MarginalSynthesizer(Synthesizer):
             counted.append(pair_counts(data.codes, i, j, shape))
             fixed.append((mine[i] / weights[:, None]).T @ mine[j])
         score = TableDistances(n_tables=len(pairs), per_unit=data.per_unit)
-        found = purse.release(score, score.total(counted, fixed), CHOICE)
+        found = plan.release(score, score.total(counted, fixed), CHOICE)
         # As in AIM (McKenna et al. 2022), less what noise would add: that of the table to come,
         # that of this distance, and the draw of the records (a count varies by its root).
         expected = TableCounts(shapes=((1, 1),) * (len(data.sizes) - 1), per_unit=data.per_unit)
-        sigma = purse.mechanism(expected, PAIRS).sigma
+        sigma = plan.mechanism(expected, PAIRS).sigma
         gains = np.zeros((len(data.sizes), len(data.sizes)))
         for (i, j), value, table in zip(pairs, found.values, fixed, strict=True):
             noise = sigma * data.sizes[i] * data.sizes[j]
@@ -168,7 +170,7 @@ class MarginalSynthesizer(Synthesizer):
         forest = Forest(
             parents=tuple(arrays["parents"].tolist()), order=tuple(arrays["order"].tolist())
         )
-        self.law_ = TreeLaw(
+        self.law_ = TreeDistribution(
             forest=forest,
             own=tuple(arrays[f"own_{i}"] for i in range(len(forest.order))),
             pairs=tuple(arrays[f"pair_{i}"] for i in range(len(forest.edges))),
@@ -180,13 +182,13 @@ class MarginalSynthesizer(Synthesizer):
         return {"pairs": self.pairs, "neighbors": self.neighbors, "n_bins": self.n_bins}
 
 
-def _pair_tables(data: Encoded, forest: Forest, purse: Purse) -> tuple[list[FloatArray], float]:
+def _pair_tables(data: Encoded, forest: Forest, plan: BudgetPlan) -> tuple[list[FloatArray], float]:
     counter = TableCounts(
         shapes=tuple((data.sizes[i], data.sizes[j]) for i, j in forest.edges),
         per_unit=data.per_unit,
     )
     counted = counter.total([(data.codes[:, i], data.codes[:, j]) for i, j in forest.edges])
-    released = purse.release(counter, counted, PAIRS)
+    released = plan.release(counter, counted, PAIRS)
     return counter.apart(released.values), released.sigma
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import FeatureSums
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.synthesizer import Progress
 from evenhand.generators.tables.base import Encoded, Synthesizer
 from evenhand.generators.tables.random_features import MixedFeatures
@@ -28,8 +28,8 @@ class MeanEmbeddingSynthesizer(Synthesizer):
     1. Rows become features of norm 1 (``MixedFeatures``): random waves over all columns together,
        and the states of each.
     2. Their sums by label and group, with the counts, are one Gaussian release.
-    3. For every label and group a mixture of products of laws over states is fitted to the noisy
-       means, by Adam on the squared distance.
+    3. For every label and group a mixture of products of distributions over states is fitted to the
+       noisy means, by Adam on the squared distance.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class MeanEmbeddingSynthesizer(Synthesizer):
 
     method: ClassVar[str] = "mean-embedding"
 
-    laws_: FloatArray
+    probabilities_: FloatArray
     starts_: IntArray
 
     def __init__(
@@ -81,7 +81,9 @@ class MeanEmbeddingSynthesizer(Synthesizer):
         for name in ("n_frequencies", "n_parts", "n_steps"):
             _checks.at_least(name, getattr(self, name), 1)
 
-    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+    def _learn(
+        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    ) -> None:
         columns = [self.codec_[name] for name in self.features_]
         features = MixedFeatures.draw(
             data.sizes,
@@ -94,13 +96,13 @@ class MeanEmbeddingSynthesizer(Synthesizer):
         sums = FeatureSums(
             n_features=features.n_features, n_conditions=n_conditions, per_unit=data.per_unit
         )
-        tell("means", 0, n_conditions + 1)
+        progress("means", 0, n_conditions + 1)
         total = np.zeros(n_conditions * (features.n_features + 1), dtype=np.int64)
         for start in range(0, len(data.codes), _CHUNK):
             rows = slice(start, start + _CHUNK)
             phi = features.of(features.one_hot(data.codes[rows]))
             total += sums.total(phi, data.condition[rows])
-        released = purse.release(sums, total, MEANS)
+        released = plan.release(sums, total, MEANS)
         found, self.counts_ = sums.apart(released.values)
         self.counts_sigma_ = released.sigma
         noise = released.sigma * features.n_features**0.5
@@ -108,19 +110,21 @@ class MeanEmbeddingSynthesizer(Synthesizer):
             value=float((max(self.counts_.sum(), 0.0) / n_conditions / noise) ** 2),
             formula="length of the sums of one label and group over that of their noise, squared",
         )
-        laws = []
+        probabilities = []
         for c in range(n_conditions):
-            tell("means", c + 1, n_conditions + 1)
+            progress("means", c + 1, n_conditions + 1)
             aim = found[c] / max(float(self.counts_[c]), 1.0)
-            laws.append(_fit(features, aim, self.n_parts, self.n_steps, rng))
-        self.laws_, self.starts_ = np.stack(laws), features.starts
-        tell("means", n_conditions + 1, n_conditions + 1)
+            probabilities.append(_fit(features, aim, self.n_parts, self.n_steps, rng))
+        self.probabilities_, self.starts_ = np.stack(probabilities), features.starts
+        progress("means", n_conditions + 1, n_conditions + 1)
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
-        part = rng.integers(0, self.laws_.shape[1], len(conditions))
+        part = rng.integers(0, self.probabilities_.shape[1], len(conditions))
         out = np.empty((len(conditions), len(self.starts_) - 1), dtype=np.int64)
         for j in range(out.shape[1]):
-            probabilities = self.laws_[conditions, part, self.starts_[j] : self.starts_[j + 1]]
+            probabilities = self.probabilities_[
+                conditions, part, self.starts_[j] : self.starts_[j + 1]
+            ]
             cumulated = np.cumsum(probabilities, axis=1)
             u = rng.random(len(conditions)) * cumulated[:, -1]
             below = (cumulated <= u[:, None]).sum(axis=1)
@@ -128,10 +132,10 @@ class MeanEmbeddingSynthesizer(Synthesizer):
         return out
 
     def _arrays(self) -> dict[str, Array]:
-        return {"laws": self.laws_, "starts": self.starts_}
+        return {"probabilities": self.probabilities_, "starts": self.starts_}
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
-        self.laws_, self.starts_ = arrays["laws"], arrays["starts"]
+        self.probabilities_, self.starts_ = arrays["probabilities"], arrays["starts"]
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain values, less noise and seed."""
@@ -142,17 +146,17 @@ class MeanEmbeddingSynthesizer(Synthesizer):
 def _fit(
     features: MixedFeatures, aim: FloatArray, n_parts: int, n_steps: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return laws over states, one row per part, whose mean features are near ``aim``."""
+    """Return distributions over states, one row per part, whose mean features are near ``aim``."""
     logits = rng.normal(0.0, 1.0, (n_parts, features.n_states))
     first, second = np.zeros_like(logits), np.zeros_like(logits)
     for step in range(1, n_steps + 1):
-        laws = _softmax(logits, features.starts)
-        apart = features.of(laws).mean(axis=0) - aim
-        pulled = features.pull_back(laws, np.broadcast_to(apart, (n_parts, len(aim))))
+        probabilities = _softmax(logits, features.starts)
+        apart = features.of(probabilities).mean(axis=0) - aim
+        pulled = features.pull_back(probabilities, np.broadcast_to(apart, (n_parts, len(aim))))
         # d law_k / d logit_l = law_k (1[k = l] - law_l), inside each column.
-        weighted = laws * pulled
+        weighted = probabilities * pulled
         held = np.add.reduceat(weighted, features.starts[:-1], axis=1)
-        gradient = weighted - laws * np.repeat(held, np.diff(features.starts), axis=1)
+        gradient = weighted - probabilities * np.repeat(held, np.diff(features.starts), axis=1)
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
         rate = _RATE * _DECAY ** (step / n_steps)

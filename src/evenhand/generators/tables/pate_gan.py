@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.budget_plan import Purse, SignalToNoise, snr_of_gradients
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gradients
 from evenhand.generators.memory import require_memory
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import Progress
@@ -40,7 +40,7 @@ class PATEGANSynthesizer(Synthesizer):
     3. A student judges generated rows. It learns from one thing only: whether most teachers took
        such a row for real, after noise.
     4. The generator moves to where the student takes its rows for real. Conditions are drawn evenly
-       from a public law; no real label, group or row reaches student or generator.
+       from a public distribution; no real label, group or row reaches student or generator.
     5. Steps 2 to 4 are repeated a fixed number of times; noise for all of them is fixed before.
 
     Parameters
@@ -141,19 +141,21 @@ class PATEGANSynthesizer(Synthesizer):
     def _shares(self) -> Mapping[str, float]:
         return starting_shares(self.start, VOTES)
 
-    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+    def _learn(
+        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    ) -> None:
         rows = GivenRows.of(
             data.codes, data.sizes, data.condition, self.conditions_, self.condition
         )
-        bought = StartingCounts.buy(data, self.conditions_.n, purse)
-        self.counts_, self.counts_sigma_, tables = bought.cells, bought.sigma, bought.tables
+        released = StartingCounts.release(data, self.conditions_.n, plan)
+        self.counts_, self.counts_sigma_, tables = released.cells, released.sigma, released.tables
         self.n_teachers_ = self._number()
-        self.snr_ = self._predicted(rows, purse)
+        self.snr_ = self._predicted(rows, plan)
         base = np.zeros((rows.n_given, rows.n_states))
         if tables:
             base = log_shares(rows.by_condition(tables))
         # Teachers hold the rows, the partition and its key: none of it may outlive the fit.
-        teachers = self._teachers(data, rows, purse.ledger.noise.protects, rng)
+        teachers = self._teachers(data, rows, plan.ledger.noise.protects, rng)
         start = StateNetwork.start(
             rows.sizes[:-1],
             base,
@@ -161,7 +163,7 @@ class PATEGANSynthesizer(Synthesizer):
             hidden=self.generator_hidden,
             rng=rng,
         )
-        made = self._play(rows, teachers, start, purse, rng, tell)
+        made = self._play(rows, teachers, start, plan, rng, progress)
         self.network_ = made.towards(np.exp(base), rng) if tables else made
         self._own_groups(rng)
 
@@ -193,8 +195,8 @@ class PATEGANSynthesizer(Synthesizer):
         n = int(max(self.counts_.sum(), 0.0)) // RECORDS_PER_TEACHER
         return max(strata, min(n, MOST_TEACHERS) // strata * strata)
 
-    def _predicted(self, rows: GivenRows, purse: Purse) -> SignalToNoise:
-        share = purse.ledger.budget.mu_squared * purse.shares[VOTES]
+    def _predicted(self, rows: GivenRows, plan: BudgetPlan) -> SignalToNoise:
+        share = plan.ledger.budget.mu_squared * plan.shares[VOTES]
         found = snr_of_gradients(self.n_teachers_, mu=share**0.5, n_values=rows.n_states)
         words = "teachers squared times mu squared of the votes over four times the states"
         return SignalToNoise(value=found.value, formula=words)
@@ -231,7 +233,7 @@ class PATEGANSynthesizer(Synthesizer):
         )
 
     def _ready_sampler(self, rows: GivenRows) -> GroupBalancedSampler | None:
-        """Give the sampler the shares that its scope needs; noisy ones were bought already."""
+        """Give the sampler the shares that its scope needs; noisy ones were released already."""
         sampler = self.sampler
         if sampler is None or sampler.shares is not None or sampler.scope == "partition":
             return sampler
@@ -248,37 +250,39 @@ class PATEGANSynthesizer(Synthesizer):
         rows: GivenRows,
         teachers: VotingCritics,
         start: StateNetwork,
-        purse: Purse,
+        plan: BudgetPlan,
         rng: np.random.Generator,
-        tell: Progress,
+        progress: Progress,
     ) -> StateNetwork:
         """Train teachers, student and generator in turn, all noise reserved before."""
         n = self.batch_size
         n_steps, n_answers, n_rounds = self.teacher_steps, self.student_steps, self.n_rounds
         votes = BinaryVotes(n_rows=n)
-        step = purse.mechanism(votes, VOTES, n_steps=n_rounds * n_answers)
+        step = plan.mechanism(votes, VOTES, n_steps=n_rounds * n_answers)
         student = Student(
             sizes=rows.sizes, hidden=self.student_hidden, learning_rate=self.learning_rate, rng=rng
         )
         forger = Forger(start, learning_rate=self.generator_rate)
 
         def given(size: int) -> IntArray:
-            return rng.integers(0, rows.n_given, size)  # a public law: no real condition is read
+            return rng.integers(
+                0, rows.n_given, size
+            )  # a public distribution: no real condition is read
 
         def made(conditions: IntArray) -> IntArray:
             return np.column_stack([forger.network().draw(conditions, rng), conditions])
 
-        with purse.ledger.reserve({step: n_rounds * n_answers}, purpose=VOTES) as grant:
+        with plan.ledger.reserve({step: n_rounds * n_answers}, purpose=VOTES) as grant:
             noise = grant.draw(step, n).reshape(n_rounds, n_answers, n)
             for at in range(n_rounds):
-                tell("teachers and generator", at, n_rounds)
+                progress("teachers and generator", at, n_rounds)
                 teachers.learn(made(given(n_steps * n)).reshape(n_steps, n, -1))
                 for drawn in noise[at]:
                     asked = made(given(n))
                     noisy = step.decide(votes.total(teachers.votes(asked)), drawn)
                     student.learn(asked, (noisy > teachers.half).astype(np.float64))
                     forger.learn(given(n), student.loss, rng)
-            tell("teachers and generator", n_rounds, n_rounds)
+            progress("teachers and generator", n_rounds, n_rounds)
         return forger.network()
 
     def _own_groups(self, rng: np.random.Generator) -> None:
@@ -287,8 +291,8 @@ class PATEGANSynthesizer(Synthesizer):
         self.made_groups_ = np.zeros((0, 0))
         if self.condition == "label":
             labels = np.repeat(np.arange(known.sizes[0]), _POOL)
-            laws = self.network_.laws(labels, rng)[:, -known.n_groups :]
-            shares: FloatArray = laws.reshape(known.sizes[0], _POOL, -1).mean(axis=1)
+            probabilities = self.network_.probabilities(labels, rng)[:, -known.n_groups :]
+            shares: FloatArray = probabilities.reshape(known.sizes[0], _POOL, -1).mean(axis=1)
             self.made_groups_ = shares
 
     def _known_counts(self) -> FloatArray:
@@ -307,12 +311,12 @@ class PATEGANSynthesizer(Synthesizer):
         out = np.empty((len(conditions), len(self.features_)), dtype=np.int64)
         for c in np.unique(conditions):
             # Given its noise a row's columns are independent of its group: noise is chosen by how
-            # likely it makes this group, which is the law of rows with this group.
-            laws = self.network_.laws(np.full(_POOL, known.labels()[c]), rng)
-            likely = laws[:, -known.n_groups :][:, known.groups()[c]]
+            # likely it makes this group, which is the distribution of rows with this group.
+            probabilities = self.network_.probabilities(np.full(_POOL, known.labels()[c]), rng)
+            likely = probabilities[:, -known.n_groups :][:, known.groups()[c]]
             at = np.flatnonzero(conditions == c)
             chosen = rng.choice(_POOL, len(at), p=likely / likely.sum())
-            out[at] = pick(laws[chosen], self.network_.starts, rng)[:, :-1]
+            out[at] = pick(probabilities[chosen], self.network_.starts, rng)[:, :-1]
         return out
 
     def _restate(self, claim: Guarantee) -> Guarantee:

@@ -20,7 +20,7 @@ JOINT: Final = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixedFeatures:
-    """Map rows, or products of laws over states, to features.
+    """Map rows, or products of distributions over states, to features.
 
     A row is a point: an ordered column is one coordinate in [0, 1], a column of categories a corner
     of a simplex whose corners are 1 apart. The waves ``cos(w z), sin(w z)`` at random frequencies w
@@ -91,17 +91,17 @@ class MixedFeatures:
         np.put_along_axis(out, codes + self.starts[:-1], 1.0, axis=1)
         return out
 
-    def of(self, laws: FloatArray) -> FloatArray:
-        """Features of rows, or of the mean points of laws over states; (n, n_features)."""
-        turned = (laws @ self.points) @ self.frequencies
+    def of(self, probabilities: FloatArray) -> FloatArray:
+        """Features of rows, or of the mean points of distributions over states; (n, n_features)."""
+        turned = (probabilities @ self.points) @ self.frequencies
         wave = (JOINT / self.frequencies.shape[1]) ** 0.5
         alone = ((1.0 - JOINT) / self.n_columns) ** 0.5
-        return np.hstack([wave * np.cos(turned), wave * np.sin(turned), alone * laws])
+        return np.hstack([wave * np.cos(turned), wave * np.sin(turned), alone * probabilities])
 
-    def pull_back(self, laws: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Gradient with respect to the laws, given that with respect to the features."""
+    def pull_back(self, probabilities: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Gradient with respect to the probabilities, given that with respect to the features."""
         d = self.frequencies.shape[1]
-        turned = (laws @ self.points) @ self.frequencies
+        turned = (probabilities @ self.points) @ self.frequencies
         wave = (JOINT / d) ** 0.5
         alone = ((1.0 - JOINT) / self.n_columns) ** 0.5
         inner = wave * (gradient[:, d : 2 * d] * np.cos(turned) - gradient[:, :d] * np.sin(turned))

@@ -1,4 +1,4 @@
-"""A schema bought from the budget: categories and bounds that stand out of noisy counts."""
+"""A schema released from the budget: categories and bounds that stand out of noisy counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evenhand.datasets.columns import (
     to_numbers,
     to_texts,
 )
-from evenhand.generators.budget_plan import Purse
+from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import holds_missing
 from evenhand.generators.tables.records import Records
 from evenhand.typing import FloatArray, IntArray
@@ -84,14 +84,14 @@ def threshold(sigma: float, delta: float, n_columns: int, per_unit: int) -> floa
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bought:
+class ReleasedSchema:
     """A schema for all columns, and what the user must know about it.
 
     Parameters
     ----------
     schema : Schema
     notes : tuple of str
-        What was bought.
+        What was released.
     warnings, doubts : tuple of str
         What fell under the noise for sure, and what may have. Of released numbers alone.
     """
@@ -103,7 +103,7 @@ class Bought:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Purchase:
+class UndeclaredColumns:
     """The counts of all columns that the schema does not declare, ready to be released at once.
 
     Parameters
@@ -126,7 +126,9 @@ class Purchase:
     counts: tuple[IntArray, ...]
 
     @classmethod
-    def of(cls, records: Records, declared: Schema | None, wanted: Sequence[str]) -> Purchase:
+    def of(
+        cls, records: Records, declared: Schema | None, wanted: Sequence[str]
+    ) -> UndeclaredColumns:
         """Count the columns to buy; nothing is released."""
         frame = records.frame
         known = {} if declared is None else {c.name: c for c in declared.columns}
@@ -148,13 +150,13 @@ class Purchase:
     @property
     def counter(self) -> ColumnHistograms:
         """Sensitivity of the sums."""
-        # Where groups are bought, the number of all records is counted beside: what is not named
+        # Where groups are released, the number of all records is counted beside: what is not named
         # of a label or group is left out, and how much that is must not be passed over in silence.
         return ColumnHistograms(
             n_columns=len(self.wanted) + bool(self._conditions), per_unit=self.records.per_unit
         )
 
-    def rare(self, purse: Purse, delta: float, keep: Collection[str]) -> dict[str, str]:
+    def rare(self, plan: BudgetPlan, delta: float, keep: Collection[str]) -> dict[str, str]:
         """Return the columns that have no category which could be named, with words about each.
 
         Of a label, a group and a category dtype, for which nothing can stand in, some category
@@ -163,7 +165,7 @@ class Purchase:
         """
         if not self.wanted:
             return {}
-        sigma = purse.mechanism(self.counter, PURPOSE).sigma
+        sigma = plan.mechanism(self.counter, PURPOSE).sigma
         least = threshold(sigma, delta, len(self.wanted), self.records.per_unit)
         words = f"has no category that stands out of the noise, about {least:.0f} records"
         found = {}
@@ -177,22 +179,24 @@ class Purchase:
                 found[name] = words
         return found
 
-    def buy(self, purse: Purse, delta: float) -> Bought:
-        """Return a schema for all columns: as declared where it is complete, else bought.
+    def release_schema(self, plan: BudgetPlan, delta: float) -> ReleasedSchema:
+        """Return a schema for all columns: as declared where it is complete, else released.
 
         Parameters
         ----------
-        purse : Purse
-            With a share for ``PURPOSE`` if anything is to be bought.
+        plan : BudgetPlan
+            With a share for ``PURPOSE`` if anything is to be released.
         delta : float
             For categories.
         """
         frame, wanted = self.records.frame, self.wanted
         columns = {name: self.known[name] for name in frame.columns if name not in wanted}
         if not wanted:
-            return Bought(schema=Schema(columns=tuple(columns[name] for name in frame.columns)))
+            return ReleasedSchema(
+                schema=Schema(columns=tuple(columns[name] for name in frame.columns))
+            )
         sums = self.sums
-        released = purse.release(self.counter, np.concatenate(sums), PURPOSE)
+        released = plan.release(self.counter, np.concatenate(sums), PURPOSE)
         parts = np.split(released.values, np.cumsum([len(c) for c in sums])[:-1])
         least = threshold(released.sigma, delta, len(wanted), self.records.per_unit)
         warnings: list[str] = []
@@ -220,11 +224,13 @@ class Purchase:
         for name in [n for n in wanted if columns[n].categories == (OTHER,)]:
             warnings.append(f"no category of {name!r} stands out of the noise: all are {OTHER!r}")
         notes = (
-            f"categories or bounds of {len(wanted)} columns were bought from the budget; a "
+            f"categories or bounds of {len(wanted)} columns were released from the budget; a "
             f"category below about {least:.0f} records was not named",
         )
         schema = Schema(columns=tuple(columns[name] for name in frame.columns))
-        return Bought(schema=schema, notes=notes, warnings=tuple(warnings), doubts=tuple(doubts))
+        return ReleasedSchema(
+            schema=schema, notes=notes, warnings=tuple(warnings), doubts=tuple(doubts)
+        )
 
     def _categories(self, name: str, noisy: FloatArray, least: float) -> ColumnSchema:
         named = [t for t, n in zip(self.texts[name], noisy, strict=True) if n >= least]
@@ -234,8 +240,8 @@ class Purchase:
         if not named and not more:
             raise ValueError(
                 f"No category of column {name!r} stands out of the noise, by bad luck: none has "
-                f"about {least:.0f} records. The purchase stays charged. Declare its categories in "
-                f"a schema, raise epsilon, or leave the column out."
+                f"about {least:.0f} records. What was released stays charged. Declare its "
+                f"categories in a schema, raise epsilon, or leave the column out."
             )
         is_condition = name in self.records.roles.conditions
         return ColumnSchema(
@@ -260,7 +266,7 @@ def _left_out(name: str, least: float, left: float, spread: float) -> str:
     )
 
 
-def to_buy(records: Records, declared: Schema | None) -> tuple[str, ...]:
+def undeclared(records: Records, declared: Schema | None) -> tuple[str, ...]:
     """Return the columns for which the schema does not say enough."""
     if declared is not None:
         for name in declared.names:

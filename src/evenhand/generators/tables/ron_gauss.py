@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import FeatureSums, OuterSums
-from evenhand.generators.budget_plan import Purse, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.synthesizer import Progress
 from evenhand.generators.tables.base import Encoded, Synthesizer
 from evenhand.generators.tables.state_network import pick
@@ -22,11 +22,11 @@ COVARIANCES: Final = "covariances of projected rows by label and group"
 _CHUNK: Final = 4096  # rows whose products are held at once
 _TRIAL: Final = 4096  # rows by which means are set right
 _ROUNDS: Final = 5
-_LEAST: Final = 1e-4  # share of a state in a law
+_LEAST: Final = 1e-4  # share of a state in a distribution
 
 
 class RONGaussSynthesizer(Synthesizer):
-    """Draw tables from Gaussian laws on a random projection, one per label and group.
+    """Draw tables from Gaussian distributions on a random projection, one per label and group.
 
     1. A row is the unit vectors of its columns' states, side by side, of norm 1 in all.
     2. Their sums by label and group, with the counts, are released: the means.
@@ -65,7 +65,7 @@ class RONGaussSynthesizer(Synthesizer):
 
     means_: FloatArray
     roots_: FloatArray
-    tilts_: FloatArray
+    corrections_: FloatArray
     starts_: IntArray
 
     def __init__(
@@ -86,15 +86,17 @@ class RONGaussSynthesizer(Synthesizer):
     def _foresee(self, n_states: int) -> None:
         _checks.at_least("n_dimensions", self.n_dimensions, 1)
 
-    def _learn(self, data: Encoded, purse: Purse, rng: np.random.Generator, tell: Progress) -> None:
+    def _learn(
+        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    ) -> None:
         n_conditions, p = self.conditions_.n, sum(data.sizes)
         self.starts_ = np.concatenate([[0], np.cumsum(data.sizes)]).astype(np.int64)
-        tell("means and covariances", 0, 2)
+        progress("means and covariances", 0, 2)
         sums = FeatureSums(n_features=p, n_conditions=n_conditions, per_unit=data.per_unit)
         total = np.zeros(n_conditions * (p + 1), dtype=np.int64)
         for some in _chunks(len(data.codes)):
             total += sums.total(self._points(data.codes[some]), data.condition[some])
-        released = purse.release(sums, total, MEANS)
+        released = plan.release(sums, total, MEANS)
         found, self.counts_ = sums.apart(released.values)
         self.counts_sigma_ = released.sigma
         held = np.maximum(self.counts_, 1.0)[:, None]
@@ -102,8 +104,8 @@ class RONGaussSynthesizer(Synthesizer):
             value=float((self.counts_.mean() / (released.sigma * p**0.5)) ** 2),
             formula="length of the sums of one label and group over that of their noise, squared",
         )
-        means: FloatArray = self._repaired(self._as_laws(found / held))
-        tell("means and covariances", 1, 2)
+        means: FloatArray = self._repaired(self._as_distributions(found / held))
+        progress("means and covariances", 1, 2)
         m = min(self.n_dimensions, p)
         turned = np.linalg.qr(rng.normal(size=(p, m)))[0]  # random, orthonormal, public
         products = OuterSums(n_features=m, n_conditions=n_conditions, per_unit=data.per_unit)
@@ -112,16 +114,16 @@ class RONGaussSynthesizer(Synthesizer):
             apart = self._points(data.codes[some]) - means[data.condition[some]]
             lengths = np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-12)
             total += products.total(apart / lengths @ turned, data.condition[some])
-        noisy = products.apart(purse.release(products, total, COVARIANCES).values)
+        noisy = products.apart(plan.release(products, total, COVARIANCES).values)
         spread = self._even(noisy / held[:, :, None])
         # A row less its mean has the squared length 1 - |mean|^2 on average, before it is made 1.
         scale = np.sqrt(np.maximum(1.0 - (means**2).sum(axis=1), 0.0))
         roots = np.stack([_root(s) for s in spread])
         self.means_ = means
         self.roots_ = np.einsum("c,pm,cmk->cpk", scale, turned, roots)
-        self.tilts_ = np.ones_like(means)
+        self.corrections_ = np.ones_like(means)
         self._set_right(rng)
-        tell("means and covariances", 2, 2)
+        progress("means and covariances", 2, 2)
 
     def _repaired(self, means: FloatArray) -> FloatArray:
         """Return the means that rows are drawn around."""
@@ -137,15 +139,15 @@ class RONGaussSynthesizer(Synthesizer):
         np.put_along_axis(out, codes + self.starts_[:-1], codes.shape[1] ** -0.5, axis=1)
         return out
 
-    def _as_laws(self, means: FloatArray) -> FloatArray:
-        """Return noisy means as laws over the states of each column, on the scale of points."""
-        probabilities = np.maximum(means, _LEAST)
-        sums = np.add.reduceat(probabilities, self.starts_[:-1], axis=1)
+    def _as_distributions(self, means: FloatArray) -> FloatArray:
+        """Return noisy means as distributions over each column's states, scaled as points."""
+        held = np.maximum(means, _LEAST)
+        sums = np.add.reduceat(held, self.starts_[:-1], axis=1)
         n_columns = len(self.starts_) - 1
-        laws: FloatArray = probabilities / np.repeat(
+        probabilities: FloatArray = held / np.repeat(
             sums * n_columns**0.5, np.diff(self.starts_), axis=1
         )
-        return laws
+        return probabilities
 
     def _laws(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
         """Probabilities of the states of each row."""
@@ -153,15 +155,15 @@ class RONGaussSynthesizer(Synthesizer):
         moved = np.empty((len(conditions), self.means_.shape[1]))
         for c in np.unique(conditions):
             at = conditions == c
-            moved[at] = (self.means_[c] + drawn[at] @ self.roots_[c].T) * self.tilts_[c]
-        return self._as_laws(moved)
+            moved[at] = (self.means_[c] + drawn[at] @ self.roots_[c].T) * self.corrections_[c]
+        return self._as_distributions(moved)
 
     def _set_right(self, rng: np.random.Generator) -> None:
         """Tilt probabilities so that their means are the released ones: cutting at 0 moved them."""
         for c in range(len(self.means_)):
             for _ in range(_ROUNDS):
                 found = self._laws(np.full(_TRIAL, c), rng).mean(axis=0)
-                self.tilts_[c] *= self.means_[c] / found
+                self.corrections_[c] *= self.means_[c] / found
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         out = np.empty((len(conditions), len(self.starts_) - 1), dtype=np.int64)
@@ -170,7 +172,7 @@ class RONGaussSynthesizer(Synthesizer):
         return out
 
     def _arrays(self) -> dict[str, Array]:
-        names = ("means", "roots", "tilts", "starts")
+        names = ("means", "roots", "corrections", "starts")
         return {name: getattr(self, f"{name}_") for name in names}
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:

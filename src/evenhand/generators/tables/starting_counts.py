@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.budget_plan import Purse
+from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.base import Encoded
 from evenhand.generators.tables.marginal import OWN, joint_totals
 from evenhand.typing import FloatArray
@@ -34,7 +34,7 @@ def starting_shares(start: float, rest: str) -> Mapping[str, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StartingCounts:
-    """What was bought.
+    """What was released.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class StartingCounts:
     sigma : float
         Standard deviation of the noise on each.
     tables : tuple of ndarray, each of shape (n_conditions, states of a column)
-        Empty if only the cells were bought.
+        Empty if only the cells were released.
     """
 
     cells: FloatArray
@@ -51,18 +51,18 @@ class StartingCounts:
     tables: tuple[FloatArray, ...]
 
     @classmethod
-    def buy(cls, data: Encoded, n_conditions: int, purse: Purse) -> StartingCounts:
-        """Release what the purse has a share for, in one Gaussian release."""
-        if OWN not in purse.shares:
+    def release(cls, data: Encoded, n_conditions: int, plan: BudgetPlan) -> StartingCounts:
+        """Release what the plan has a share for, in one Gaussian release."""
+        if OWN not in plan.shares:
             counter = TableCounts(shapes=((1, n_conditions),), per_unit=data.per_unit)
             counted = counter.total([(np.zeros_like(data.condition), data.condition)])
-            released = purse.release(counter, counted, CELLS)
+            released = plan.release(counter, counted, CELLS)
             return cls(cells=released.values, sigma=released.sigma, tables=())
         counter = TableCounts(
             shapes=tuple((n_conditions, size) for size in data.sizes), per_unit=data.per_unit
         )
         counted = counter.total([(data.condition, column) for column in data.codes.T])
-        released = purse.release(counter, counted, OWN)
+        released = plan.release(counter, counted, OWN)
         tables = counter.apart(released.values)
         cells, sigma = joint_totals(tables, released.sigma)
         return cls(cells=cells, sigma=sigma, tables=tuple(tables))

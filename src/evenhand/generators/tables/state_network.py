@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand.typing import Array, FloatArray, IntArray
 
 LEAST_SHARE: Final = 1e-4
-"""Share that a state has at least in a law that was released with noise."""
+"""Share that a state has at least in a distribution that was released with noise."""
 
 _CHUNK: Final = 8192  # rows that are drawn at once
 
@@ -73,7 +73,7 @@ class StateNetwork:
         out: FloatArray = x @ weights + bias + self.base[conditions]
         return out
 
-    def laws(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
+    def probabilities(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
         """Probabilities of all states for fresh noise; they sum to 1 within a column."""
         scores = self.scores(conditions, rng.normal(size=(len(conditions), self.n_noise)))
         widths = np.diff(self.starts)
@@ -88,13 +88,13 @@ class StateNetwork:
         out = np.empty((len(conditions), len(self.starts) - 1), dtype=np.int64)
         for first in range(0, len(conditions), _CHUNK):
             some = slice(first, first + _CHUNK)
-            out[some] = pick(self.laws(conditions[some], rng), self.starts, rng)
+            out[some] = pick(self.probabilities(conditions[some], rng), self.starts, rng)
         return out
 
     def towards(
         self, shares: FloatArray, rng: np.random.Generator, *, n_rows: int = 2048, rounds: int = 4
     ) -> StateNetwork:
-        """Return the same network with ``base`` moved so that its mean law is ``shares``.
+        """Return the same network with ``base`` moved so that its mean distribution is ``shares``.
 
         Shape (n_conditions, n_states). As in iterative proportional fitting the logarithm of the
         ratio is added, a few times over.
@@ -103,7 +103,7 @@ class StateNetwork:
         made = self
         for _ in range(rounds):
             for c in range(len(base)):
-                found = made.laws(np.full(n_rows, c), rng).mean(axis=0)
+                found = made.probabilities(np.full(n_rows, c), rng).mean(axis=0)
                 base[c] += np.log(np.maximum(shares[c], LEAST_SHARE) / np.maximum(found, 1e-9))
             made = StateNetwork(layers=self.layers, base=base.copy(), starts=self.starts)
         return made
@@ -126,12 +126,12 @@ class StateNetwork:
         )
 
 
-def pick(laws: FloatArray, starts: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw a state of every column from laws (n_rows, n_states)."""
-    out = np.empty((len(laws), len(starts) - 1), dtype=np.int64)
+def pick(probabilities: FloatArray, starts: IntArray, rng: np.random.Generator) -> IntArray:
+    """Draw a state of every column from probabilities (n_rows, n_states)."""
+    out = np.empty((len(probabilities), len(starts) - 1), dtype=np.int64)
     for j in range(out.shape[1]):
-        cumulated = np.cumsum(laws[:, starts[j] : starts[j + 1]], axis=1)
-        u = rng.random(len(laws)) * cumulated[:, -1]
+        cumulated = np.cumsum(probabilities[:, starts[j] : starts[j + 1]], axis=1)
+        u = rng.random(len(probabilities)) * cumulated[:, -1]
         below = (cumulated <= u[:, None]).sum(axis=1)
         out[:, j] = np.minimum(below, cumulated.shape[1] - 1)
     return out

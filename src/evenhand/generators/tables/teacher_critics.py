@@ -108,7 +108,7 @@ def deal(
     "replace one": by position, in an order that depends on the number of records alone.
     "add or remove one": by a keyed hash of the unit. Records without units go by their position;
     under a key that nobody knows this is a coin of its own for each record, so the other records'
-    teachers have the same law whether or not one record is there.
+    teachers have the same distribution whether or not one record is there.
     With ``strata`` the record's own group says among which teachers.
     """
     n = len(rows.codes)

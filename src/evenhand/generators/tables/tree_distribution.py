@@ -1,11 +1,11 @@
-"""A tree of columns under every condition: the least committed law that explains noisy tables.
+"""A tree of columns under every condition: of largest entropy, given noisy tables.
 
-Write c for a condition (a label with a group), x_i for the state of column i. The law is
+Write c for a condition (a label with a group), x_i for the state of column i. The distribution is
 
     p(x | c) ~ exp( sum over columns of u_i[c, x_i] + sum over edges of v_ij[x_i, x_j] ),
 
 with the edges of a forest, so that sums and samples are exact (belief propagation). Noisy tables
-``A = n p + noise of variance s^2`` are explained by the law that maximises
+``A = n p + noise of variance s^2`` are explained by the distribution that maximises
 
     w * n * entropy  -  sum over tables of  |n p - A|^2 / (2 s^2):
 
@@ -82,8 +82,8 @@ class Forest:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TreeLaw:
-    """A law over the columns for each condition.
+class TreeDistribution:
+    """A distribution over the columns for each condition.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class TreeLaw:
         return drawn
 
     def tables(self, weights: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Return what the law expects: a table per column, and one per edge.
+        """Return what the distribution expects: a table per column, and one per edge.
 
         Parameters
         ----------
@@ -133,8 +133,8 @@ def fit_tree(
     *,
     trust: float = TRUST,
     max_iterations: int = 300,
-) -> TreeLaw:
-    """Fit the law to noisy tables.
+) -> TreeDistribution:
+    """Fit the distribution to noisy tables.
 
     Parameters
     ----------
@@ -166,12 +166,14 @@ def fit_tree(
     # Scaled so that one step moves cells by about their noise; the problem is the same.
     scale = 1.0 / np.sqrt(variance)
 
-    def law(t: FloatArray) -> TreeLaw:
+    def distribution(t: FloatArray) -> TreeDistribution:
         parts = [p.reshape(s) for p, s in zip(np.split(t * scale, cuts), shapes, strict=True)]
-        return TreeLaw(forest=forest, own=tuple(parts[: len(own)]), pairs=tuple(parts[len(own) :]))
+        return TreeDistribution(
+            forest=forest, own=tuple(parts[: len(own)]), pairs=tuple(parts[len(own) :])
+        )
 
     def objective(t: FloatArray) -> tuple[float, FloatArray]:
-        current = law(t)
+        current = distribution(t)
         up = _Upward.of(current)
         mine, joint = _expected(current, up, weights)
         expected = np.concatenate([np.ravel(table) for table in (*mine, *joint)])
@@ -186,7 +188,7 @@ def fit_tree(
         method="L-BFGS-B",
         options={"maxiter": max_iterations, "maxcor": 20},
     )
-    return law(found.x)
+    return distribution(found.x)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -204,14 +206,14 @@ class _Upward:
     log_z: FloatArray
 
     @classmethod
-    def of(cls, law: TreeLaw) -> _Upward:
-        forest, m = law.forest, len(law.own)
-        log_z = np.zeros(len(law.own[0]))
-        logs = [np.array(own) for own in law.own]
+    def of(cls, tree: TreeDistribution) -> _Upward:
+        forest, m = tree.forest, len(tree.own)
+        log_z = np.zeros(len(tree.own[0]))
+        logs = [np.array(own) for own in tree.own]
         beliefs = [np.empty(0)] * m
         factors = [np.empty((0, 0))] * m
         messages = [np.empty((0, 0))] * m
-        for (_, child), pair in zip(forest.edges, law.pairs, strict=True):
+        for (_, child), pair in zip(forest.edges, tree.pairs, strict=True):
             top = pair.max()
             factors[child] = np.exp(pair - top)
             log_z += top
@@ -229,11 +231,11 @@ class _Upward:
 
 
 def _expected(
-    law: TreeLaw, up: _Upward, weights: FloatArray
+    tree: TreeDistribution, up: _Upward, weights: FloatArray
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Tables of the law: downward from the roots."""
-    forest = law.forest
-    mine = [np.empty(0)] * len(law.own)
+    """Tables of the distribution: downward from the roots."""
+    forest = tree.forest
+    mine = [np.empty(0)] * len(tree.own)
     joint = []
     for i in forest.order:
         parent = forest.parents[i]
