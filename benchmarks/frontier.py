@@ -17,7 +17,7 @@ from _harness import heading, report, seconds
 from evenhand.estimators import FairPATEClassifier, fit_many
 from evenhand.fairness import fairness_report
 from evenhand.frontier import DataSource, Grid, RunStore, Setting, sweep
-from evenhand.frontier.methods import estimator_of
+from evenhand.frontier.arguments import estimator_of
 from evenhand.privacy import SeededNoise
 
 GRID = Grid(

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import Budget, DemographicParity, methods
+from evenhand import Budget, DemographicParity
 from evenhand.baselines import POINTS
-from evenhand.cli.methods import METHODS as CLASSIFIERS
 from evenhand.generators import METHODS as TABLES
 from evenhand.generators.images.loading import IMAGE_METHODS as IMAGES
+from evenhand.methods import METHODS as CLASSIFIERS
 from evenhand.privacy import FloatNoise, GNMax
 from evenhand.teachers import by_unit
 from evenhand.testing.images import pictures
@@ -63,12 +63,9 @@ SETTINGS: dict[str, Any] = {
 def classifier(word: str, **more: Any) -> Any:
     """Return the classifier that a word of ``--method`` stands for, set up small."""
     spec = CLASSIFIERS[word]
-    kind = methods.METHODS[spec.estimator]
-    known = set(kind().get_params())
+    known = set(spec.estimator().get_params())
     given = {name: value for name, value in SETTINGS.items() if name in known}
-    if not spec.teachers and "notion" not in spec.takes:
-        given.pop("notion", None)
-    return kind(**{**given, **spec.fixed, **more})
+    return spec.estimator(**{**given, **spec.fixed, **more})
 
 
 def fitted(model: Any, **more: Any) -> Any:

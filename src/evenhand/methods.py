@@ -1,44 +1,78 @@
-"""Reading a model folder back as the estimator that wrote it."""
+"""All methods by name, and reading a model folder back as the estimator that wrote it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from evenhand.baselines.fair_only import FairOnlyClassifier
-from evenhand.baselines.fermi import DPFERMIClassifier
-from evenhand.baselines.intervention import InterventionClassifier
-from evenhand.baselines.non_private import NonPrivateClassifier
-from evenhand.baselines.pfld import PFLDClassifier
-from evenhand.baselines.post_processing import DPPostProcessingClassifier
-from evenhand.baselines.randomized_response import RandomizedResponseClassifier
-from evenhand.estimators import saving
-from evenhand.estimators.classifier import ClassifierWithClaim
-from evenhand.estimators.dpsgd import DPSGDClassifier
-from evenhand.estimators.fairpate import FairPATEClassifier
-from evenhand.estimators.group_thresholds import GroupThresholdClassifier
-from evenhand.estimators.pate import PATEClassifier
-from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
+from evenhand._checks import one_of
 
-METHODS: Final[Mapping[str, type[ClassifierWithClaim] | type[GroupThresholdClassifier]]] = {
-    method.__name__: method
-    for method in (
-        PATEClassifier,
-        SFPATEClassifier,
-        FairPATEClassifier,
-        InterventionClassifier,
-        DPSGDClassifier,
-        DPFERMIClassifier,
-        DPPostProcessingClassifier,
-        RandomizedResponseClassifier,
-        PFLDClassifier,
-        NonPrivateClassifier,
-        FairOnlyClassifier,
-        GroupThresholdClassifier,
-    )
+if TYPE_CHECKING:
+    from evenhand.estimators.spec import MethodSpec
+
+HOMES: Final[Mapping[str, str]] = {
+    "fairpate": "evenhand.estimators.fairpate",
+    "pate": "evenhand.estimators.pate",
+    "intervention": "evenhand.baselines.intervention",
+    "dpsgd": "evenhand.estimators.dpsgd",
+    "dp-fermi": "evenhand.baselines.fermi",
+    "dp-post-processing": "evenhand.baselines.post_processing",
+    "sf-student": "evenhand.estimators.sf_pate.classifier",
+    "sf-teachers": "evenhand.estimators.sf_pate.classifier",
+    "randomized-response": "evenhand.baselines.randomized_response",
+    "pf-ld": "evenhand.baselines.pfld",
+    "non-private": "evenhand.baselines.non_private",
+    "fair-only": "evenhand.baselines.fair_only",
 }
-"""The estimators that a model folder may hold."""
+"""The module of each method. One more method is one more line here."""
+
+RENAMED: Final[Mapping[str, str]] = {"m": "randomized-response", "nonprivate": "non-private"}
+"""Names of earlier versions."""
+
+
+class _Methods(Mapping[str, "MethodSpec"]):
+    """The records by name; a method's module is imported when its record is first read."""
+
+    def __getitem__(self, name: str) -> MethodSpec:
+        from evenhand.estimators.spec import REGISTERED
+
+        importlib.import_module(HOMES[name])
+        return REGISTERED[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(HOMES)
+
+    def __len__(self) -> int:
+        return len(HOMES)
+
+
+METHODS: Final[Mapping[str, MethodSpec]] = _Methods()
+"""The record of each method: of the command line, of a grid, and of a saved model."""
+
+
+def method_named(option: str, name: str) -> MethodSpec:
+    """Return the record of a method that a user named.
+
+    Raises
+    ------
+    ValueError
+        If there is none, with the nearest name, or with the new one of an old name.
+    """
+    if name in RENAMED:
+        raise ValueError(
+            f"{option} {name!r} is now called {RENAMED[name]!r}. Write {RENAMED[name]!r} instead."
+        )
+    return METHODS[one_of(option, name, METHODS)]
+
+
+def estimators() -> dict[str, Any]:
+    """Return the classes that a model folder may hold, by their names."""
+    from evenhand.estimators.group_thresholds import GroupThresholdClassifier
+
+    found = {spec.estimator for spec in METHODS.values()} | {GroupThresholdClassifier}
+    return {kind.__name__: kind for kind in found}
 
 
 def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
@@ -67,4 +101,6 @@ def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
     TypesNotTrusted
         If it holds objects of types that are neither harmless nor ``trusted``.
     """
-    return saving.load(Path(path), METHODS, trusted)
+    from evenhand.estimators import saving
+
+    return saving.load(Path(path), estimators(), trusted)

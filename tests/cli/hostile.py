@@ -442,7 +442,7 @@ def of_train(rng: random.Random) -> list[str]:
             ["--unit", "age"],
             ["--drop", "job"],
             ["--sensitive", "job"],
-            ["--method", "nonprivate"],
+            ["--method", "non-private"],
             ["--method", "fair-only"],
             ["--notion", "equalized-odds", "--calibration", "test.csv"],
         )

@@ -10,22 +10,23 @@ from typing import Any
 import pytest
 
 import evenhand
-from evenhand.cli.methods import METHODS
 from evenhand.fairness import FairnessKind
+from evenhand.methods import METHODS
 
 Run = Callable[..., Any]
 
+RESPONSE = "randomized-response"
 ALONE: dict[str, str | None] = {"--teachers": None, "--public": None, "--protect": "attribute"}
 
 
-@pytest.mark.parametrize(("method", "delta"), [("m", 0.0), ("pf-ld", 1e-5)])
+@pytest.mark.parametrize(("method", "delta"), [(RESPONSE, 0.0), ("pf-ld", 1e-5)])
 def test_a_model_protects_the_attribute_alone_and_says_so_everywhere(
     town: Path, train: Run, run: Run, method: str, delta: float
 ) -> None:
     said = train(
         {**ALONE, "--method": method, "--test": "test.csv", "--notion": "demographic-parity"}
     )
-    assert said["method"] == METHODS[method].estimator
+    assert said["method"] == METHODS[method].estimator.__name__
     assert (said["epsilon"], said["delta"]) == (4.0, delta)
     assert said["neighbors"] == "change one group label"
     assert "for the sensitive attribute of each person" in said["guarantee"]
@@ -56,20 +57,56 @@ def test_notions_about_true_classes_can_be_named(
 @pytest.mark.parametrize(
     ("changes", "more", "words"),
     [
-        ({"--protect": None, "--method": "m"}, [], "features and labels are taken as public. If"),
+        (
+            {"--protect": None, "--method": RESPONSE},
+            [],
+            "features and labels are taken as public. If",
+        ),
         ({"--protect": "record", "--method": "pf-ld"}, [], "say so: --protect attribute. To prot"),
         ({"--method": "dpsgd"}, [], "--method dpsgd protects the whole record. Leave it out, or"),
-        ({"--method": "nonprivate"}, [], "promises no privacy. Leave it out, or choose a method"),
-        ({"--protect": "atribute", "--method": "m"}, [], "Did you mean 'attribute'?"),
-        ({"--method": "m", "--public": "public.csv"}, [], "takes all features as public, and sca"),
-        ({"--method": "m"}, ["--public-fraction", "0.2"], "got --public-fraction. Leave one of"),
-        ({"--method": "m", "--sensitive": None}, [], "--sensitive is missing"),
+        ({"--method": "non-private"}, [], "promises no privacy. Leave it out, or choose a method"),
+        (
+            {"--protect": "atribute", "--method": RESPONSE},
+            [],
+            "Did you mean 'attribute'?",
+        ),
+        (
+            {"--method": RESPONSE, "--public": "public.csv"},
+            [],
+            "takes all features as public, and sca",
+        ),
+        (
+            {"--method": RESPONSE},
+            ["--public-fraction", "0.2"],
+            "got --public-fraction. Leave one of",
+        ),
+        ({"--method": RESPONSE, "--sensitive": None}, [], "--sensitive is missing"),
         ({"--method": "pf-ld", "--margin": None}, [], "--margin is missing"),
-        ({"--method": "m"}, ["--hidden", "5"], "--method m does not read it, got --hidden"),
-        ({"--method": "m"}, ["--group-thresholds"], "has a place of its own for fairness"),
-        ({"--method": "m"}, ["--ledger", "l.db"], "keeps no account, got --ledger"),
-        ({"--method": "m"}, ["--notion", "false-positive-parity"], "Choose another notion"),
-        ({"--method": "m", "--epsilon": "0.01"}, [], "is too small for the correction"),
+        (
+            {"--method": RESPONSE},
+            ["--hidden", "5"],
+            "-response does not read it, got --hidden",
+        ),
+        (
+            {"--method": RESPONSE},
+            ["--group-thresholds"],
+            "has a place of its own for fairness",
+        ),
+        (
+            {"--method": RESPONSE},
+            ["--ledger", "l.db"],
+            "keeps no account, got --ledger",
+        ),
+        (
+            {"--method": RESPONSE},
+            ["--notion", "false-positive-parity"],
+            "Choose another notion",
+        ),
+        (
+            {"--method": RESPONSE, "--epsilon": "0.01"},
+            [],
+            "is too small for the correction",
+        ),
         ({"--method": "pf-ld"}, ["--noise", "exact"], "Use FloatNoise"),
     ],
 )

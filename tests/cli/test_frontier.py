@@ -17,8 +17,8 @@ from evenhand import load
 from evenhand.cli import app
 from evenhand.cli.frontier import TRAINED_ANEW
 from evenhand.frontier import RunStore, sweep
-from evenhand.frontier.methods import METHODS
 from evenhand.frontier.train import Task, Trained, train
+from evenhand.methods import METHODS
 from evenhand.privacy import epsilon_from_mu
 
 GRID = """
@@ -96,7 +96,7 @@ def test_a_grid_without_private_rows_releases_nothing(spec: Path) -> None:
 
 
 def test_a_model_without_privacy_among_them_is_said(spec: Path) -> None:
-    spec.write_text(GRID + '[[runs]]\nmethod = "nonprivate"\n')
+    spec.write_text(GRID + '[[runs]]\nmethod = "non-private"\n')
     result = run("grid.toml", "--out", "front")
     words = " ".join(result.stdout.split())
     assert "Publishing 5 runs on" in words
@@ -150,7 +150,7 @@ def test_the_command_of_a_run_trains_it(
     result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "model")])
     assert result.exit_code == 0, result.output
     model = load(tmp_path / "model")
-    assert type(model).__name__ == METHODS[method].estimator
+    assert type(model).__name__ == METHODS[method].estimator.__name__
     assert model.guarantee_.holds is METHODS[method].private
     if METHODS[method].private:
         assert model.guarantee_.epsilon == chosen.epsilon == 4

@@ -15,10 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand
-from evenhand import baselines, methods
+from evenhand import baselines
 from evenhand.cli import app, results, settings
-from evenhand.cli.methods import METHODS, OF_NOTIONS, OF_PRIVACY, OF_TEACHERS, OWN
+from evenhand.cli.asked import NOT_ALWAYS_READ
 from evenhand.fairness import FairnessKind
+from evenhand.methods import METHODS
 
 from .conftest import N_PRIVATE, N_PUBLIC, N_TEST, command, people
 
@@ -63,29 +64,22 @@ def cut(cut_folder: Path, town: Path) -> Path:
     return Path(shutil.copytree(cut_folder, town / "model"))
 
 
-def test_every_word_names_an_estimator_that_can_be_loaded() -> None:
-    for method in METHODS.values():
-        made = methods.METHODS[method.estimator]()
-        assert method.estimator in methods.METHODS
-        arguments = set(made.get_params(deep=False))
-        assert ("budget" in arguments) is method.private
-        assert ("teachers" in arguments) is (method.teachers or "teachers" in method.takes)
-        told_in_words = {"margin", "alpha", "fairness_weight"} & set(method.takes)
-        assert set(method.fixed) <= arguments
-        assert ("fairness" in arguments) is (method.margin != "none" and not told_in_words)
-        assert ("notion" in arguments) is ("notion" in method.takes)
-        assert set(method.takes) <= arguments
-
-
 def test_the_command_line_knows_every_point() -> None:
     assert tuple(baselines.POINTS) == settings.POINTS
 
 
-def test_the_options_that_a_method_may_have_no_use_for_exist() -> None:
+def test_the_settings_that_a_method_may_have_no_use_for_are_options_or_set_by_it() -> None:
     (train,) = [c for c in app.registered_commands if c.callback and c.callback.__name__ == "train"]
     assert train.callback is not None
     known = set(train.callback.__annotations__)
-    assert set(OF_TEACHERS) | set(OF_PRIVACY) | set(OF_NOTIONS) | set(OWN) <= known
+    read = {setting for spec in METHODS.values() for setting in spec.reads}
+    assert set(NOT_ALWAYS_READ) <= known
+    assert read <= known
+    # One that some method does not read is refused there, and not passed over.
+    assert {s for s in read if not all(m.accepts(s) for m in METHODS.values())} <= {
+        *NOT_ALWAYS_READ,
+        "margin",  # refused beside --group-thresholds
+    }
 
 
 def test_dp_sgd_trains_without_teachers(town: Path, train: Run, run: Run, asked: Run) -> None:
@@ -231,11 +225,11 @@ def test_hidden_layers_make_a_network(town: Path, train: Run) -> None:
     assert [len(bias) for bias in network.intercepts_] == [6, 4, 1]
 
 
-@pytest.mark.parametrize("method", ["nonprivate", "fair-only"])
+@pytest.mark.parametrize("method", ["non-private", "fair-only"])
 def test_a_reference_says_that_it_is_not_private(
     town: Path, train: Run, run: Run, asked: Run, method: str
 ) -> None:
-    margin = None if method == "nonprivate" else "0.1"
+    margin = None if method == "non-private" else "0.1"
     changes = {**REFERENCE, "--method": method, "--margin": margin, "--test": "test.csv"}
     said = train(changes)
     assert said["holds"] is False
@@ -263,7 +257,7 @@ def test_a_schema_stands_in_for_public_rows_where_nobody_is_asked(town: Path, tr
     columns.append({"name": "job", "categories": ["clerk", "nurse", "smith"]})
     columns.append({"name": "race", "categories": ["A", "B"]})
     Path("schema.json").write_text(json.dumps({"columns": columns}))
-    changes = {**REFERENCE, "--method": "nonprivate", "--margin": None, "--public": None}
+    changes = {**REFERENCE, "--method": "non-private", "--margin": None, "--public": None}
     train({**changes, "--schema": "schema.json"})
     assert evenhand.load("model").encoder_.schema_.columns[0].bounds == (10.0, 80.0)
 
@@ -274,7 +268,7 @@ def test_a_schema_stands_in_for_public_rows_where_nobody_is_asked(town: Path, tr
         ({"--method": "pate"}, FairnessKind.NONE),
         ({"--method": "fairpate"}, FairnessKind.WEIGHTS),
         ({**NO_TEACHERS, "--method": "dpsgd"}, FairnessKind.NONE),
-        ({**REFERENCE, "--method": "nonprivate"}, FairnessKind.NONE),
+        ({**REFERENCE, "--method": "non-private"}, FairnessKind.NONE),
     ],
 )
 def test_thresholds_go_on_any_method(
@@ -374,11 +368,11 @@ def test_groups_that_nobody_needs_are_refused(model: Path, refuse: Run) -> None:
         ({**NO_TEACHERS, "--method": "dpsgd"}, ["--noise", "exact"], "Use FloatNoise"),
         ({**NO_TEACHERS, "--method": "dpsgd"}, ["--rule", "sound"], "does not read it, got --rule"),
         ({}, ["--hidden", "5"], "--method fairpate does not read it, got --hidden"),
-        ({**NO_TEACHERS, "--method": "nonprivate"}, [], "promises no privacy, got --epsilon"),
+        ({**NO_TEACHERS, "--method": "non-private"}, [], "promises no privacy, got --epsilon"),
         ({**REFERENCE, "--method": "fair-only"}, ["--delta", "1e-6"], "got --delta"),
         ({**REFERENCE, "--method": "fair-only", "--margin": None}, [], "--margin is missing"),
         ({**REFERENCE, "--method": "fair-only", "--sensitive": None}, [], "--sensitive is missing"),
-        ({**REFERENCE, "--method": "nonprivate"}, [], "--method nonprivate keeps no margin"),
+        ({**REFERENCE, "--method": "non-private"}, [], "--method non-private keeps no margin"),
         ({**WEIGHT, "--margin": "0.1"}, [], "--method dp-fermi keeps no margin, got --margin 0.1"),
         ({**WEIGHT, "--sensitive": None}, [], "--sensitive is missing: rates are compared"),
         ({**WEIGHT, "--fairness-weight": "-1"}, [], "--fairness-weight must be finite and >= 0"),

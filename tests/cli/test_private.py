@@ -105,7 +105,7 @@ LOST: dict[str, tuple[dict[str, Change], list[str]]] = {
     ),
     "a gap in protected groups": (
         {"private": gap("sex")},
-        ["--protect", "attribute", "--method", "m"],
+        ["--protect", "attribute", "--method", "randomized-response"],
     ),
     "one protected group": (
         {"private": put("sex", everywhere=True)},

@@ -25,14 +25,14 @@ GIVEN: dict[str, Any] = {
     "X_public": X[200:],
     "sensitive_features_public": GROUPS[200:],
 }
-CLASSIFIERS = sorted(set(methods.METHODS) - {"GroupThresholdClassifier"})
+CLASSIFIERS = sorted(set(methods.estimators()) - {"GroupThresholdClassifier"})
 NOTIONS = {"DPPostProcessingClassifier": EqualizedOdds(margin=0.3)}
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
 def fitted(name: str) -> Any:
-    kind = methods.METHODS[name]
+    kind = methods.estimators()[name]
     known = inspect.signature(kind).parameters
     settings: dict[str, Any] = {
         "budget": Budget(epsilon=30.0, delta=1e-5),
@@ -53,7 +53,7 @@ def fitted(name: str) -> Any:
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_classifier_is_shown_fitted_and_not(name: str) -> None:
-    assert name in methods.METHODS[name]()._repr_html_()
+    assert name in methods.estimators()[name]()._repr_html_()
     model = fitted(name)
     page = model._repr_html_()
     assert name in page

@@ -31,7 +31,7 @@ sigma = [6, 9]
 n_teachers = [30, 40]
 
 [[runs]]
-method = ["nonprivate", "fair-only"]
+method = ["non-private", "fair-only"]
 margin = 0.1
 """
 N_SETTINGS = 2 * 2 * 2 * 2 + 2 * 2 * 2 + 2

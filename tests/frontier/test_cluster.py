@@ -109,7 +109,7 @@ def without_noise(runs: list[Run]) -> dict[str, dict[str, Any]]:
     return {
         run.key: run.to_dict() | {"seconds": None, "command": None}
         for run in runs
-        if run.setting.method in ("nonprivate", "fair-only")
+        if run.setting.method in ("non-private", "fair-only")
     }
 
 

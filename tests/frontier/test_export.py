@@ -30,7 +30,7 @@ def test_runs_survive_a_table_with_every_digit(tmp_path: Path, run_of: Make, nam
         run_of(
             seed=2**40, arguments={"margin": 0.1, "name": 'a,"b"\nc é', "rule": None, "x": True}
         ),
-        run_of(method="nonprivate", epsilon=math.inf, seconds=math.nan, delta=math.nan),
+        run_of(method="non-private", epsilon=math.inf, seconds=math.nan, delta=math.nan),
         run_of(seed=3, gap=math.nan, gap_interval=(math.nan, math.nan), groups=()),
         run_of(seed=4, data_kind="synthetic stand-in", gap_name="error_parity_rest"),
     ]

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.methods import METHODS as OF_THE_COMMAND_LINE
 from evenhand.datasets import Schema
 from evenhand.frontier import DataSource, Grid, Setting
-from evenhand.frontier.methods import METHODS
 
 Write = Callable[[str], Path]
 
@@ -57,12 +55,12 @@ def test_a_grid_is_the_product_of_its_lists_in_one_order(write: Write) -> None:
 
 def test_a_method_leaves_out_what_it_does_not_read_and_stands_once(write: Write) -> None:
     path = write(
-        ADULT + '[[runs]]\nmethod = ["pate", "nonprivate", "fair-only"]\nepsilon = 2\n'
+        ADULT + '[[runs]]\nmethod = ["pate", "non-private", "fair-only"]\nepsilon = 2\n'
         'margin = 0.05\nreference = "pairwise"\n' + RUN + RUN
     )
     assert arguments(Grid.from_toml(path).settings()) == [
         ("pate", {"epsilon": 2.0}, 0),
-        ("nonprivate", {}, 0),
+        ("non-private", {}, 0),
         ("fair-only", {"margin": 0.05, "reference": "pairwise"}, 0),
         ("fairpate", {"epsilon": 1.0, "margin": 0.05}, 0),
     ]
@@ -131,10 +129,10 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (ADULT + RUN + 'sigma = 3\nanswers = "shares"\n', "sigma is the noise of labels"),
         (ADULT + RUN + 'sigma = "much"\n', "sigma must be a number, got 'much'"),
         (
-            ADULT + '[[runs]]\nmethod = ["pate", "nonprivate"]\nepsilon = 2\nmargin = [0, 0.1]\n',
-            r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'nonprivate'\] beside it, "
+            ADULT + '[[runs]]\nmethod = ["pate", "non-private"]\nepsilon = 2\nmargin = [0, 0.1]\n',
+            r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'non-private'\] beside it, "
             "but by 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', 'sf-student', "
-            "'sf-teachers', 'm', 'pf-ld', 'fair-only'",
+            "'sf-teachers', 'randomized-response', 'pf-ld', 'fair-only'",
         ),
         (
             ADULT + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\nn_teachers = 50\n',
@@ -234,22 +232,6 @@ def test_a_fingerprint_changes_with_the_roles_and_not_with_the_rows(tmp_path: Pa
     assert DataSource(name="adult").fingerprint == "62655ce32fcf25d7"
 
 
-def test_the_methods_are_those_of_the_command_line() -> None:
-    assert set(METHODS) == set(OF_THE_COMMAND_LINE)
-    for name, method in METHODS.items():
-        other = OF_THE_COMMAND_LINE[name]
-        assert other.estimator == method.estimator
-        asks = other.teachers or "n_teachers" in other.also
-        assert (other.private, asks) == (method.private, method.teachers)
-        assert other.notions == method.notions
-        assert other.fixed == method.fixed
-        assert other.protects == method.protects
-        assert (other.margin in ("needed", "optional")) == ("margin" in method.reads)
-        assert (other.margin == "needed") == ("margin" in method.needs)
-        assert (other.margin == "weight") == ("fairness_weight" in method.reads)
-        assert bool({"margin", "notion"} & set(other.takes)) == method.in_words
-
-
 @pytest.mark.parametrize("together", [True, False])
 def test_privacy_of_the_record_and_of_an_attribute_do_not_stand_on_one_frontier(
     write: Write, together: bool
@@ -258,10 +240,10 @@ def test_privacy_of_the_record_and_of_an_attribute_do_not_stand_on_one_frontier(
     tables = (
         '[[runs]]\nmethod = ["dpsgd", "pf-ld"]\n' + rest
         if together
-        else f'[[runs]]\nmethod = "m"\n{rest}[[runs]]\nmethod = "fairpate"\n{rest}'
+        else f'[[runs]]\nmethod = "pf-ld"\n{rest}[[runs]]\nmethod = "fairpate"\n{rest}'
     )
     with pytest.raises(ValueError, match="an epsilon of the one says nothing of the other"):
         Grid.from_toml(write(ADULT + tables))
     # A reference that promises nothing stands beside either.
-    alone = '[[runs]]\nmethod = ["m", "pf-ld", "fair-only"]\n' + rest
+    alone = '[[runs]]\nmethod = ["randomized-response", "pf-ld", "fair-only"]\n' + rest
     assert len(Grid.from_toml(write(ADULT + alone)).settings()) == 3

@@ -22,8 +22,8 @@ from evenhand.frontier import (
     material,
     sweep,
 )
-from evenhand.frontier.methods import METHODS
 from evenhand.frontier.train import _Trial, train_one
+from evenhand.methods import METHODS
 
 EVERY: tuple[dict[str, list[Any]], ...] = (
     {"method": ["fairpate", "pate"], "epsilon": [9], "margin": [0.1], "n_teachers": [30]},
@@ -64,10 +64,10 @@ EVERY: tuple[dict[str, list[Any]], ...] = (
         "margin": [0.1],
         "notion": ["demographic-parity", "equalized-odds"],
     },
-    {"method": ["nonprivate", "fair-only"], "margin": [0.1]},
+    {"method": ["non-private", "fair-only"], "margin": [0.1]},
     {"method": ["pate"], "epsilon": [9], "n_teachers": [30], "gap_of": ["equalized-odds"]},
     {
-        "method": ["nonprivate", "fair-only", "dpsgd", "pate"],
+        "method": ["non-private", "fair-only", "dpsgd", "pate"],
         "epsilon": [3],
         "margin": [0.1],
         "gap_of": ["generalized-demographic-parity"],
@@ -75,7 +75,7 @@ EVERY: tuple[dict[str, list[Any]], ...] = (
     },
 )
 OF_AN_ATTRIBUTE: tuple[dict[str, list[Any]], ...] = (
-    {"method": ["m"], "epsilon": [3], "margin": [0.1]},
+    {"method": ["randomized-response"], "epsilon": [3], "margin": [0.1]},
     {
         "method": ["sf-student", "sf-teachers"],
         "epsilon": [3],
@@ -133,7 +133,7 @@ def test_every_method_is_among_the_runs_and_claims_what_was_asked_for(runs: list
     for run in runs:
         if METHODS[run.setting.method].private:
             assert run.epsilon == run.guarantee["epsilon"] == run.setting.arguments["epsilon"]
-            pure = run.setting.method == "m"
+            pure = run.setting.method == "randomized-response"
             assert run.delta == run.guarantee["delta"] == (0.0 if pure else 1e-5)
             assert run.guarantee["holds"] is True
         else:
@@ -272,10 +272,10 @@ def test_with_a_unit_the_claim_is_for_all_of_its_records(files: Path) -> None:
     found = swept(
         files,
         'unit = "patient"\nunit_name = "patient"',
-        'method = ["fairpate", "pate", "intervention", "nonprivate"]\nmargin = 0.1\nat = "S_in"\n',
+        'method = ["fairpate", "pate", "intervention", "non-private"]\nmargin = 0.1\nat = "S_in"\n',
         drop='"visit"',
     )
-    private = [run for run in found if run.setting.method != "nonprivate"]
+    private = [run for run in found if run.setting.method != "non-private"]
     assert len(private) == 3
     for run in private:
         assert run.guarantee["unit"] == "patient"
@@ -284,7 +284,7 @@ def test_with_a_unit_the_claim_is_for_all_of_its_records(files: Path) -> None:
     assert (part.unit, part.neighbors) == ("patient", "add or remove one")
     model = train_one(
         Grid.from_toml(files / "grid.toml").data,
-        next(run.setting for run in found if run.setting.method == "nonprivate"),
+        next(run.setting for run in found if run.setting.method == "non-private"),
     )
     assert list(model.feature_names_in_) == ["age"]  # neither whose a row is nor what was dropped
 
@@ -335,7 +335,7 @@ def test_a_built_in_set_deals_calibration_rows_from_its_public_part(
 
 def test_a_declared_schema_is_what_rows_are_encoded_by(files: Path) -> None:
     found = swept(
-        files, 'schema = "schema.json"', 'method = ["fairpate", "nonprivate"]\nmargin = 0.1\n'
+        files, 'schema = "schema.json"', 'method = ["fairpate", "non-private"]\nmargin = 0.1\n'
     )
     for run in found:
         model = train_one(Grid.from_toml(files / "grid.toml").data, run.setting)

@@ -53,7 +53,7 @@ def test_runs_come_back_as_they_were(where: str, run_of: Make) -> None:
     runs = [
         run_of(),
         run_of(seed=2**40, arguments={"margin": 0.1, "name": 'é"\n', "rule": None, "n": True}),
-        run_of(method="nonprivate", epsilon=math.inf),
+        run_of(method="non-private", epsilon=math.inf),
         run_of(seed=1, gap=math.nan, gap_interval=(math.nan, math.nan), seconds=math.nan),
     ]
     with RunStore(where) as store:

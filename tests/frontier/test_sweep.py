@@ -67,7 +67,7 @@ def test_a_run_says_what_it_costs_and_on_what_it_was_measured(swept: list[Run]) 
 def test_measurements_are_those_of_a_fairness_report(town: Path) -> None:
     grid = Grid.from_toml(town)
     rows = grid.data.load(0)
-    setting = next(s for s in grid.settings() if s.method == "nonprivate")  # draws no noise
+    setting = next(s for s in grid.settings() if s.method == "non-private")  # draws no noise
     trained = train(Task(source=grid.data, settings=(setting,), cache=None, spec="grid.toml"))
     model = train_one(grid.data, setting)
     names = list(model.classes_)
@@ -88,7 +88,7 @@ def test_measurements_are_those_of_a_fairness_report(town: Path) -> None:
 
 def test_a_reject_margin_costs_coverage_and_bounds_the_gap_of_what_is_given(town: Path) -> None:
     grid = Grid.from_toml(town)
-    runs = ({"method": ["nonprivate"], "reject_margin": [0.04]},)
+    runs = ({"method": ["non-private"], "reject_margin": [0.04]},)
     (setting,) = Grid(data=grid.data, runs=runs).settings()
     (run,) = train(Task(source=grid.data, settings=(setting,), cache=None, spec="")).runs
     assert run.coverage < 1
@@ -108,7 +108,7 @@ def test_a_stand_in_makes_no_release(town: Path) -> None:
     path = town.with_name("stand_in.toml")
     path.write_text(town.read_text().replace('name = "town"', 'kind = "synthetic stand-in"'))
     grid = Grid.from_toml(path)
-    setting = next(s for s in grid.settings() if s.method == "nonprivate")
+    setting = next(s for s in grid.settings() if s.method == "non-private")
     (run,) = train(Task(source=grid.data, settings=(setting,), cache=None, spec="")).runs
     assert (run.data_kind, run.measured_on) == ("synthetic stand-in", "public rows")
 
@@ -231,7 +231,7 @@ def test_two_processes_train_what_one_does_although_one_of_them_is_lost(
     for run in swept:
         other = found[run.key]
         assert (other.epsilon, other.mu_squared) == (run.epsilon, run.mu_squared)
-        if run.setting.method in ("nonprivate", "fair-only"):  # they draw no noise
+        if run.setting.method in ("non-private", "fair-only"):  # they draw no noise
             times = {"seconds": 0.0, "command": ""}
             assert replace(other, **times) == replace(run, **times)
 
@@ -300,7 +300,7 @@ def test_tasks_hold_settings_of_one_deal_of_the_records(town: Path) -> None:
 
 def test_time_is_divided_over_the_runs_of_a_task(town: Path) -> None:
     grid = Grid.from_toml(town)
-    settings = tuple(s for s in grid.settings() if s.method == "nonprivate")
+    settings = tuple(s for s in grid.settings() if s.method == "non-private")
     started = time.perf_counter()
     trained = train(Task(source=grid.data, settings=settings, cache=None, spec=""))
     assert sum(run.seconds for run in trained.runs) <= time.perf_counter() - started

@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.cli.methods import METHODS as OF_COMMANDS
 from evenhand.cli.synthesize import METHODS as OF_SYNTHESIZE
 from evenhand.estimators import inputs, pfld
-from evenhand.frontier.methods import METHODS as OF_FRONTIER
 from evenhand.generators import METHODS as OF_TABLES
 from evenhand.generators import budget_plan
 from evenhand.learners.dpsgd import State
+from evenhand.methods import METHODS
 from evenhand.privacy import Budget, FloatNoise, Ledger, NoisySum
 from evenhand.teachers import LogisticTeachers, Partition
 from evenhand.testing.attack import FALSE_ALARM, HalfNoise, attack_fits, attack_noise
@@ -49,9 +48,7 @@ def neighbor(case: Case, name: str) -> Any:
 
 def test_every_method_that_promises_privacy_has_a_case() -> None:
     have = {name.split(",")[0] for name in CASES}
-    of_classifiers = {
-        name for of in (OF_COMMANDS, OF_FRONTIER) for name, method in of.items() if method.private
-    }
+    of_classifiers = {name for name, spec in METHODS.items() if spec.private}
     of_tables = {kind.method for kind in OF_TABLES.values()} - {"non-private", "reweighted"}
     assert of_classifiers | of_tables | set(OF_SYNTHESIZE) <= have
     pytest.importorskip("torch")

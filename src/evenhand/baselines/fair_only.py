@@ -22,6 +22,7 @@ from evenhand.baselines.fairlearn_moments import (
 from evenhand.baselines.non_private import WHY
 from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
+from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind, Notion
 from evenhand.learners import Mixture
 from evenhand.privacy import no_guarantee
@@ -31,6 +32,17 @@ _FEW: Final = 400  # columns up to which a Hessian is cheap; a fit is then sever
 _SURE: Final = 40.0  # score of a constant member: its probability is 1 to the last digit
 
 
+@registered(
+    MethodSpec(
+        name="fair-only",
+        words="One model within a margin on the private rows: a reference without privacy.",
+        reads=(*PUBLIC_ROWS, "group_thresholds", "margin", "reference"),
+        needs=("margin",),
+        notions=("demographic-parity", "equalized-odds", "error-parity"),
+        kind=FairnessKind.WEIGHTS,
+        private_groups=True,
+    )
+)
 class FairOnlyClassifier(ClassifierWithClaim):
     """Train under a margin by the reductions approach (fairlearn), with no privacy whatever.
 

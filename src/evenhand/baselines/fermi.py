@@ -23,6 +23,7 @@ from evenhand.estimators.group_shares import (
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
+from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, Settings, registered
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
 from evenhand.typing import ArrayLike, RandomState
@@ -30,6 +31,26 @@ from evenhand.typing import ArrayLike, RandomState
 NOTIONS: Final = ("demographic_parity", "equalized_odds")
 
 
+def _shares(settings: Settings, any_public: bool) -> Settings:
+    """Release the shares of the groups where public rows do not hold them."""
+    if any_public and settings["notion"] == "demographic-parity":
+        return {}
+    return {"group_shares": "released"}
+
+
+@registered(
+    MethodSpec(
+        name="dp-fermi",
+        words="One model by noised gradients, with a weight on how far decisions follow the group.",
+        reads=(*BUDGET, *PUBLIC_ROWS, "fairness_weight", "group_thresholds"),
+        needs=("epsilon",),
+        notions=("demographic-parity", "equalized-odds"),
+        kind=FairnessKind.WEIGHTS,
+        public_groups=True,
+        private_groups=True,
+        more=_shares,
+    )
+)
 class DPFERMIClassifier(NoisyGradientClassifier):
     """Train logistic regression by DP-FERMI, with the clipping that its proof needs enforced.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.fairpate import patience
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.fairness import (
     DemographicParity,
     DemographicParityGate,
+    FairnessKind,
     GroupCodes,
     admitted,
     encode_groups,
@@ -38,6 +40,26 @@ from evenhand.voting import Answers, Mechanism, Reason, Shares
 GATED = ("aggregator", "S_pre")
 
 
+_KINDS: Final = {
+    "aggregator": FairnessKind.ANSWERS,
+    "S_pre": FairnessKind.ANSWERS,
+    "S_in": FairnessKind.WEIGHTS,
+    "S_post": FairnessKind.THRESHOLDS,
+}
+
+
+@registered(
+    MethodSpec(
+        name="intervention",
+        words="Teachers, labels and a student, with the margin at one of seven places (--at).",
+        reads=(*BUDGET, *VOTES, *ACCOUNT, *PUBLIC_ROWS, "at", "margin", "reference"),
+        needs=("epsilon", "margin", "at"),
+        notions=("demographic-parity",),
+        kind=lambda settings: _KINDS.get(settings["at"], FairnessKind.NONE),
+        public_groups=True,
+        private_groups=lambda settings: POINTS[settings["at"]].reads_private_groups,
+    )
+)
 class InterventionClassifier(TeacherEnsembleClassifier):
     """Train a differentially private classifier with fairness put in at one named point.
 

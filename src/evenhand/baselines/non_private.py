@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from evenhand._random import as_generator
 from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
+from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind, encode_groups
 from evenhand.privacy import no_guarantee
 from evenhand.typing import ArrayLike, RandomState
@@ -17,6 +18,13 @@ from evenhand.typing import ArrayLike, RandomState
 WHY: Final = "the model was trained on the private rows themselves, without noise"
 
 
+@registered(
+    MethodSpec(
+        name="non-private",
+        words="One model on the private rows: a reference that promises nothing.",
+        reads=(*PUBLIC_ROWS, "group_thresholds"),
+    )
+)
 class NonPrivateClassifier(ClassifierWithClaim):
     """Train any scikit-learn classifier on the private rows, with no guarantee whatever.
 

@@ -15,6 +15,7 @@ from evenhand.estimators.attribute_privacy import UNIT, AttributePrivacyClassifi
 from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.noisy_gradient import layered_classifier
+from evenhand.estimators.spec import BUDGET, MethodSpec, registered
 from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
 from evenhand.learners import Whitening
 from evenhand.privacy import (
@@ -38,6 +39,18 @@ SIZES_SHARE: Final = 0.02
 _KEPT: Final = 1e-6  # of the budget, so that float sums of many charges stay within it
 
 
+@registered(
+    MethodSpec(
+        name="pf-ld",
+        words="One model by a Lagrangian dual whose steps are noised.",
+        reads=(*BUDGET, "hidden", "margin", "reference"),
+        needs=("epsilon", "margin"),
+        protects="attribute",
+        notions=("demographic-parity", "equalized-odds", "error-parity"),
+        kind=FairnessKind.WEIGHTS,
+        private_groups=True,
+    )
+)
 class PFLDClassifier(AttributePrivacyClassifier):
     """Train logistic regression or a small network by PF-LD.
 

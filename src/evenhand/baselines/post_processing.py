@@ -15,6 +15,7 @@ from evenhand.estimators.group_shares import pure_claim, release_table, several
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
+from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.learners import DPSGD
 from evenhand.privacy import (
@@ -30,6 +31,17 @@ from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
 
 
+@registered(
+    MethodSpec(
+        name="dp-post-processing",
+        words="A private model, whose decisions a noisy table corrects for each group.",
+        reads=(*BUDGET, *PUBLIC_ROWS, "margin"),
+        needs=("epsilon", "margin"),
+        notions=("demographic-parity", "equalized-odds"),
+        kind=FairnessKind.DERIVED,
+        private_groups=True,
+    )
+)
 class DPPostProcessingClassifier(NoisyGradientClassifier):
     """Train privately, count privately how each group is judged, and even the rates by chance.
 

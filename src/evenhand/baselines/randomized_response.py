@@ -19,11 +19,24 @@ from evenhand.baselines.fairlearn_moments import (
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import own_noise
+from evenhand.estimators.spec import BUDGET, MethodSpec, registered
 from evenhand.fairness import SURE, FairnessKind, Notion, share_error
 from evenhand.privacy import RESPONSE_ACCOUNTING, Budget, Ledger, Noise, RandomizedResponse
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 
+@registered(
+    MethodSpec(
+        name="randomized-response",
+        words="A fair model, of groups that were randomised record by record.",
+        reads=(*BUDGET, "margin", "reference"),
+        needs=("epsilon", "margin"),
+        protects="attribute",
+        notions=("demographic-parity", "equalized-odds", "error-parity"),
+        kind=FairnessKind.WEIGHTS,
+        private_groups=True,
+    )
+)
 class RandomizedResponseClassifier(AttributePrivacyClassifier):
     """Noise everybody's group once, then train under a margin corrected for that noise ("M").
 

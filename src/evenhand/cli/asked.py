@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from evenhand._checks import non_negative, one_of
 from evenhand.cli import settings
-from evenhand.cli.methods import METHODS, Method
-
-N_TEACHERS: Final = 300
-"""Of sf-student and sf-teachers, as the paper has it."""
+from evenhand.methods import METHODS, method_named
 
 if TYPE_CHECKING:
     from evenhand.cli.tables import Roles, TrainingTables
+    from evenhand.estimators.spec import MethodSpec
     from evenhand.fairness import Notion
     from evenhand.privacy import Budget
 
@@ -49,9 +47,9 @@ class Asked:
     pull: float | None = None
 
     @property
-    def chosen(self) -> Method:
-        """What the command line knows of the method."""
-        return METHODS[self.method]
+    def chosen(self) -> MethodSpec:
+        """The record of the method."""
+        return method_named("--method", self.method)
 
     @property
     def trains_within_margin(self) -> bool:
@@ -65,38 +63,20 @@ class Asked:
         return self.trains_within_margin or self.chosen.margin == "weight"
 
     @property
-    def shares_are_public(self) -> bool:
-        """Whether the shares of the groups, where a method needs them, can be read for free."""
-        return "group_shares" in self.chosen.takes and self.notion == settings.NOTIONS[0]
-
-    @property
     def reads_groups_of(self) -> tuple[str, ...]:
         """Whose groups are read: of the public rows, of the private rows."""
-        from evenhand.baselines import POINTS
-
-        public = self.group_thresholds or self.chosen.teachers or self.shares_are_public
-        public &= self.chosen.protects == "record"
-        private = self.trains_by_groups and self.chosen.groups == "private"
-        private |= "at" in self.chosen.takes and POINTS[self.at].reads_private_groups
+        known = self.chosen
+        public = self.group_thresholds or known.teachers or self.trains_by_public_groups
+        public &= known.protects == "record"
+        private = self.trains_by_groups and known.reads_private_groups(asdict(self))
         return ("public",) * public + ("private",) * private
 
-    def words(self, *, any_public: bool) -> dict[str, Any]:
-        """Return what only some estimators are told, by the names of their arguments."""
-        free = self.shares_are_public and any_public
-        return {
-            "rule": self.rule,
-            "hidden": self.hidden,
-            "at": self.at,
-            "fairness_weight": self.fairness_weight,
-            "margin": self.margin,
-            "notion": self.notion.replace("-", "_"),
-            "group_shares": None if free else "released",
-            "alpha": self.margin,
-            "pull": self.pull,
-            "n_teachers": N_TEACHERS if self.n_teachers is None else self.n_teachers,
-            "teachers": None if self.teacher == "logistic" else settings.teachers(self.teacher),
-            "unit": self.unit_name,
-        }
+    @property
+    def trains_by_public_groups(self) -> bool:
+        """Whether training reads the groups of the public rows, where there are some."""
+        weighs = self.chosen.margin == "weight"  # by shares that public rows hold for one notion
+        own = self.chosen.public_groups and not (weighs and self.notion != settings.NOTIONS[0])
+        return own and self.trains_by_groups
 
     def relation(self, *, by_unit: bool) -> tuple[str, str]:
         """Return whose what an account of these runs guards, and against which change."""
@@ -115,15 +95,15 @@ class Asked:
 
         ``given`` are the options that stood in the command, by the names of their parameters.
         """
-        one_of("--method", self.method, METHODS)
+        known = self.chosen
         if self.protect is not None:
             one_of("--protect", self.protect, settings.PROTECTS)
-        self.chosen.refuse_protection(self.method, self.protect)
-        self.chosen.refuse_useless(self.method, given)
+        _refuse_protection(known, self.protect)
+        _refuse_useless(known, given)
         one_of("--notion", self.notion, (*settings.NOTIONS, settings.SCORE_NOTION))
         if self.pull is not None:
             non_negative("--pull", self.pull)
-        self.chosen.refuse_unknown(self.method, self.notion)
+        _refuse_notion(known, self.notion)
         one_of("--at", self.at, settings.POINTS)
         non_negative("--fairness-weight", self.fairness_weight)
         one_of("--rule", self.rule, settings.RULES)
@@ -145,7 +125,7 @@ class Asked:
                     "--margin is missing. Say how far apart the groups' rates may be, for example "
                     "--margin 0.05; or train without a margin: --method pate."
                 )
-            if "alpha" in self.chosen.takes:
+            if known.reference is not None:
                 non_negative("--margin", self.margin)
                 return
             notion = self._fairness(None)
@@ -199,36 +179,18 @@ class Asked:
 
     def estimator(self, tables: TrainingTables, *, has_account: bool) -> Any:
         """Return the estimator that was asked for."""
-        from evenhand import methods
-
-        arguments: dict[str, Any] = {
-            "schema": tables.schema,
-            "random_state": self.seed,
-            **self.chosen.fixed,
-        }
-        if self.chosen.protects == "record":
-            arguments["public_fraction"] = self.public_fraction
-        any_public = tables.X_public is not None or self.public_fraction is not None
-        words = self.words(any_public=any_public)
-        arguments |= {name: words[name] for name in self.chosen.takes}
-        if self.chosen.private:
-            own = not has_account and self.noise is not None
-            arguments["budget"] = self._budget()
-            arguments["noise"] = settings.noise(self.noise or "exact") if own else None
-        if self.chosen.teachers:
-            arguments |= {
-                "n_teachers": self.n_teachers,
-                "teachers": settings.teachers(self.teacher),
-                "mechanism": settings.mechanism(
-                    sigma=self.sigma, threshold=self.threshold, sigma_check=self.sigma_check
-                ),
-                "unit": self.unit_name,
-            }
-            if self.answers is not None:
-                arguments["answers"] = self.answers
-        if self.trains_within_margin and not {"margin", "alpha"} & set(self.chosen.takes):
-            arguments["fairness"] = self._fairness(tables)
-        return methods.METHODS[self.chosen.estimator](**arguments)
+        decides = self.notion != settings.SCORE_NOTION  # else the estimator reads its name
+        return self.chosen.make(
+            asdict(self),
+            fairness=self._fairness(tables) if self.trains_within_margin and decides else None,
+            any_public=tables.X_public is not None or self.public_fraction is not None,
+            schema=tables.schema,
+            random_state=self.seed,
+            public_fraction=self.public_fraction,
+            noise=None if has_account or self.noise is None else settings.noise(self.noise),
+            teachers=None if self.teacher == "logistic" else settings.teachers(self.teacher),
+            unit=self.unit_name,
+        )
 
     def with_thresholds(self, model: Any, tables: TrainingTables) -> Any:
         """Return the fitted model under group-aware thresholds, if they were asked for."""
@@ -247,7 +209,7 @@ class Asked:
         if self.epsilon is None:
             raise ValueError(
                 "--epsilon is missing. Say how much privacy loss is allowed, for example "
-                "--epsilon 3; for a reference that is not private at all: --method nonprivate."
+                "--epsilon 3; for a reference that is not private at all: --method non-private."
             )
         return Budget(epsilon=self.epsilon, delta=self.delta)
 
@@ -264,3 +226,76 @@ class Asked:
             made_of["positive"] = [text_of(value) for value in classes].index(self.positive)
         made: Notion = kind(**made_of)
         return made
+
+
+NOT_ALWAYS_READ = {
+    **dict.fromkeys(
+        (
+            "n_teachers",
+            "teacher",
+            "unit",
+            "unit_name",
+            "ledger",
+            "account",
+            "account_epsilon",
+        ),
+        "asks no teachers and keeps no account",
+    ),
+    **dict.fromkeys(("epsilon", "delta", "noise"), "promises no privacy"),
+    **dict.fromkeys(("sigma", "threshold", "sigma_check"), "asks for no noisy labels"),
+    "answers": "gates labels, or asks no teachers",
+    "notion": "keeps no margin",
+    "calibration": "reads no calibration rows",
+    **dict.fromkeys(
+        ("public", "public_fraction"),
+        "takes all features as public, and scales them by themselves",
+    ),
+    "group_thresholds": "has a place of its own for fairness",
+    "reference": "compares each group with everybody",
+    **dict.fromkeys(("hidden", "rule", "fairness_weight", "at", "pull"), "does not read it"),
+}
+"""Settings that not every method reads, and why one does not."""
+
+
+def _refuse_useless(known: MethodSpec, given: Iterable[str]) -> None:
+    """Raise ValueError for an option that was given and that the method would not read."""
+    of_notions = () if known.notions else ("notion", "calibration")
+    for option in given:
+        if option in NOT_ALWAYS_READ and not known.accepts(option):
+            word = "--teachers" if option == "n_teachers" else f"--{option.replace('_', '-')}"
+            why = NOT_ALWAYS_READ["notion" if option in of_notions else option]
+            raise ValueError(f"--method {known.name} {why}, got {word}. Leave one of them out.")
+
+
+def _refuse_protection(known: MethodSpec, protect: str | None) -> None:
+    """Raise ValueError where the promise would be about less, or more, than was asked for.
+
+    A method that protects the attribute alone needs this to be said in so many words, and an
+    attribute that a method does not protect by itself is not promised.
+    """
+    if known.protects == "attribute" and protect != "attribute":
+        raise ValueError(
+            f"--method {known.name} protects the sensitive attribute of each person and nothing "
+            f"else: features and labels are taken as public. If that is what you need, say so: "
+            f"--protect attribute. To protect the whole record choose another method, such as "
+            f"--method dpsgd."
+        )
+    if protect == "attribute" and known.protects != "attribute":
+        able = ", ".join(name for name, m in METHODS.items() if m.protects == "attribute")
+        raise ValueError(
+            f"--protect attribute was given, and --method {known.name} "
+            + ("protects the whole record" if known.private else "promises no privacy")
+            + f". Leave it out, or choose a method that protects the attribute alone: {able}."
+        )
+
+
+def _refuse_notion(known: MethodSpec, notion: str) -> None:
+    """Raise ValueError for a notion that the method cannot hold equal."""
+    if known.notions and notion not in known.notions:
+        able = next(m for m in METHODS.values() if notion in m.notions)
+        said = "--protect attribute " if able.protects == "attribute" else ""
+        raise ValueError(
+            f"--method {known.name} knows {' and '.join(known.notions).replace('-', ' ')} alone, "
+            f"got --notion {notion}. Choose another notion, or {said}--method {able.name}, which "
+            f"knows this one."
+        )

@@ -15,9 +15,9 @@ from evenhand.cli.asked import Asked
 from evenhand.cli.console import Bars, emit, note, progress_bars, show
 from evenhand.cli.folder import Training, require_free, write_model_folder
 from evenhand.cli.grouping import GroupingAsked
-from evenhand.cli.methods import METHODS
 from evenhand.cli.options import choices, metavar
 from evenhand.cli.tables import Roles
+from evenhand.methods import METHODS
 
 if TYPE_CHECKING:
     from evenhand.cli.tables import TrainingTables
@@ -130,7 +130,7 @@ def train(
             help="How far apart the groups' rates may be, among the answers that the model learns "
             "from, and among its own decisions on the public rows. A difference of two rates, in "
             "[0, 1]. Needed by fairpate, dp-post-processing, intervention, sf-student, "
-            "sf-teachers, m, pf-ld, fair-only, and for thresholds per group.",
+            "sf-teachers, randomized-response, pf-ld, fair-only, and for thresholds per group.",
             rich_help_panel=_FAIRNESS,
         ),
     ] = None,
@@ -141,7 +141,7 @@ def train(
             autocompletion=choices(NOTIONS),
             help="What the margin is about: how often a class is predicted; the same among records "
             "of one true class; how often a prediction is wrong; how often a class is predicted to "
-            "records that are not of it; the whole law of the score (sf-student and sf-teachers). "
+            "records that are not of it; the whole distribution of the score (sf-student and sf-teachers). "
             "All but the first bind the model alone.",
             rich_help_panel=_FAIRNESS,
         ),
@@ -175,7 +175,7 @@ def train(
             autocompletion=choices(settings.PROTECTS),
             help="What the guarantee is about: the whole record, or the sensitive attribute alone, "
             "with features and labels taken as public. The second must be said, and goes with "
-            "sf-student, sf-teachers, m and pf-ld only.",
+            "sf-student, sf-teachers, randomized-response and pf-ld only.",
             show_default="record",
             rich_help_panel="Privacy",
         ),
@@ -306,7 +306,7 @@ def train(
 ) -> None:
     """Train a private classifier within a fairness margin; write model, claim and report.
 
-    The methods nonprivate and fair-only are references: their claim is that nothing is promised.
+    The methods non-private and fair-only are references: their claim is that nothing is promised.
 
     The claim of the others holds whatever the data are: every use of the private table is charged
     before its noise is drawn. Nothing is written unless everything is.
@@ -350,8 +350,7 @@ def train(
     asked.check(roles, has_public=public is not None, has_schema=schema is not None, given=given)
     regrouping = GroupingAsked.of(bins, merge_small)
     regrouping.check(roles, has_public=public is not None)
-    if "alpha" in asked.chosen.takes:
-        reference = "overall"  # what SF-PATE compares with
+    reference = asked.chosen.reference or reference
     shared = Account(where=ledger, name=account, epsilon=account_epsilon)
     shared.check(asked)
     require_free(out)
@@ -443,12 +442,11 @@ def _fit(
     more: dict[str, Any] = dict(labelled)
     if asked.chosen.private:
         more["progress"] = bars
-    if asked.chosen.teachers or "unit" in asked.chosen.also:
+    if asked.chosen.teachers:
         more |= {"unit_ids": tables.units, "ledger": ledger}
     if tables.private_groups is not None:
         more["sensitive_features"] = sensitive_features(tables.private_groups)
-    by_public_groups = asked.chosen.teachers and asked.trains_by_groups
-    if tables.groups is not None and (by_public_groups or asked.shares_are_public):
+    if tables.groups is not None and asked.trains_by_public_groups:
         # Public rows that are set aside from the private table have their groups in that table.
         of = "sensitive_features" if tables.X_public is None else "sensitive_features_public"
         more[of] = sensitive_features(tables.groups)

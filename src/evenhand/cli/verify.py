@@ -81,10 +81,10 @@ def _claim(folder: Folder) -> dict[str, Any]:
     """Check what is promised against the ledger."""
     from evenhand.estimators.saving import claim_of as of_model
     from evenhand.generators.saving import claim_of as of_generator
-    from evenhand.methods import METHODS
+    from evenhand.methods import estimators
 
     try:
-        claim = of_model(folder, METHODS) if folder.kind == "model" else of_generator(folder)
+        claim = of_model(folder, estimators()) if folder.kind == "model" else of_generator(folder)
     except ValueError as error:
         return _check("claim", False, one_line(error))
     return _check("claim", True, str(claim))

@@ -9,6 +9,7 @@ from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, layered_classifier
+from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind, GroupCodes
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
@@ -18,6 +19,19 @@ UNBOUNDED: Final = 20.0
 """Largest multiplier where a margin is asked for; Adult at a margin of 0.01 needs less than 1."""
 
 
+@registered(
+    MethodSpec(
+        name="dpsgd",
+        words="One model by clipped, noised gradients; aims for a margin if one is given.",
+        reads=(*BUDGET, *PUBLIC_ROWS, "group_thresholds", "hidden", "margin", "reference"),
+        needs=("epsilon",),
+        notions=("demographic-parity",),
+        kind=lambda settings: (
+            FairnessKind.NONE if settings.get("margin") is None else FairnessKind.WEIGHTS
+        ),
+        private_groups=True,
+    )
+)
 class DPSGDClassifier(NoisyGradientClassifier):
     """Train logistic regression or a small network by differentially private gradient descent.
 

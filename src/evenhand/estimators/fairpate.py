@@ -10,9 +10,12 @@ from evenhand import _checks
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.calibration import Calibration, read_calibration
 from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.fairness import (
+    NOTIONS,
     DemographicParity,
     DemographicParityGate,
+    FairnessKind,
     LabelledNotion,
     Notion,
     require_notion,
@@ -26,6 +29,29 @@ SMALL_GROUPS: Final = ("interval", "margin")
 """What a group of few public rows is held to."""
 
 
+@registered(
+    MethodSpec(
+        name="fairpate",
+        words="Teachers vote on public rows, and a student learns within the margin.",
+        reads=(
+            *BUDGET,
+            *VOTES,
+            *ACCOUNT,
+            *PUBLIC_ROWS,
+            "answers",
+            "calibration",
+            "group_thresholds",
+            "margin",
+            "reference",
+            "rule",
+        ),
+        needs=("epsilon", "margin"),
+        notions=tuple(NOTIONS),
+        kind=FairnessKind.WEIGHTS,
+        public_groups=True,
+        shares_votes=True,
+    )
+)
 class FairPATEClassifier(TeacherEnsembleClassifier):
     """Train a differentially private classifier on answers that stay within a fairness margin.
 

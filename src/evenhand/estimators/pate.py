@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any, Self
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Mechanism, Rounds
 
 
+@registered(
+    MethodSpec(
+        name="pate",
+        words="Teachers vote on public rows, and a student learns from noisy answers; no margin.",
+        reads=(*BUDGET, *VOTES, *ACCOUNT, *PUBLIC_ROWS, "answers", "group_thresholds"),
+        needs=("epsilon",),
+        shares_votes=True,
+    )
+)
 class PATEClassifier(TeacherEnsembleClassifier):
     """Train a differentially private classifier by a noisy vote of teachers on public rows.
 

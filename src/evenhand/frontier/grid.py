@@ -12,16 +12,16 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.frontier.material import DataSource
-from evenhand.frontier.methods import (
+from evenhand.frontier.arguments import (
     ARGUMENTS,
-    METHODS,
     arguments_of,
     check_value,
     refuse_mixed,
     refuse_unread,
 )
+from evenhand.frontier.material import DataSource
 from evenhand.frontier.run import Plain, Setting
+from evenhand.methods import METHODS
 
 LARGEST_SEED: Final = 2**32 - 1
 """Of what is kept in a database, and of what seeds take that are not our own."""
@@ -43,7 +43,7 @@ class Grid:
     ----------
     data : DataSource
     runs : tuple of mapping of str to sequence
-        Each is a product: for every argument (``methods.ARGUMENTS``) the values it takes;
+        Each is a product: for every argument (``arguments.ARGUMENTS``) the values it takes;
         ``method`` is needed. A method leaves out what it does not read, so that several methods can
         stand in one product; a setting that comes up twice is one setting.
     seeds : tuple of int
@@ -54,11 +54,11 @@ class Grid:
     --------
     >>> grid = Grid(
     ...     data=DataSource(name="adult"),
-    ...     runs=({"method": ["fairpate", "nonprivate"], "epsilon": [1, 3], "margin": [0.05]},),
+    ...     runs=({"method": ["fairpate", "non-private"], "epsilon": [1, 3], "margin": [0.05]},),
     ... )
     >>> [(s.method, dict(s.arguments)) for s in grid.settings()]
     [('fairpate', {'epsilon': 1.0, 'margin': 0.05}),
-     ('fairpate', {'epsilon': 3.0, 'margin': 0.05}), ('nonprivate', {})]
+     ('fairpate', {'epsilon': 3.0, 'margin': 0.05}), ('non-private', {})]
     """
 
     data: DataSource

@@ -21,8 +21,9 @@ from evenhand.frontier.cluster import RayTasks
 from evenhand.frontier.grid import Grid
 from evenhand.frontier.run import Run, Setting
 from evenhand.frontier.scratch import scratch_votes
-from evenhand.frontier.train import TOGETHER, Task, Trained, kin, teach, train
+from evenhand.frontier.train import Task, Trained, kin, teach, train
 from evenhand.frontier.votes_cache import VotesCache
+from evenhand.methods import METHODS
 
 LARGEST_TASK: Final = 500
 """Settings that are trained together at most; what a process that is killed loses."""
@@ -234,7 +235,7 @@ def _tasks(
 
 
 def _shares_teachers(task: Task) -> bool:
-    return task.settings[0].method in TOGETHER
+    return METHODS[task.settings[0].method].shares_votes
 
 
 def _on_one_thread(job: Callable[[Task], Any], task: Task, shows_values: bool) -> Any:

@@ -30,22 +30,19 @@ from evenhand.fairness import (
     group_error_rates,
     selection_rates,
 )
-from evenhand.frontier.material import DataSource, Material
-from evenhand.frontier.methods import (
+from evenhand.frontier.arguments import (
     DEFAULTS,
-    METHODS,
     estimator_of,
     gap_notion_of,
     measured_notion,
 )
+from evenhand.frontier.material import DataSource, Material
 from evenhand.frontier.run import Plain, Run, Setting
 from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
+from evenhand.methods import METHODS
 from evenhand.privacy import BudgetExceeded
 from evenhand.teachers import LogisticTeachers
 from evenhand.typing import REJECTED, FloatArray, IntArray
-
-TOGETHER: Final = ("fairpate", "pate")
-"""Methods whose settings are trained from one set of votes."""
 
 VOTES_ONLY: Final = ("aggregator", "S_pre", "S_in", "S_post")
 """Points of intervention that need of their teachers no more than votes."""
@@ -88,9 +85,10 @@ class Trained:
 
 def kin(setting: Setting) -> tuple[object, ...]:
     """Return what settings that are trained together have in common."""
-    if setting.method in TOGETHER and "n_teachers" in setting.arguments:
+    shares = METHODS[setting.method].shares_votes
+    if shares and "n_teachers" in setting.arguments:
         return (setting.method, setting.seed, setting.arguments["n_teachers"])
-    if setting.method in TOGETHER:  # the number of teachers follows from the budget
+    if shares:  # the number of teachers follows from the budget
         budget = tuple(setting.arguments.get(name) for name in ("epsilon", "delta"))
         return (setting.method, setting.seed, budget)
     return (setting.key,)
@@ -159,8 +157,9 @@ def train_one(source: DataSource, setting: Setting) -> Any:
 
 def _model(setting: Setting, task: Task, material: Material) -> Any:
     """Return the unfitted estimator of a setting, with teachers that are remembered."""
-    shared = {"schema": material.schema, "unit": task.source.unit_name}
-    votes_only = setting.method in TOGETHER or setting.arguments.get("at") in VOTES_ONLY
+    shared: dict[str, Any] = {"schema": material.schema, "unit": task.source.unit_name}
+    known = METHODS[setting.method]
+    votes_only = known.shares_votes or setting.arguments.get("at") in VOTES_ONLY
     if task.cache is None or not votes_only:
         return estimator_of(setting, **shared)
     kept = KeptTeachers(
@@ -172,18 +171,17 @@ def _model(setting: Setting, task: Task, material: Material) -> Any:
 
 
 def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exception | None]:
-    method = task.settings[0].method
-    known = METHODS[method]
+    known = METHODS[task.settings[0].method]
     tables: dict[str, Any] = {}
     if known.protects == "record":  # else the features of all rows are public
         tables["X_public"] = material.X_public
     if known.teachers:
         tables["unit_ids"] = material.units
-    if known.protects == "record" and (known.teachers or method == "dp-fermi"):
+    if known.public_groups or known.shares_votes:
         tables["sensitive_features_public"] = material.groups_public
-    if method in TOGETHER:
+    if known.shares_votes:
         return fit_many(models, material.X, material.y, **tables, **material.calibration)
-    if known.reads_groups:
+    if known.margin != "none":
         tables["sensitive_features"] = material.groups
     refused: list[Exception | None] = []
     for model in models:

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand import Budget, methods
+from evenhand import Budget
 from evenhand.baselines import POINTS
 from evenhand.datasets import Schema
 from evenhand.fairness import DemographicParity
+from evenhand.methods import estimators
 from evenhand.privacy import Noise
 from evenhand.privacy.noise import WORD
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
@@ -105,7 +106,7 @@ def _estimator(
 ) -> Case:
     """Return the case of a registered class; ``private``: it reads their groups."""
     rows, other = table(), table(_N_PUBLIC, seed=1)
-    made: Callable[..., Any] = methods.METHODS[kind]
+    made: Callable[..., Any] = estimators()[kind]
 
     def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
         given: dict[str, Any] = {}
@@ -205,7 +206,13 @@ def _of_groups() -> Iterator[Case]:
     yield _estimator("sf-teachers", variant="teachers", pull=1.0, **sf)
     labels: Settings = {**sf, "relation": GROUP_AND_CLASS_LABEL}
     yield _estimator("sf-teachers, labels", variant="teachers", pull=0.0, **labels)
-    yield _estimator("m", kind="RandomizedResponseClassifier", fairness=_MARGIN, budget=PURE, **of)
+    yield _estimator(
+        "randomized-response",
+        kind="RandomizedResponseClassifier",
+        fairness=_MARGIN,
+        budget=PURE,
+        **of,
+    )
     yield _estimator("pf-ld", kind="PFLDClassifier", fairness=_MARGIN, n_steps=10, **of)
 
 

@@ -20,7 +20,7 @@ KINDS: Final = {
     "pate": FairnessKind.NONE,
     "dpsgd": FairnessKind.THRESHOLDS,
     "reject-option": FairnessKind.REJECT_OPTION,
-    "nonprivate": FairnessKind.NONE,
+    "non-private": FairnessKind.NONE,
 }
 
 __all__ = ["KINDS", "MADE_UP", "synthetic_runs"]
@@ -37,7 +37,7 @@ def synthetic_runs(
     """Return runs that a formula made up: nothing was trained, and nothing measured.
 
     Error falls with epsilon, a small gap costs accuracy, a reject option buys both with coverage,
-    and "nonprivate" has no bound. Every value is drawn from ``seed``.
+    and "non-private" has no bound. Every value is drawn from ``seed``.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def synthetic_runs(
 def _repetitions(
     at: int, method: str, n_seeds: int, groups: Sequence[str], rng: np.random.Generator
 ) -> Iterator[Run]:
-    bounded = method != "nonprivate"
+    bounded = method != "non-private"
     epsilon = float(f"{math.exp(rng.uniform(math.log(0.3), math.log(10))):.3g}")
     margin = float(f"{rng.uniform(0.005, 0.2):.3f}")
     teachers = int(rng.choice([50, 100, 200, 300]))

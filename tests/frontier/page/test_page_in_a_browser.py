@@ -38,7 +38,7 @@ CASES: dict[str, Callable[[], list[Run]]] = {
     "many": lambda: synthetic_runs(160, n_seeds=3),
     "one": lambda: synthetic_runs(1),
     "one method": lambda: synthetic_runs(6, methods=("fairpate",)),
-    "no bound": lambda: synthetic_runs(3, methods=("nonprivate",)),
+    "no bound": lambda: synthetic_runs(3, methods=("non-private",)),
     "hostile": hostile,
 }
 

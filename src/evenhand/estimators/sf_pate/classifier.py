@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -22,8 +23,15 @@ from evenhand.estimators.sf_pate.learning import (
     after_fair_votes,
     with_estimated_groups,
 )
+from evenhand.estimators.spec import ACCOUNT, BUDGET, MethodSpec, registered
 from evenhand.estimators.teaching import as_teachers
-from evenhand.fairness import FairnessFunction, FairnessKind, function_named, reads_labels
+from evenhand.fairness import (
+    SCORE_NOTION,
+    FairnessFunction,
+    FairnessKind,
+    function_named,
+    reads_labels,
+)
 from evenhand.privacy import (
     GROUP_AND_CLASS_LABEL,
     GROUP_LABEL,
@@ -65,6 +73,33 @@ PULLS: Final = {"student": 0.001, "teachers": 0.3}
 _PRIVATE: Final = ("groups_of_teachers_", "expected_rates_")
 
 
+_SPEC: Final = MethodSpec(
+    name="",
+    words="",
+    reads=(*BUDGET, *ACCOUNT, "margin", "n_teachers", "noise", "pull", "teacher"),
+    needs=("epsilon", "margin"),
+    protects="attribute",
+    notions=("demographic-parity", "equalized-odds", "error-parity", SCORE_NOTION),
+    kind=FairnessKind.WEIGHTS,
+    private_groups=True,
+    reference="overall",
+)
+
+
+@registered(
+    replace(
+        _SPEC,
+        name="sf-student",
+        words="Teachers who read groups alone, and a student that is held within the margin.",
+        fixed={"variant": "student"},
+    ),
+    replace(
+        _SPEC,
+        name="sf-teachers",
+        words="Teachers who read groups and are each held within the margin, and a student.",
+        fixed={"variant": "teachers"},
+    ),
+)
 class SFPATEClassifier(AttributePrivacyClassifier):
     """Train a fair classifier without its model telling anybody's group (SF-PATE).
 

@@ -1,139 +1,23 @@
-"""The methods of a frontier: one line each, and the arguments that each of them reads."""
+"""What a grid may vary: the arguments, their values, and the estimator that a setting makes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from evenhand import _checks, methods
+from evenhand import _checks
 from evenhand.baselines import POINTS
 from evenhand.estimators.plan import ANSWERS
+from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness import SCORE_NOTION
 from evenhand.fairness.gate.demographic_parity import RULES
 from evenhand.fairness.notions import NOTIONS, REFERENCES, notion_named
 from evenhand.frontier.run import Plain, Setting
-from evenhand.privacy import Budget, ConfidentGNMax, FloatNoise, GNMax, InversionNoise
-from evenhand.voting import Mechanism
+from evenhand.methods import METHODS, method_named
+from evenhand.privacy import FloatNoise, InversionNoise
 
 DELTA: Final = 1e-5
-
-_BUDGET: Final = ("epsilon", "delta")
-_VOTES: Final = ("noise", "n_teachers", "sigma", "threshold", "sigma_check")
-_MARGIN: Final = ("margin", "reference")
-_CONSTRAINTS: Final = ("demographic-parity", "equalized-odds", "error-parity")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method:
-    """What a sweep must know of an estimator.
-
-    Parameters
-    ----------
-    estimator : str
-        Its class in ``evenhand.estimators``.
-    reads : tuple of str
-        Arguments it reads, those aside that are about any model's decisions (``OF_ANY``).
-    needs : tuple of str
-        Those it cannot do without.
-    notions : tuple of str
-        What it can hold equal, where it holds anything.
-    protects : {"record", "attribute"}
-        What its guarantee is about, where it has one.
-    in_words : bool
-        Whether it is told margin and notion in words, and not by ``fairness=``.
-    fixed : mapping
-        Arguments that the name itself sets.
-    """
-
-    estimator: str
-    reads: tuple[str, ...]
-    needs: tuple[str, ...]
-    notions: tuple[str, ...] = ("demographic-parity",)
-    protects: str = "record"
-    in_words: bool = False
-    fixed: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def private(self) -> bool:
-        """Whether it promises privacy."""
-        return "epsilon" in self.reads
-
-    @property
-    def teachers(self) -> bool:
-        """Whether it asks teachers, whose records can be dealt by unit."""
-        return "n_teachers" in self.reads
-
-    @property
-    def reads_groups(self) -> bool:
-        """Whether its training may tell the groups of the private rows apart."""
-        return bool({"margin", "fairness_weight"} & set(self.reads))
-
-
-_SF_PATE: Final[Mapping[str, Any]] = {
-    "estimator": "SFPATEClassifier",
-    "reads": (*_BUDGET, "noise", "n_teachers", "margin", "notion"),
-    "needs": ("epsilon", "margin"),
-    "notions": (*_CONSTRAINTS, SCORE_NOTION),
-    "protects": "attribute",
-    "in_words": True,
-}
-
-METHODS: Final[Mapping[str, Method]] = {
-    "fairpate": Method(
-        estimator="FairPATEClassifier",
-        reads=(*_BUDGET, *_VOTES, *_MARGIN, "notion", "answers", "rule"),
-        needs=("epsilon", "margin"),
-        notions=tuple(NOTIONS),
-    ),
-    "pate": Method(
-        estimator="PATEClassifier", reads=(*_BUDGET, *_VOTES, "answers"), needs=("epsilon",)
-    ),
-    "intervention": Method(
-        estimator="InterventionClassifier",
-        reads=(*_BUDGET, *_VOTES, *_MARGIN, "at"),
-        needs=("epsilon", "margin", "at"),
-    ),
-    "dpsgd": Method(estimator="DPSGDClassifier", reads=(*_BUDGET, *_MARGIN), needs=("epsilon",)),
-    "dp-fermi": Method(
-        estimator="DPFERMIClassifier",
-        reads=(*_BUDGET, "fairness_weight", "notion"),
-        needs=("epsilon",),
-        notions=("demographic-parity", "equalized-odds"),
-        in_words=True,
-    ),
-    "dp-post-processing": Method(
-        estimator="DPPostProcessingClassifier",
-        reads=(*_BUDGET, "margin", "notion"),
-        needs=("epsilon", "margin"),
-        notions=("demographic-parity", "equalized-odds"),
-        in_words=True,
-    ),
-    "sf-student": Method(fixed={"variant": "student"}, **_SF_PATE),
-    "sf-teachers": Method(fixed={"variant": "teachers"}, **_SF_PATE),
-    "m": Method(
-        estimator="RandomizedResponseClassifier",
-        reads=(*_BUDGET, *_MARGIN, "notion"),
-        needs=("epsilon", "margin"),
-        notions=_CONSTRAINTS,
-        protects="attribute",
-    ),
-    "pf-ld": Method(
-        estimator="PFLDClassifier",
-        reads=(*_BUDGET, *_MARGIN, "notion"),
-        needs=("epsilon", "margin"),
-        notions=_CONSTRAINTS,
-        protects="attribute",
-    ),
-    "nonprivate": Method(estimator="NonPrivateClassifier", reads=(), needs=()),
-    "fair-only": Method(
-        estimator="FairOnlyClassifier",
-        reads=(*_MARGIN, "notion"),
-        needs=("margin",),
-        notions=_CONSTRAINTS,
-    ),
-}
-"""By the names of the command line. One more method is one more line here."""
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "method": tuple(METHODS),
@@ -176,6 +60,8 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
 
 def check_value(name: str, value: Plain) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
+    if name == "method":
+        return method_named(name, str(value)).name
     if name in WORDS:
         return _checks.one_of(name, str(value), WORDS[name])
     if isinstance(value, str) or value is None:
@@ -194,9 +80,9 @@ def check_value(name: str, value: Plain) -> Plain:
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
     """Raise ValueError for an argument that no method of a table reads."""
     for name, values in run.items():
-        if name in ("method", *OF_ANY) or any(name in METHODS[m].reads for m in methods):
+        if name in ("method", *OF_ANY) or any(_varies(METHODS[m], name) for m in methods):
             continue
-        readers = ", ".join(repr(m) for m, known in METHODS.items() if name in known.reads)
+        readers = ", ".join(repr(m) for m, known in METHODS.items() if _varies(known, name))
         raise ValueError(
             f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "
             f"{readers}. Leave it out, or take one of them."
@@ -227,11 +113,10 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         threshold, and arguments that exclude each other.
     """
     known = METHODS[method]
-    reads = (*known.reads, *OF_ANY)
     kept = {
         name: value
         for name, value in values.items()
-        if name in reads and value != DEFAULTS.get(name)
+        if (name in OF_ANY or _varies(known, name)) and value != DEFAULTS.get(name)
     }
     for name in known.needs:
         if name not in kept:
@@ -240,12 +125,12 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
                 f"{name} = {_EXAMPLES[name]}."
             )
     notion = str(values.get("notion", DEFAULTS["notion"]))
-    if notion not in known.notions and ("notion" in known.reads or "margin" in kept):
+    if notion not in known.notions and (_varies(known, "notion") or "margin" in kept):
+        able = next(name for name, other in METHODS.items() if notion in other.notions)
         raise ValueError(
             f"The method {method!r} holds {' or '.join(map(repr, known.notions))} alone, got "
-            f"notion = {notion!r}. Give it a table [[runs]] of its own, or take "
-            + ("'sf-student', which knows it." if notion == SCORE_NOTION else "'fairpate', which ")
-            + ("" if notion == SCORE_NOTION else "knows all.")
+            f"notion = {notion!r}. Give it a table [[runs]] of its own, or take {able!r}, which "
+            f"knows it."
         )
     if "rule" in kept and notion != DEFAULTS["notion"]:
         raise ValueError(
@@ -271,41 +156,25 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     return kept
 
 
-def estimator_of(setting: Setting, *, teachers: Any = None, **shared: Any) -> Any:
+def estimator_of(setting: Setting, *, unit: str | None = None, **values: Any) -> Any:
     """Return the unfitted estimator that a setting stands for.
 
-    ``teachers`` train the ensemble, and ``unit`` names its units, for the methods that have one;
-    ``shared`` is told to every estimator.
+    ``unit`` names the units of methods that deal records to teachers by them; ``values`` are
+    further arguments of the estimators that have them.
     """
     known = METHODS[setting.method]
     given = {**DEFAULTS, **setting.arguments}
-    unit = shared.pop("unit", None)
-    made: dict[str, Any] = {"random_state": setting.seed, **shared, **known.fixed}
-    if "epsilon" in known.reads:
-        made["budget"] = Budget(epsilon=float(given["epsilon"]), delta=float(given["delta"]))  # type: ignore[arg-type]  # checked when the grid was read
+    if unit:
+        values["unit"] = unit
     if "noise" in known.reads:
-        made["noise"] = InversionNoise() if given["noise"] == "exact" else FloatNoise()
-    if known.in_words:
-        made["notion"] = str(given["notion"]).replace("-", "_")
-        words = {"margin", "fairness_weight"} & set(known.reads)
-        of_sf_pate = known.estimator == _SF_PATE["estimator"]
-        spelt = {"margin": "alpha"} if of_sf_pate else {}
-        made |= {spelt.get(name, name): float(given[name]) for name in words}  # type: ignore[arg-type]  # a number
-        if "fairness_weight" in words and given["notion"] != DEFAULTS["notion"]:
-            made["group_shares"] = "released"  # public rows tell no shares given the true label
-    elif "margin" in known.reads and "margin" in given:
-        made["fairness"] = notion_of(setting)
-    if known.teachers:
-        made |= {"unit": unit} if unit else {}
-        made |= {"n_teachers": given.get("n_teachers"), "teachers": teachers}
-        if known.protects == "record":
-            made["mechanism"] = _mechanism(given)
-        elif made["n_teachers"] is None:
-            del made["n_teachers"]  # the estimator's own number
-    for name in ("answers", "rule", "at"):
-        if name in known.reads and name in given:
-            made[name] = given[name]
-    return methods.METHODS[known.estimator](**made)
+        values["noise"] = InversionNoise() if given["noise"] == "exact" else FloatNoise()
+    within = "margin" in known.reads and "margin" in given and given["notion"] != SCORE_NOTION
+    return known.make(
+        given,
+        fairness=notion_of(setting) if within else None,
+        random_state=setting.seed,
+        **values,
+    )
 
 
 def measured_notion(arguments: Mapping[str, Plain]) -> str:
@@ -327,19 +196,14 @@ def notion_of(setting: Setting) -> Any:
     return kind(margin=float(given.get("margin") or 0.0), reference=str(given["reference"]))
 
 
-def _mechanism(given: Mapping[str, Plain]) -> Mechanism | None:
-    sigma, threshold, check = (given.get(n) for n in ("sigma", "threshold", "sigma_check"))
-    if sigma is None:
-        return None
-    if threshold is None or check is None:
-        return GNMax(sigma=float(sigma))
-    return ConfidentGNMax(threshold=float(threshold), sigma_check=float(check), sigma=float(sigma))
+def _varies(known: MethodSpec, name: str) -> bool:
+    """Return whether settings of a method can differ in an argument."""
+    return len(known.notions) > 1 if name == "notion" else name in known.reads
 
 
 def _refuse_without_score(method: str, kept: Mapping[str, Plain]) -> None:
     """Raise ValueError where a model decides by more than the score whose law is compared."""
-    by_group = {"dp-post-processing": "", "intervention": "S_post"}
-    if by_group.get(method) == kept.get("at", ""):
+    if METHODS[method].kind_for(kept).needs_group:
         who = f"the method {method!r}" + (f" at {kept['at']!r}" if "at" in kept else "")
     elif "reject_margin" in kept:
         who = f"a reject option (reject_margin = {kept['reject_margin']!r})"

@@ -1,0 +1,181 @@
+"""One record for each method: what it reads, needs, protects and holds equal, beside its class."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeVar
+
+from evenhand.fairness import FairnessKind, Notion
+from evenhand.privacy import Budget, ConfidentGNMax, GNMax
+from evenhand.voting import Mechanism
+
+Settings = Mapping[str, Any]
+"""What a user chose, by the names of a grid's arguments."""
+
+BUDGET: Final = ("epsilon", "delta")
+VOTES: Final = ("noise", "n_teachers", "teacher", "sigma", "threshold", "sigma_check")
+ACCOUNT: Final = ("unit", "unit_name", "ledger", "account", "account_epsilon")
+PUBLIC_ROWS: Final = ("public", "public_fraction")
+BY_NAME: Final = ("n_teachers", "answers", "rule", "at", "hidden", "fairness_weight", "pull")
+"""Settings that a constructor takes by the same name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSpec:
+    """What the command line, a frontier and a saved model must know of a method.
+
+    Parameters
+    ----------
+    name : str
+        Its word: of ``--method``, and of ``method`` in a grid.
+    words : str
+        What it does, in a line of a help page.
+    reads : tuple of str
+        Settings that it reads, of those that not every method reads.
+    needs : tuple of str
+        Those of them that it cannot do without.
+    protects : {"record", "attribute"}
+        What its guarantee is about, where it has one: the whole record, or the sensitive attribute
+        alone, where features and labels are public.
+    notions : tuple of str
+        What it can hold equal; none for a method without a margin.
+    kind : FairnessKind, or function of the settings
+        Where the margin sits in a fitted model.
+    public_groups : bool
+        Whether training reads the groups of the public rows.
+    private_groups : bool, or function of the settings
+        Whether training reads the groups of the private rows, once there is a margin.
+    reference : str or None
+        What a group is compared with, where that is not to be chosen.
+    shares_votes : bool
+        Whether several settings can be fitted on the votes of one ensemble (``fit_many``).
+    fixed : mapping
+        Constructor arguments that the name sets.
+    more : function of the settings, and of whether there are public rows
+        Constructor arguments that follow from several settings.
+    estimator : type
+        The class; ``registered`` fills it in.
+    """
+
+    name: str
+    words: str
+    reads: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    protects: Literal["record", "attribute"] = "record"
+    notions: tuple[str, ...] = ()
+    kind: FairnessKind | Callable[[Settings], FairnessKind] = FairnessKind.NONE
+    public_groups: bool = False
+    private_groups: bool | Callable[[Settings], bool] = False
+    reference: str | None = None
+    shares_votes: bool = False
+    fixed: Settings = field(default_factory=dict)
+    more: Callable[[Settings, bool], Settings] = lambda settings, any_public: {}
+    estimator: Any = None
+
+    @property
+    def private(self) -> bool:
+        """Whether it promises privacy."""
+        return "epsilon" in self.reads
+
+    @property
+    def teachers(self) -> bool:
+        """Whether it trains teachers, each on private records of its own."""
+        return "n_teachers" in self.reads
+
+    @property
+    def margin(self) -> Literal["none", "weight", "optional", "needed"]:
+        """Whether training keeps a margin; by ``"weight"`` rates are drawn together without one."""
+        if "margin" in self.reads:
+            return "needed" if "margin" in self.needs else "optional"
+        return "weight" if "fairness_weight" in self.reads else "none"
+
+    def accepts(self, setting: str) -> bool:
+        """Return whether the method has a use for a setting."""
+        if setting == "notion":
+            return bool(self.notions)
+        if setting == "noise":  # also where there is one kind alone: its estimator says which
+            return self.private
+        if setting == "reference":
+            return self.reference is None
+        return setting in self.reads
+
+    def kind_for(self, settings: Settings) -> FairnessKind:
+        """Return where the margin sits in a model of these settings."""
+        return self.kind if isinstance(self.kind, FairnessKind) else self.kind(settings)
+
+    def reads_private_groups(self, settings: Settings) -> bool:
+        """Return whether training with a margin reads the groups of the private rows."""
+        asks = self.private_groups
+        return asks if isinstance(asks, bool) else asks(settings)
+
+    def make(
+        self,
+        settings: Settings,
+        *,
+        fairness: Notion | None = None,
+        any_public: bool = True,
+        **values: Any,
+    ) -> Any:
+        """Return the unfitted estimator.
+
+        Parameters
+        ----------
+        settings : mapping
+            Checked words and numbers. One that is None or left out is the estimator's to choose.
+        fairness : Notion, optional
+            The margin that training keeps.
+        any_public : bool
+            Whether there are public rows.
+        **values
+            Further constructor arguments, such as ``random_state``, ``schema``, ``noise`` and
+            ``teachers``; those that this estimator does not have are left out.
+        """
+        takes = inspect.signature(self.estimator).parameters
+        made = {name: value for name, value in values.items() if name in takes}
+        made |= self.fixed
+        for name in BY_NAME:
+            if name in self.reads and settings.get(name) is not None:
+                made[name] = settings[name]
+        if self.private:
+            made["budget"] = Budget(
+                epsilon=float(settings["epsilon"]), delta=float(settings["delta"])
+            )
+        if "mechanism" in takes:
+            made["mechanism"] = mechanism_of(settings)
+        if "fairness" in takes:
+            made["fairness"] = fairness
+        for name in ("margin", "alpha"):
+            if name in takes:
+                made[name] = float(settings["margin"])
+        if "notion" in takes:
+            made["notion"] = str(settings["notion"]).replace("-", "_")
+        return self.estimator(**made, **self.more(settings, any_public))
+
+
+def mechanism_of(settings: Settings) -> Mechanism | None:
+    """Return the mechanism that three numbers describe, or None for the estimator's own."""
+    sigma, threshold, check = (settings.get(n) for n in ("sigma", "threshold", "sigma_check"))
+    if sigma is None:
+        return None
+    if threshold is None or check is None:
+        return GNMax(sigma=float(sigma))
+    return ConfidentGNMax(threshold=float(threshold), sigma_check=float(check), sigma=float(sigma))
+
+
+REGISTERED: Final[dict[str, MethodSpec]] = {}
+"""The records of the modules that were imported; ``evenhand.methods.METHODS`` holds all."""
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def registered(*specs: MethodSpec) -> Callable[[_Class], _Class]:
+    """Register an estimator under the name of each record."""
+
+    def keep(estimator: _Class) -> _Class:
+        for spec in specs:
+            REGISTERED[spec.name] = replace(spec, estimator=estimator)
+        return estimator
+
+    return keep

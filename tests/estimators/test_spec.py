@@ -1,0 +1,100 @@
+"""The record of each method says what its estimator takes, reads and promises."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from evenhand.estimators.spec import BY_NAME, MethodSpec
+from evenhand.fairness import NOTIONS, SCORE_NOTION, FairnessKind
+from evenhand.frontier.arguments import ARGUMENTS
+from evenhand.methods import METHODS, RENAMED, estimators, method_named
+
+SETTINGS = {
+    "epsilon": 3.0,
+    "delta": 1e-5,
+    "margin": 0.1,
+    "notion": "demographic-parity",
+    "n_teachers": 20,
+    "sigma": 4.0,
+    "at": "T_in",
+    "hidden": (3,),
+    "fairness_weight": 0.5,
+    "pull": 0.2,
+    "rule": "published",
+    "answers": "labels",
+}
+"""A value for each setting that a constructor is given, and none a default."""
+
+
+@pytest.fixture(params=METHODS)
+def spec(request: pytest.FixtureRequest) -> MethodSpec:
+    return METHODS[request.param]
+
+
+def test_a_record_is_found_under_its_own_name(spec: MethodSpec) -> None:
+    assert METHODS[spec.name] is spec
+    assert estimators()[spec.estimator.__name__] is spec.estimator
+    assert len(spec.words) <= 90
+    assert spec.words.endswith(".")
+
+
+def test_every_setting_that_it_reads_reaches_the_estimator(spec: MethodSpec) -> None:
+    made = spec.make(SETTINGS, unit="household", noise=None).get_params(deep=False)
+    for name in BY_NAME:
+        if name in spec.reads:
+            assert made[name] == SETTINGS[name], name
+    assert ("budget" in made) is spec.private
+    assert ("noise" in made) is spec.accepts("noise")
+    assert ("teachers" in made) is spec.teachers
+    assert ("mechanism" in made) is ("sigma" in spec.reads)
+    assert made.get("unit", "household") == "household"
+    assert ("unit" in made) is ("unit" in spec.reads)
+    assert ("public_fraction" in made) is ("public_fraction" in spec.reads)
+    within = {"fairness", "margin", "alpha"} & set(made)
+    assert bool(within) is (spec.margin in ("optional", "needed"))
+    assert ("notion" in made) <= ("demographic-parity" in spec.notions)
+    assert spec.fixed.items() <= made.items()
+
+
+def test_what_it_needs_it_reads_and_what_it_reads_a_grid_or_a_command_may_say(
+    spec: MethodSpec,
+) -> None:
+    of_commands = {
+        *("teacher", "unit", "unit_name", "ledger", "account", "account_epsilon"),
+        *("public", "public_fraction", "calibration", "group_thresholds", "hidden", "pull"),
+    }
+    assert set(spec.needs) <= set(spec.reads)
+    assert set(spec.reads) <= {*ARGUMENTS, *of_commands}
+    assert len(set(spec.reads)) == len(spec.reads)
+
+
+def test_fit_takes_the_tables_that_the_record_speaks_of(spec: MethodSpec) -> None:
+    takes = inspect.signature(spec.estimator.fit).parameters
+    assert ("X_public" in takes) is ("public" in spec.reads)
+    assert ("sensitive_features_public" in takes) is spec.public_groups
+    assert ("unit_ids" in takes) is ("unit" in spec.reads) is spec.teachers
+    assert ("X_calibration" in takes) is ("calibration" in spec.reads)
+    assert ("progress" in takes) is spec.private
+
+
+def test_notions_go_with_a_margin_or_a_weight(spec: MethodSpec) -> None:
+    assert bool(spec.notions) is (spec.margin != "none")
+    assert set(spec.notions) <= {*NOTIONS, SCORE_NOTION}
+    assert (spec.kind_for(SETTINGS) is FairnessKind.NONE) is (
+        spec.margin == "none" or spec.name == "intervention"  # at T_in, of the student nothing
+    )
+    assert (spec.protects == "attribute") <= (spec.margin == "needed")
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_says_the_new_one(old: str) -> None:
+    with pytest.raises(ValueError, match=f"--method {old!r} is now called {RENAMED[old]!r}"):
+        method_named("--method", old)
+    assert RENAMED[old] in METHODS
+
+
+def test_a_slip_is_told_the_nearest_name() -> None:
+    with pytest.raises(ValueError, match=r"Did you mean 'fairpate'\?"):
+        method_named("--method", "fairpatte")
