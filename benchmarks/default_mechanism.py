@@ -14,7 +14,7 @@ from _harness import heading, report
 from evenhand.datasets import PublicEncoder, load_adult
 from evenhand.fairness import DemographicParityGate, encode_groups
 from evenhand.privacy import Budget, ConfidentGNMax, GNMax, Ledger, SeededNoise
-from evenhand.students import fit_student
+from evenhand.students.student import fit_student
 from evenhand.teachers import LogisticTeachers, by_position
 from evenhand.voting import Mechanism, Votes, aggregate
 

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from evenhand.fairness import DemographicParityGate
 from evenhand.privacy import Budget, GNMax, Ledger
-from evenhand.students import fit_student
+from evenhand.students.student import fit_student
 from evenhand.voting import Votes, aggregate
 
 N_HOSPITALS, N_PUBLIC = 80, 1500

@@ -38,9 +38,11 @@ from evenhand.datasets import (
     load_german,
 )
 from evenhand.fairness import DemographicParity, encode_groups
-from evenhand.learners import StackedLogistic
+from evenhand.learners.linear import StackedLogistic
 from evenhand.privacy import mu_from_epsilon
-from evenhand.students import LinearFit, ShareLoss, Within, fit_linear
+from evenhand.students.constrained import LinearFit, fit_linear
+from evenhand.students.objective import ShareLoss
+from evenhand.students.within import Within
 from evenhand.teachers import by_position
 from evenhand.typing import BoolArray, FloatArray, IntArray
 

@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand import Budget, DPPostProcessingClassifier
 from evenhand.datasets import Dataset, PublicEncoder, load_adult
-from evenhand.students import DerivedRule
+from evenhand.students.derived import DerivedRule
 
 ERROR_WITHIN, GAP_WITHIN = 0.005, 0.03
 MARGINS = (0.0, 0.02, 0.05, 0.1, 1.0)  # 1.0: the model's own decisions

@@ -32,7 +32,9 @@ from evenhand.datasets import Dataset, load_adult
 from evenhand.fairness import JointTally, Notion, encode_groups
 from evenhand.fairness.metrics import gap_of
 from evenhand.privacy import FloatNoise
-from evenhand.students import MarginNotMet, Within, fit_student
+from evenhand.students import MarginNotMet
+from evenhand.students.student import fit_student
+from evenhand.students.within import Within
 
 NOTIONS: tuple[Notion, ...] = (
     EqualizedOdds(margin=0.05),

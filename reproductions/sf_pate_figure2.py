@@ -66,7 +66,9 @@ from evenhand.fairness import (
     unbiased_sums,
 )
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
-from evenhand.students import Constraint, LabelLoss, MarginNotMet, fit_lagrangian
+from evenhand.students import MarginNotMet
+from evenhand.students.lagrangian import Constraint, fit_lagrangian
+from evenhand.students.objective import LabelLoss
 from evenhand.teachers import GroupMissingInPartition
 
 LOADERS = {

@@ -48,7 +48,7 @@ from evenhand.privacy import (
     RandomizedResponse,
     attribute_of,
 )
-from evenhand.students import fit_student
+from evenhand.students.student import fit_student
 from evenhand.teachers import LogisticTeachers, by_position
 from evenhand.voting import Rounds, Shares, Votes, release_shares
 

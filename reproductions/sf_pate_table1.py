@@ -29,7 +29,8 @@ from evenhand import Budget, DemographicParity, PFLDClassifier, SFPATEClassifier
 from evenhand.datasets import PublicEncoder, Table
 from evenhand.fairness import encode_groups, function_named, unbiased_sums
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
-from evenhand.students import Constraint, MarginNotMet, NetworkStudent
+from evenhand.students import MarginNotMet, NetworkStudent
+from evenhand.students.lagrangian import Constraint
 from evenhand.teachers import GroupMissingInPartition, MLPTeachers
 
 PAPER = {

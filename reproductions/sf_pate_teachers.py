@@ -23,8 +23,11 @@ from sf_pate_figure2 import by_dual
 
 from evenhand.datasets import PublicEncoder, Table, load_acs_income
 from evenhand.fairness import DemographicParity, Tally, encode_groups, function_named
-from evenhand.students import LabelLoss, MarginNotMet, ShareLoss, fit_lagrangian
-from evenhand.teachers import GroupMissingInPartition, LogisticTeachers, by_position, constrained
+from evenhand.students import MarginNotMet
+from evenhand.students.lagrangian import fit_lagrangian
+from evenhand.students.objective import LabelLoss, ShareLoss
+from evenhand.teachers import GroupMissingInPartition, LogisticTeachers, by_position
+from evenhand.teachers.fair import constrained
 from evenhand.typing import FloatArray, IntArray
 
 PARITY: Final = "demographic_parity"

@@ -37,14 +37,9 @@ from evenhand.datasets.images import load_utkface
 from evenhand.fairness import function_named, unbiased_sums, worst_violation
 from evenhand.learners.nets.module import small_conv
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
-from evenhand.students import (
-    Constraint,
-    LabelLoss,
-    MarginNotMet,
-    ModuleClassifier,
-    ModuleStudent,
-    fit_lagrangian,
-)
+from evenhand.students import MarginNotMet, ModuleClassifier, ModuleStudent
+from evenhand.students.lagrangian import Constraint, fit_lagrangian
+from evenhand.students.objective import LabelLoss
 from evenhand.teachers import BlackBoxFairTeachers, GroupMissingInPartition, SklearnTeachers
 
 N_FACES, N_TEACHERS, N_COMPONENTS, ALPHA = 1500, 50, 64, 0.01

@@ -12,7 +12,7 @@ from runs import falls_short
 from scipy.stats import norm
 
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY, PFLDState
-from evenhand.learners import Whitening
+from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import audit_epsilon_lower_bound, epsilon_from_mu
 
 CLIP = 0.02  # so small that it binds nearly everywhere

@@ -13,7 +13,7 @@ from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
-from evenhand.students import DerivedRule, noise_bound
+from evenhand.students.derived import DerivedRule, noise_bound
 
 NOTION = "equalized_odds"
 

@@ -24,7 +24,7 @@ from evenhand import (
 )
 from evenhand.datasets import Schema
 from evenhand.fairness import FairnessKind, JointTally, Tally
-from evenhand.learners import Mixture
+from evenhand.learners.mixture import Mixture
 
 TIGHT = DemographicParity(margin=0.02)
 

@@ -666,7 +666,7 @@ def test_missing_groups_one_group_and_certificates_of_units_are_refused() -> Non
 
 
 def test_constrained_teachers_take_over_the_settings_of_plain_ones() -> None:
-    from evenhand.teachers import constrained
+    from evenhand.teachers.fair import constrained
 
     h = DemographicParityFunction()
     assert constrained(LogisticTeachers(C=7.0), h, 0.1).C == 7.0

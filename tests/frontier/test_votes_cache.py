@@ -9,7 +9,8 @@ import pytest
 
 from evenhand.frontier import VotesCache, VotesOfOtherData
 from evenhand.frontier.votes_cache import KeptTeachers
-from evenhand.teachers import Ensemble, LogisticTeachers, by_position
+from evenhand.teachers import LogisticTeachers, by_position
+from evenhand.teachers.ensemble import Ensemble
 
 
 class Counted(LogisticTeachers):

@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.generators import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
-from evenhand.teachers import Partition
+from evenhand.teachers.partition import Partition
 from evenhand.typing import IntArray
 
 N_GROUPS, TEACHERS, KINDS = 2, 4, 2

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import evenhand.learners.linear as linear
-from evenhand.learners import LogisticStack, StackedLogistic
+from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.typing import FloatArray, IntArray
 
 

@@ -12,8 +12,7 @@ from scipy.stats import binomtest, kstest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 
-from evenhand.learners import Mixture
-from evenhand.learners.mixture import uniform_of_rows
+from evenhand.learners.mixture import Mixture, uniform_of_rows
 
 FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one of the statistical tests
 

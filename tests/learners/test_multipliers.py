@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.learners import GroupDifferences, Multipliers
+from evenhand.learners.multipliers import GroupDifferences, Multipliers
 
 
 def case(seed: int, n: int = 12, n_groups: int = 3, m: int = 2):

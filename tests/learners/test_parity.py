@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from evenhand.learners import StackedLogistic, StackedParityLogistic
+from evenhand.learners.linear import StackedLogistic
+from evenhand.learners.parity import StackedParityLogistic
 from evenhand.typing import FloatArray, IntArray
 
 RNG = np.random.default_rng(0)
@@ -41,7 +42,7 @@ def test_it_is_the_minimum_of_its_objective(weight: float, n_groups: int) -> Non
 
     direct = minimize(objective, np.zeros(5), method="BFGS", options={"gtol": 1e-7}).x
     stack = StackedParityLogistic(weight=weight, C=C).fit(
-        X, y, groups, [np.arange(200)], n_classes=2, n_groups=n_groups, rng=RNG
+        X, y, [np.arange(200)], n_classes=2, rng=RNG, groups=groups, n_groups=n_groups
     )
     assert np.abs(stack.coef[0, 0] - direct[:-1]).max() < 1e-4
     assert abs(stack.intercept[0, 0] - direct[-1]) < 1e-4
@@ -50,7 +51,7 @@ def test_it_is_the_minimum_of_its_objective(weight: float, n_groups: int) -> Non
 def test_an_infinite_weight_makes_mean_scores_equal() -> None:
     X, y, groups = rows_of(150, 3)
     stack = StackedParityLogistic(weight=np.inf).fit(
-        X, y, groups, [np.arange(150)], n_classes=2, n_groups=3, rng=RNG
+        X, y, [np.arange(150)], n_classes=2, rng=RNG, groups=groups, n_groups=3
     )
     assert np.abs(apart(X, groups, 3) @ stack.coef[0, 0]).max() < 1e-12
     assert np.abs(stack.coef[0, 0]).max() > 0.1
@@ -61,7 +62,7 @@ def test_more_weight_never_takes_mean_scores_further_apart() -> None:
     gaps = []
     for weight in (0.0, 0.01, 0.1, 1.0, 10.0, np.inf):
         stack = StackedParityLogistic(weight=weight).fit(
-            X, y, groups, [np.arange(300)], n_classes=2, n_groups=2, rng=RNG
+            X, y, [np.arange(300)], n_classes=2, rng=RNG, groups=groups, n_groups=2
         )
         gaps.append(float(np.abs(apart(X, groups, 2)[0] @ stack.coef[0, 0])))
     assert gaps == sorted(gaps, reverse=True)
@@ -72,7 +73,7 @@ def test_without_weight_it_is_the_plain_stack_bit_for_bit() -> None:
     X, y, groups = rows_of(200)
     rows = [np.arange(0, 90), np.arange(90, 200)]
     mine = StackedParityLogistic(weight=0.0).fit(
-        X, y, groups, rows, n_classes=2, n_groups=2, rng=RNG
+        X, y, rows, n_classes=2, rng=RNG, groups=groups, n_groups=2
     )
     plain = StackedLogistic().fit(X, y, rows, n_classes=2, rng=RNG)
     assert np.array_equal(mine.coef, plain.coef)
@@ -82,7 +83,7 @@ def test_a_model_of_one_group_is_the_plain_one() -> None:
     X, y, groups = rows_of(200)
     rows = [np.flatnonzero(groups == 0)]
     mine = StackedParityLogistic(weight=9.0).fit(
-        X, y, groups, rows, n_classes=2, n_groups=2, rng=RNG
+        X, y, rows, n_classes=2, rng=RNG, groups=groups, n_groups=2
     )
     plain = StackedLogistic().fit(X, y, rows, n_classes=2, rng=RNG)
     assert np.array_equal(mine.coef, plain.coef)

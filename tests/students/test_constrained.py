@@ -11,10 +11,11 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.fairness import DemographicParity, exact_gap
-from evenhand.students import LabelLoss, MarginNotMet, ShareLoss, Within, fit_linear
-from evenhand.students.constrained import ENOUGH, TRIALS, _Problem, _search
+from evenhand.students import MarginNotMet
+from evenhand.students.constrained import ENOUGH, TRIALS, _Problem, _search, fit_linear
 from evenhand.students.design import DesignMatrix
-from evenhand.students.objective import sigmoid
+from evenhand.students.objective import LabelLoss, ShareLoss, sigmoid
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 
 

@@ -8,8 +8,11 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit
 
 from evenhand.fairness import DemographicParity, exact_gap
-from evenhand.students import LabelLoss, MarginNotMet, Within, fair_tune, fit_linear
-from evenhand.students.fair_tuning import _Tuning
+from evenhand.students import MarginNotMet
+from evenhand.students.constrained import fit_linear
+from evenhand.students.fair_tuning import _Tuning, fair_tune
+from evenhand.students.objective import LabelLoss
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 
 

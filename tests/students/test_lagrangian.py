@@ -13,8 +13,9 @@ from evenhand.fairness import (
     OwnFunction,
     worst_violation,
 )
-from evenhand.students import Constraint, LabelLoss, MarginNotMet, ShareLoss, fit_lagrangian
-from evenhand.students.lagrangian import _Problem
+from evenhand.students import MarginNotMet
+from evenhand.students.lagrangian import Constraint, _Problem, fit_lagrangian
+from evenhand.students.objective import LabelLoss, ShareLoss
 
 
 def people(seed: int = 0, n: int = 600, n_classes: int = 2, n_groups: int = 2):

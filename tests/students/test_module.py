@@ -46,7 +46,7 @@ def violation(model, X, y, z) -> float:
 def test_one_full_step_is_that_of_the_stacked_network_by_hand() -> None:
     # A second derivation: gradients by autograd against those written out in StackedMLP, from the
     # same weights, guided and pulled; one batch of all rows, so that no order of rows enters.
-    from evenhand.learners import Regularizer
+    from evenhand.learners.nets.regularizer import Regularizer
 
     X, y, z = people(256)
     module = network()
@@ -64,18 +64,10 @@ def test_one_full_step_is_that_of_the_stacked_network_by_hand() -> None:
         "pull": 0.1,
     }
     targets, rng = np.eye(2)[y], np.random.default_rng(0)
-    ours = ModuleLearner(module=module, **how).fit(
-        X, targets, rng=rng, regularizer=Regularizer(start=module, **fair)
-    )
-    stack = StackedMLP(hidden=(16,), **how).fit(
-        X,
-        targets,
-        [np.arange(256)],
-        n_classes=2,
-        rng=rng,
-        regularizer=Regularizer(start=layers, **fair),
-    )
-    wanted = stack.network(0)
+    near = Regularizer(start=module, **fair)
+    ours = ModuleLearner(module=module, regularizer=near, **how).fit(X, targets, rng=rng)
+    by_hand = StackedMLP(hidden=(16,), regularizer=Regularizer(start=layers, **fair), **how)
+    wanted = by_hand.fit(X, targets, [np.arange(256)], n_classes=2, rng=rng).network(0)
     linear = [part for part in ours if isinstance(part, torch.nn.Linear)]
     for part, (weight, bias) in zip(linear, wanted, strict=True):
         np.testing.assert_allclose(part.weight.detach().numpy().T, weight, atol=2e-4)

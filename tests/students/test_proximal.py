@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.students import LabelLoss, ProximalLoss, ShareLoss, fit_lagrangian, fit_linear
+from evenhand.students.constrained import fit_linear
+from evenhand.students.lagrangian import fit_lagrangian
+from evenhand.students.objective import LabelLoss, ShareLoss
+from evenhand.students.proximal import ProximalLoss
 
 ASKED = np.arange(0, 200, 4)
 

@@ -8,8 +8,10 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.fairness import DemographicParity, Tally, parity_gaps
-from evenhand.students import MarginNotMet, ReductionStudent, Within, fit_student
+from evenhand.students import MarginNotMet, ReductionStudent
 from evenhand.students.reduction import bound_to_everybody
+from evenhand.students.student import fit_student
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.fairness import DemographicParity, EqualizedOdds
-from evenhand.students import Within, fit_student
 from evenhand.students.small_groups import limits_of, reach
+from evenhand.students.student import fit_student
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 

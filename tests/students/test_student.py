@@ -5,16 +5,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.fairness import DemographicParity
-from evenhand.students import (
-    ConstantStudentWarning,
-    FewAnswersWarning,
-    ShareLoss,
-    Within,
-    fit_linear,
-    fit_student,
-    uncertainty,
-)
-from evenhand.students.student import SMOOTHED_VARIANCE
+from evenhand.students import ConstantStudentWarning, FewAnswersWarning
+from evenhand.students.constrained import fit_linear
+from evenhand.students.objective import ShareLoss
+from evenhand.students.student import SMOOTHED_VARIANCE, fit_student, uncertainty
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Reason, Shares
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.fairness import DemographicParity
-from evenhand.students import GroupThresholds
+from evenhand.students.thresholds import GroupThresholds
 
 
 def gain(p: np.ndarray, rate: float) -> float:

@@ -19,9 +19,12 @@ from evenhand.fairness import (
     gap_of,
 )
 from evenhand.fairness.notions import REFERENCES
-from evenhand.students import LabelLoss, MarginNotMet, Within, fit_linear, fit_student
-from evenhand.students.constrained import _Problem
+from evenhand.students import MarginNotMet
+from evenhand.students.constrained import _Problem, fit_linear
 from evenhand.students.design import DesignMatrix
+from evenhand.students.objective import LabelLoss
+from evenhand.students.student import fit_student
+from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.teachers import OutsideVotes, Partition, by_position
+from evenhand.teachers import OutsideVotes, by_position
+from evenhand.teachers.partition import Partition
 from evenhand.typing import IntArray
 from evenhand.voting import Votes
 

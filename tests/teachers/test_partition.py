@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.teachers import Partition, by_position, by_unit
+from evenhand.teachers import by_position, by_unit
+from evenhand.teachers.partition import Partition
 
 KEY = b"a key for tests only"
 

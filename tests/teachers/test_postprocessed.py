@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.fairness import DemographicParity, Tally
-from evenhand.teachers import level_votes
+from evenhand.teachers.postprocessed import level_votes
 from evenhand.typing import FloatArray, IntArray
 
 REFERENCES = ["rest", "pairwise", "overall"]

@@ -16,12 +16,12 @@ from evenhand.teachers import (
     LogisticTeachers,
     MLPTeachers,
     ParityTeachers,
-    Partition,
     ResampledTeachers,
     SklearnTeachers,
     Undersample,
     by_position,
 )
+from evenhand.teachers.partition import Partition
 from evenhand.testing.teachers import TeachersContract, TrainedTeachersContract
 from evenhand.typing import FloatArray, IntArray
 

@@ -22,7 +22,8 @@ from evenhand.generators import budget_plan
 from evenhand.learners.dpsgd import State
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, FloatNoise, Ledger, NoisySum
-from evenhand.teachers import LogisticTeachers, Partition
+from evenhand.teachers import LogisticTeachers
+from evenhand.teachers.partition import Partition
 from evenhand.testing.attack import FALSE_ALARM, HalfNoise, attack_fits, attack_noise
 from evenhand.testing.audit import Case, audit_sensitivity
 from evenhand.testing.cases import BUDGET, _set_aside, cases, table

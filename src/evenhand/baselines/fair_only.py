@@ -24,7 +24,7 @@ from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind, Notion
-from evenhand.learners import Mixture
+from evenhand.learners.mixture import Mixture
 from evenhand.privacy import no_guarantee
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 

@@ -24,16 +24,12 @@ from evenhand.fairness import (
     encode_groups,
 )
 from evenhand.privacy import Budget, Guarantee, Ledger, Noise, NoisyHistogram
-from evenhand.students import GroupThresholds, Within
-from evenhand.teachers import (
-    Ensemble,
-    KeepWithin,
-    ParityTeachers,
-    Partition,
-    ResampledTeachers,
-    Teachers,
-    level_votes,
-)
+from evenhand.students.thresholds import GroupThresholds
+from evenhand.students.within import Within
+from evenhand.teachers import KeepWithin, ParityTeachers, ResampledTeachers
+from evenhand.teachers.ensemble import Ensemble, Teachers
+from evenhand.teachers.partition import Partition
+from evenhand.teachers.postprocessed import level_votes
 from evenhand.typing import REJECTED, Array, ArrayLike, FloatArray, IntArray, RandomState
 from evenhand.voting import Answers, Mechanism, Reason, Shares
 

@@ -17,7 +17,7 @@ from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.noisy_gradient import layered_classifier
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
 from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
-from evenhand.learners import Whitening
+from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import (
     GROUP_LABEL,
     Budget,

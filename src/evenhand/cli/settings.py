@@ -9,7 +9,7 @@ from evenhand._checks import one_of, positive
 
 if TYPE_CHECKING:
     from evenhand.privacy import Noise
-    from evenhand.teachers import Teachers
+    from evenhand.teachers.ensemble import Teachers
     from evenhand.voting import Mechanism
 
 RULES: Final = ("sound", "published")

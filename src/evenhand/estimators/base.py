@@ -34,8 +34,12 @@ from evenhand.privacy import (
     NoisyHistogram,
     delta_warning,
 )
-from evenhand.students import Held, Student, Within, fit_student, uncertainty
-from evenhand.teachers import Ensemble, Partition, Teachers, by_position, by_unit
+from evenhand.students.small_groups import Held
+from evenhand.students.student import Student, fit_student, uncertainty
+from evenhand.students.within import Within
+from evenhand.teachers import by_position, by_unit
+from evenhand.teachers.ensemble import Ensemble, Teachers
+from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 from evenhand.voting import (
     Answers,

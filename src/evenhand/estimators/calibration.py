@@ -13,7 +13,8 @@ from sklearn.utils.validation import column_or_1d
 from evenhand import _checks, _values
 from evenhand.estimators.inputs import FitInputs, checked_features
 from evenhand.fairness import Estimate, JointTally, Notion, encode_groups, gap_of
-from evenhand.students import Student, Within
+from evenhand.students.student import Student
+from evenhand.students.within import Within
 from evenhand.typing import Array, IntArray
 
 _SHOWN = 5

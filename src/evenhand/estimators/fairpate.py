@@ -21,7 +21,8 @@ from evenhand.fairness import (
     require_notion,
 )
 from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
-from evenhand.students import Within, refuse_unbound
+from evenhand.students.student import refuse_unbound
+from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Answers, Mechanism, Rounds
 

@@ -15,7 +15,7 @@ from evenhand._frames import as_pandas
 from evenhand.estimators.callers import check_callers
 from evenhand.fairness import GroupCodes, encode_groups, refuse_many_values
 from evenhand.privacy import Noise, secret_coins
-from evenhand.teachers import chosen_units
+from evenhand.teachers.partition import chosen_units
 from evenhand.typing import Array, ArrayLike, IntArray
 
 _RANGES: Final = "evenhand.fairness.Grouping.of_public(public_columns, bins={{{name!r}: 4}})"

@@ -15,8 +15,8 @@ from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.fairness import DemographicParityGate
 from evenhand.privacy import BudgetExceeded, Ledger
-from evenhand.students import Within
-from evenhand.teachers import Partition
+from evenhand.students.within import Within
+from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray
 from evenhand.voting import Answers, Rounds, Shares, Votes, aggregate_many
 

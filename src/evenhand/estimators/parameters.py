@@ -36,8 +36,6 @@ from evenhand.privacy import (
 )
 from evenhand.students import NetworkStudent, ReductionStudent
 from evenhand.teachers import (
-    ConstrainedLogisticTeachers,
-    ConstrainedMLPTeachers,
     KeepWithin,
     LogisticTeachers,
     MLPTeachers,
@@ -46,6 +44,7 @@ from evenhand.teachers import (
     SklearnTeachers,
     Undersample,
 )
+from evenhand.teachers.fair import ConstrainedLogisticTeachers, ConstrainedMLPTeachers
 
 OWN: Final[Mapping[str, type]] = {
     kind.__name__: kind

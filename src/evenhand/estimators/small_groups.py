@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.students import Held, HeldGroup, Student
+from evenhand.students.small_groups import Held, HeldGroup
+from evenhand.students.student import Student
 
 __all__ = ["Held", "SmallGroupsWarning", "from_dict", "in_words", "listed", "to_dict"]
 

@@ -11,7 +11,8 @@ from sklearn.base import is_classifier
 
 from evenhand._torch import torch
 from evenhand.students import ModuleClassifier
-from evenhand.teachers import LogisticTeachers, SklearnTeachers, Teachers
+from evenhand.teachers import LogisticTeachers, SklearnTeachers
+from evenhand.teachers.ensemble import Teachers
 
 
 def as_teachers(

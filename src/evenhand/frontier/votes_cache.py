@@ -16,8 +16,9 @@ import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from evenhand.learners import Progress
-from evenhand.teachers import Ensemble, Partition, Teachers
+from evenhand.learners.learner import Progress
+from evenhand.teachers.ensemble import Ensemble, Teachers
+from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, ArrayLike, IntArray
 
 FORMAT: Final = "evenhand votes 1"

@@ -6,7 +6,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.privacy import NEIGHBORS
-from evenhand.teachers import Partition, by_position, by_unit
+from evenhand.teachers import by_position, by_unit
+from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, IntArray
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._probabilities import decided, gradient_in_scores
+from evenhand.learners.learner import Progress, needed
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.learners.multipliers import GroupDifferences, Multipliers, RowFunction
 from evenhand.learners.nets.regularizer import AIM
@@ -25,7 +26,7 @@ __all__ = ["StackedFairLogistic"]
 
 @dataclass(frozen=True, kw_only=True)
 class StackedFairLogistic:
-    """Logistic regression on each of n_together partitions, under ``|E[h|A=a] - E[h]| <= alpha``.
+    """Logistic regression on each of many partitions, under ``|E[h|A=a] - E[h]| <= alpha``.
 
     Each model starts from its free optimum (``StackedLogistic``) and takes ``steps`` steps of Adam
     on its whole partition; every ``PRIMAL`` steps its multipliers move (Fioretto et al. 2020).
@@ -72,29 +73,31 @@ class StackedFairLogistic:
         self,
         X: FloatArray,
         y: IntArray,
-        groups: IntArray,
         rows: Sequence[IntArray],
         *,
         n_classes: int,
-        n_groups: int,
         rng: np.random.Generator,
+        progress: Progress | None = None,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
     ) -> LogisticStack:
-        """Fit model ``t`` on the rows ``rows[t]`` and their groups, codes in [0, n_groups)."""
+        """Fit model ``t`` on the rows ``rows[t]`` and their groups; see ``Learner.fit``."""
+        z = needed(self, groups)
         free = StackedLogistic(C=self.C).fit(X, y, rows, n_classes=n_classes, rng=rng)
         shapes: dict[int, list[int]] = defaultdict(list)
         for t, own in enumerate(rows):
             # One class or one group: there is nothing to hold equal.
-            if len(own) and len(np.unique(y[own])) > 1 and len(np.unique(groups[own])) > 1:
+            if len(own) and len(np.unique(y[own])) > 1 and len(np.unique(z[own])) > 1:
                 shapes[-(-len(own) // ROW_STEP) * ROW_STEP].append(t)
         for padded in sorted(shapes):
             n_together = max(1, CHUNK_BYTES // (8 * padded * X.shape[1]))
             for start in range(0, len(shapes[padded]), n_together):
                 some = shapes[padded][start : start + n_together]
-                stack = _Stack(
-                    self, X, y, groups, [rows[t] for t in some], padded, n_classes, n_groups
-                )
+                stack = _Stack(self, X, y, z, [rows[t] for t in some], padded, n_classes, n_groups)
                 stack.begin(free.coef[some], free.intercept[some])
                 free.coef[some], free.intercept[some] = stack.train()
+        if progress is not None:
+            progress(len(rows), len(rows))
         return free
 
 

@@ -12,7 +12,7 @@ from evenhand.typing import FloatArray, IntArray
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work proceeds."""
 
-__all__ = ["FittedModels", "Learner", "Progress"]
+__all__ = ["FittedModels", "Learner", "Progress", "needed"]
 
 
 class FittedModels(Protocol):
@@ -31,9 +31,9 @@ class Learner(Protocol):
 
     Privacy
     -------
-    Model ``t`` is a function of its own rows, the settings and ``(rng, t)``. Nothing else about
-    the data reaches it, not the size of another partition: another partition cannot change one
-    bit of it.
+    Model ``t`` is a function of its own rows (their groups included), the settings and
+    ``(rng, t)``. Nothing else about the data reaches it, not the size of another partition: another
+    partition cannot change one bit of it.
     """
 
     def fit(
@@ -45,5 +45,18 @@ class Learner(Protocol):
         n_classes: int,
         rng: np.random.Generator,
         progress: Progress | None = None,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
     ) -> FittedModels:
-        """Fit model ``t`` on ``X[rows[t]]`` and ``y[rows[t]]``, codes in [0, n_classes)."""
+        """Fit model ``t`` on ``X[rows[t]]`` and ``y[rows[t]]``, codes in [0, n_classes).
+
+        A learner that is held to a fairness constraint reads ``groups[rows[t]]`` as well, codes in
+        [0, n_groups); any other leaves them unread.
+        """
+
+
+def needed(learner: Learner, groups: IntArray | None) -> IntArray:
+    """Return the groups; refuse that they are missing."""
+    if groups is None:
+        raise ValueError(f"{type(learner).__name__} compares groups, and groups= is missing.")
+    return groups

@@ -114,8 +114,13 @@ class StackedLogistic:
         n_classes: int,
         rng: np.random.Generator,
         progress: Progress | None = None,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
     ) -> LogisticStack:
-        """Fit one model on each set of rows. ``rng`` is not drawn from: the optimum is unique."""
+        """Fit one model on each set of rows; see ``Learner.fit``.
+
+        ``groups`` are not read, and ``rng`` is not drawn from: the optimum is unique.
+        """
         n_scores = 1 if n_classes == 2 else n_classes
         coef = np.zeros((len(rows), n_scores, X.shape[1]))
         intercept = np.full((len(rows), n_scores), -np.inf if n_scores > 1 else -1.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
+from evenhand.learners.learner import Progress, needed
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.typing import FloatArray, IntArray
 
@@ -52,22 +53,24 @@ class StackedParityLogistic:
         self,
         X: FloatArray,
         y: IntArray,
-        groups: IntArray,
         rows: Sequence[IntArray],
         *,
         n_classes: int,
-        n_groups: int,
         rng: np.random.Generator,
+        progress: Progress | None = None,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
     ) -> LogisticStack:
-        """Fit model ``t`` on the rows ``rows[t]`` and their groups, codes in [0, n_groups)."""
+        """Fit model ``t`` on the rows ``rows[t]`` and their groups; see ``Learner.fit``."""
+        z = needed(self, groups)
         shrunk = X.copy()
         bases: list[tuple[FloatArray, FloatArray]] = []
         for own in rows:
             block = X[own]
-            bases.append(self._shrinkage(block, groups[own], n_groups))
+            bases.append(self._shrinkage(block, z[own], n_groups))
             shrunk[own] = _shrink(block, *bases[-1])
         plain = StackedLogistic(C=self.C, tolerance=self.tolerance)
-        stack = plain.fit(shrunk, y, rows, n_classes=n_classes, rng=rng)
+        stack = plain.fit(shrunk, y, rows, n_classes=n_classes, rng=rng, progress=progress)
         coef = np.stack([_shrink(u, *base) for u, base in zip(stack.coef, bases, strict=True)])
         return LogisticStack(coef=coef, intercept=stack.intercept)
 

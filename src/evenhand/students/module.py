@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.fairness import FairnessFunction, encode_groups, function_named
-from evenhand.learners import Regularizer
+from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.students.network import NetworkStudent
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
@@ -82,8 +82,9 @@ class ModuleStudent(NetworkStudent):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            regularizer=regularizer,
         )
-        return learner.fit(X, targets, rng=rng, regularizer=regularizer)
+        return learner.fit(X, targets, rng=rng)
 
 
 class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped bases
@@ -149,11 +150,10 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            regularizer=regularizer,
         )
         targets = np.eye(len(self.classes_))[codes.reshape(-1)]
-        self.module_ = learner.fit(
-            rows, targets, rng=as_generator(self.random_state), regularizer=regularizer
-        )
+        self.module_ = learner.fit(rows, targets, rng=as_generator(self.random_state))
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:

@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand._display import Shown
-from evenhand.learners import Regularizer
+from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.students.constrained import MarginNotMet
 from evenhand.students.lagrangian import Constraint
 from evenhand.typing import FloatArray
@@ -160,11 +160,10 @@ class NetworkStudent(Shown):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            regularizer=regularizer,
         )
-        n_classes = targets.shape[1]
-        stack = learner.fit(
-            X, targets, [np.arange(len(X))], n_classes=n_classes, rng=rng, regularizer=regularizer
-        )
+        rows = [np.arange(len(X))]
+        stack = learner.fit(X, targets, rows, n_classes=targets.shape[1], rng=rng)
         return stack.network(0)
 
 

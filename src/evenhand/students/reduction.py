@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand._display import Shown
-from evenhand.learners import Mixture
+from evenhand.learners.mixture import Mixture
 from evenhand.students.constrained import DEFAULT_C
 from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray

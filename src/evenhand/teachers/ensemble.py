@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from evenhand import _checks
-from evenhand.learners import Progress
+from evenhand.learners.learner import Progress
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 

@@ -10,9 +10,9 @@ import numpy as np
 from evenhand import _checks
 from evenhand._display import Shown
 from evenhand.fairness import DemographicParity, DemographicParityGate, admitted
-from evenhand.teachers.batched import LogisticTeachers
 from evenhand.teachers.ensemble import Ensemble, Progress, Teachers, checked, checked_groups
 from evenhand.teachers.partition import Partition
+from evenhand.teachers.stacked import LogisticTeachers
 from evenhand.typing import ArrayLike, IntArray
 
 BALANCED: Final = ("classes", "cells")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand.teachers import Partition
+from evenhand.teachers.partition import Partition
 
 CANARY_NUMBER: Final = 654321.0625
 """Plant it in a numeric column of private rows; exact as float32 too."""

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from evenhand.teachers import Ensemble, Partition, Teachers, by_position, by_unit
+from evenhand.teachers import by_position, by_unit
+from evenhand.teachers.ensemble import Ensemble, Teachers
+from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray, IntArray
 
 N_RECORDS: Final = 160

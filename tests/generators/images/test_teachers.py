@@ -18,7 +18,8 @@ from evenhand.generators.images.critics import ConvCritic, CriticTraining, Dense
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import PrivateGenerators
 from evenhand.privacy import Budget, SeededNoise
-from evenhand.teachers import Partition, by_position
+from evenhand.teachers import by_position
+from evenhand.teachers.partition import Partition
 from evenhand.testing.images import pictures
 
 pytestmark = [

@@ -1,5 +1,7 @@
 """Networks and logistic stacks under a constraint: gradient, effect, nothing of other parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from runs import falls_short
@@ -12,10 +14,11 @@ from evenhand.fairness import (
     OwnFunction,
     worst_violation,
 )
-from evenhand.learners import Regularizer, StackedFairLogistic, StackedLogistic
+from evenhand.learners.fair_linear import StackedFairLogistic
+from evenhand.learners.linear import StackedLogistic
 from evenhand.learners.multipliers import GroupDifferences
 from evenhand.learners.nets.mlp import StackedMLP
-from evenhand.learners.nets.regularizer import ConstraintPenalty
+from evenhand.learners.nets.regularizer import ConstraintPenalty, Regularizer
 
 BRIER = OwnFunction(h=lambda p, t: ((p - t) ** 2).sum(axis=1), name="Brier")
 PARITY = DemographicParityFunction()
@@ -102,9 +105,8 @@ def test_networks_that_read_all_their_rows_in_each_step_learn_under_it_too() -> 
     regularizer = Regularizer(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
 
     def gap(regularizer) -> float:
-        stack = learner.fit(
-            X, y, rows, n_classes=2, rng=np.random.default_rng(0), regularizer=regularizer
-        )
+        held = replace(learner, regularizer=regularizer)
+        stack = held.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0))
         said = np.eye(2)[stack.predict(X)]
         own = [worst_violation(PARITY, said[t, r], y[r], z[r]) for t, r in enumerate(rows)]
         return float(np.mean(own))
@@ -117,34 +119,26 @@ def test_a_network_learns_under_the_constraint_and_without_it_it_does_not() -> N
     learner = StackedMLP(hidden=(16,), epochs=12, batch_size=128)
     rows = [np.arange(4000)]
 
-    def gap(seed: int, penalty: bool) -> float:
+    def gap(seed: int, held: bool) -> float:
         X, y, z = people(4000, seed)
         regularizer = Regularizer(function=PARITY, alpha=0.02, weights=np.eye(2)[z], step=3.0)
-        stack = learner.fit(
-            X,
-            y,
-            rows,
-            n_classes=2,
-            rng=np.random.default_rng(seed),
-            regularizer=regularizer if penalty else None,
-        )
+        own = replace(learner, regularizer=regularizer) if held else learner
+        stack = own.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(seed))
         return worst_violation(PARITY, np.eye(2)[stack.predict(X)[0]], y, z)
 
-    free, held = np.array(
-        [[gap(seed, penalty) for penalty in (False, True)] for seed in range(10)]
-    ).T
+    free, held = np.array([[gap(seed, held) for held in (False, True)] for seed in range(10)]).T
     assert not falls_short(free - 3 * held)
     assert falls_short(free - 3 * free)  # a network that ignores the regularizer
 
 
-def test_without_a_constraint_a_guide_changes_no_bit() -> None:
+def test_without_a_constraint_a_regularizer_changes_no_bit() -> None:
     X, y, _ = people()
     learner = StackedMLP(hidden=(8,), epochs=2)
     plain = learner.fit(X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0))
-    penalty = learner.fit(
-        X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0), regularizer=Regularizer()
+    empty = replace(learner, regularizer=Regularizer()).fit(
+        X, y, deal(900, 5), n_classes=2, rng=np.random.default_rng(0)
     )
-    for one, two in zip(plain.layers, penalty.layers, strict=True):
+    for one, two in zip(plain.layers, empty.layers, strict=True):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
@@ -156,14 +150,8 @@ def test_a_strong_pull_keeps_a_network_where_it_started() -> None:
     first = learner.fit(X, y, rows, n_classes=2, rng=np.random.default_rng(0)).network(0)
 
     def away(pull: float) -> float:
-        after = learner.fit(
-            X,
-            1 - y,
-            rows,
-            n_classes=2,
-            rng=np.random.default_rng(1),
-            regularizer=Regularizer(start=first, pull=pull),
-        ).network(0)
+        near = replace(learner, regularizer=Regularizer(start=first, pull=pull))
+        after = near.fit(X, 1 - y, rows, n_classes=2, rng=np.random.default_rng(1)).network(0)
         return float(sum(((a[0] - b[0]) ** 2).sum() for a, b in zip(first, after, strict=True)))
 
     assert away(0.0) > away(1.0) > away(100.0)
@@ -181,8 +169,15 @@ def test_weights_of_classes_are_learned_as_their_labels_are() -> None:
 
 
 def test_half_a_constraint_is_refused() -> None:
-    with pytest.raises(ValueError, match="a function and the weights of the groups; one of them"):
-        Regularizer(function=PARITY)
+    with pytest.raises(ValueError, match="there is no function"):
+        Regularizer(weights=np.ones((3, 2)))
+    X, y, _ = people(90)
+    held = StackedMLP(hidden=(4,), epochs=1, regularizer=Regularizer(function=PARITY))
+    how = {"n_classes": 2, "rng": np.random.default_rng(0)}
+    with pytest.raises(ValueError, match="StackedMLP compares groups, and groups= is missing"):
+        held.fit(X, y, deal(90, 3), **how)
+    with pytest.raises(ValueError, match="weights= are missing"):
+        Regularizer(function=PARITY).of([np.arange(90)], np.eye(2)[y], 90)
     with pytest.raises(ValueError, match="pull must be finite and >= 0"):
         Regularizer(pull=-1.0)
 
@@ -192,7 +187,8 @@ def test_half_a_constraint_is_refused() -> None:
 
 def fair(X, y, z, rows, **settings):
     learner = StackedFairLogistic(**{"function": PARITY, "alpha": 0.02, **settings})
-    return learner.fit(X, y, z, rows, n_classes=2, n_groups=2, rng=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    return learner.fit(X, y, rows, n_classes=2, rng=rng, groups=z, n_groups=2)
 
 
 def test_each_logistic_model_is_fairer_on_its_own_rows_than_the_free_one() -> None:
@@ -248,7 +244,7 @@ def test_three_classes_are_held_too() -> None:
     y = y + (X[:, 2] > 1)
     rows = deal(1200, 4)
     learner = StackedFairLogistic(function=PARITY, alpha=0.02)
-    held = learner.fit(X, y, z, rows, n_classes=3, n_groups=2, rng=np.random.default_rng(0))
+    held = learner.fit(X, y, rows, n_classes=3, rng=np.random.default_rng(0), groups=z, n_groups=2)
     free = StackedLogistic(C=1.0).fit(X, y, rows, n_classes=3, rng=np.random.default_rng(0))
     gaps = [
         np.mean(

@@ -28,7 +28,8 @@ from evenhand.estimators.sf_pate.bounds import Bound
 from evenhand.fairness import Estimate, FairnessKind, Yardstick
 from evenhand.privacy import Guarantee, SavedLedger
 from evenhand.privacy.saved_claim import claim_record, read_claim
-from evenhand.students import DerivedRule, GroupThresholds
+from evenhand.students.derived import DerivedRule
+from evenhand.students.thresholds import GroupThresholds
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 

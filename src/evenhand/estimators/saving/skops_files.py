@@ -11,7 +11,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 from evenhand._folder import Folder
 from evenhand.estimators.parameters import OWN
-from evenhand.learners import Mixture
+from evenhand.learners.mixture import Mixture
 
 CAREFUL: Final = (
     "scipy.sparse.",

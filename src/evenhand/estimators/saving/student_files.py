@@ -17,7 +17,7 @@ from evenhand._folder import Folder, write_arrays
 from evenhand.estimators import parameters
 from evenhand.estimators.saving.skops_files import dump_skops, load_skops
 from evenhand.estimators.teaching import is_module, makes_models
-from evenhand.learners import Mixture
+from evenhand.learners.mixture import Mixture
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
 from evenhand.typing import Array, FloatArray
 

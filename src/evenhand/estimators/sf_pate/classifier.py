@@ -45,14 +45,10 @@ from evenhand.privacy import (
     epsilon_from_mu,
 )
 from evenhand.students import NetworkStudent
-from evenhand.teachers import (
-    GroupMissingInPartition,
-    Partition,
-    by_position,
-    by_unit,
-    constrained,
-    groups_of_teachers,
-)
+from evenhand.teachers import GroupMissingInPartition, by_position, by_unit
+from evenhand.teachers.coverage import groups_of_teachers
+from evenhand.teachers.fair import constrained
+from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import (
     Rounds,

@@ -10,10 +10,11 @@ import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.fairness import FairnessFunction
-from evenhand.learners import Whitening
+from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import Ledger
-from evenhand.students import Constraint, smoothed
 from evenhand.students.exponential_tilting import exponential_tilting
+from evenhand.students.lagrangian import Constraint
+from evenhand.students.student import smoothed
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import (
     AttributeCertificate,

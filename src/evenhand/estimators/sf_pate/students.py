@@ -9,16 +9,12 @@ from scipy.special import softmax
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.estimators.sf_pate.groups import Asked, one_hot_classes
-from evenhand.students import (
-    Constraint,
-    LabelLoss,
-    LinearFit,
-    NetworkStudent,
-    ProximalLoss,
-    ShareLoss,
-    fit_lagrangian,
-)
+from evenhand.students import NetworkStudent
+from evenhand.students.constrained import LinearFit
+from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.network import Layers
+from evenhand.students.objective import LabelLoss, ShareLoss
+from evenhand.students.proximal import ProximalLoss
 from evenhand.typing import FloatArray
 
 C: Final = 1.0

@@ -23,7 +23,8 @@ from evenhand.generators.images.networks import GrowingNetwork, Learner, one_thr
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import Progress
 from evenhand.privacy import FloatNoise, Guarantee, Noise
-from evenhand.teachers import Partition, by_position, by_unit
+from evenhand.teachers import by_position, by_unit
+from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 STEPS: Final = "answers of the critics, step by step"

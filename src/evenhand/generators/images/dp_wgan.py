@@ -27,7 +27,7 @@ from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.images.single_critic import SingleCritic
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import Progress
-from evenhand.teachers import Partition
+from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray
 
 CELLS: Final = "number of pictures by label and group, for the bounds of groups"

@@ -21,7 +21,7 @@ from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import HIDDEN
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import Progress
-from evenhand.teachers import Partition
+from evenhand.teachers.partition import Partition
 
 SCHEDULES: Final = ("all", "in turn")
 

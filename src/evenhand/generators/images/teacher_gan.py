@@ -27,7 +27,7 @@ from evenhand.generators.synthesizer import Progress
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
 from evenhand.privacy import Noise
-from evenhand.teachers import Partition
+from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray, IntArray, RandomState
 
 FEW: Final = 5.0

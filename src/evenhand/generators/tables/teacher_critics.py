@@ -12,7 +12,8 @@ from evenhand import _checks
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.nets.critics import StackedCritics
-from evenhand.teachers import Partition, by_position, by_unit
+from evenhand.teachers import by_position, by_unit
+from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 CONDITIONED: Final = ("label+group", "label")

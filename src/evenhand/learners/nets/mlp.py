@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
-from evenhand.learners.learner import Progress
+from evenhand.learners.learner import Progress, needed
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of, one_thread, round_up
 from evenhand.typing import FloatArray, IntArray
@@ -88,6 +88,8 @@ class StackedMLP:
         Of Adam, constant.
     weight_decay : float
         Weight of ``|w|^2 / 2`` in the loss, at least 0.
+    regularizer : Regularizer, optional
+        What the models learn beside their labels.
 
     Notes
     -----
@@ -103,6 +105,7 @@ class StackedMLP:
     batch_size: int = 128
     learning_rate: float = 0.01
     weight_decay: float = 0.0
+    regularizer: Regularizer | None = None
 
     def __post_init__(self) -> None:
         require_torch("MLPTeachers")
@@ -122,13 +125,18 @@ class StackedMLP:
         n_classes: int,
         rng: np.random.Generator,
         progress: Progress | None = None,
-        regularizer: Regularizer | None = None,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
     ) -> MLPStack:
-        """Fit one model on each set of rows.
+        """Fit one model on each set of rows; see ``Learner.fit``.
 
         ``y`` may also hold weights of the classes, (n, n_classes) of float64; they need not lie in
-        [0, 1], as noisy shares do not. ``regularizer`` says what the models learn beside them.
+        [0, 1], as noisy shares do not.
         """
+        regularizer = self.regularizer
+        if regularizer is not None and regularizer.needs_groups:
+            weights = np.eye(n_groups)[needed(self, groups)]
+            regularizer = replace(regularizer, weights=weights)
         sizes = (X.shape[1], *self.hidden, n_classes)
         layers = layers_of(flat(len(rows), sizes), len(rows), sizes)
         allowed = np.full((len(rows), n_classes), -np.inf)

@@ -32,6 +32,8 @@ class ModuleLearner:
     batch_size : int
     learning_rate, weight_decay : float
         Of Adam.
+    regularizer : Regularizer, optional
+        What the module learns beside its targets, the weights of the groups included.
     """
 
     module: Any
@@ -39,6 +41,7 @@ class ModuleLearner:
     batch_size: int = 256
     learning_rate: float = 0.003
     weight_decay: float = 1e-4
+    regularizer: Regularizer | None = None
 
     def __post_init__(self) -> None:
         require_torch("A module")
@@ -58,7 +61,6 @@ class ModuleLearner:
         targets: FloatArray,
         *,
         rng: np.random.Generator,
-        regularizer: Regularizer | None = None,
     ) -> Any:
         """Return a trained copy, on weights of the classes (n, n_classes).
 
@@ -66,7 +68,7 @@ class ModuleLearner:
         What the module draws itself (dropout) comes from ``rng`` as well, and torch's own generator
         is as it was afterwards.
         """
-        model = copy.deepcopy(self.module)
+        model, regularizer = copy.deepcopy(self.module), self.regularizer
         start = None
         if regularizer is not None and regularizer.start is not None:
             model.load_state_dict(regularizer.start.state_dict())

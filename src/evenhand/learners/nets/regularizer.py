@@ -31,7 +31,8 @@ class Regularizer:
     alpha : float
         At least 0.
     weights : ndarray of float64, shape (n, n_groups), optional
-        Groups of all rows: one-hot, probabilities, or unbiased weights. Needed for a constraint.
+        Groups of all rows: one-hot, probabilities, or unbiased weights. Default, for a constraint:
+        the groups that ``Learner.fit`` is given.
     truth : ndarray of float64, shape (n, n_classes), optional
         True classes that h reads. Default: what the models learn.
     step : float
@@ -55,11 +56,16 @@ class Regularizer:
         _checks.non_negative("alpha", self.alpha)
         _checks.positive("step", self.step)
         _checks.non_negative("pull", self.pull)
-        if (self.function is None) != (self.weights is None):
+        if self.function is None and self.weights is not None:
             raise ValueError(
-                "A constraint needs a function and the weights of the groups; one of them is "
-                "missing. Give both or neither."
+                "The weights of groups are read by a constraint alone, and there is no function. "
+                "Give both, or leave weights out."
             )
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether there is a constraint, and the groups of the rows are still to be given."""
+        return self.function is not None and self.weights is None
 
     def of(
         self, parts: Sequence[IntArray], targets: FloatArray, padded: int
@@ -68,8 +74,10 @@ class Regularizer:
 
         None without a constraint.
         """
-        if self.function is None or self.weights is None:
+        if self.function is None:
             return None
+        if self.weights is None:
+            raise ValueError("A constraint compares groups, and their weights= are missing.")
         truth = targets if self.truth is None else self.truth
         groups = self.weights
         function, settings = self.function, (AIM * self.alpha, self.step)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from evenhand._display import Shown
-from evenhand.learners import FittedModels, Learner, Progress, StackedLogistic
-from evenhand.teachers.ensemble import checked, queries
+from evenhand.learners.learner import FittedModels, Learner, Progress
+from evenhand.learners.linear import StackedLogistic
+from evenhand.learners.nets.regularizer import Regularizer
+from evenhand.teachers.ensemble import checked, checked_groups, queries
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
-__all__ = ["LogisticTeachers", "MLPTeachers", "StackedEnsemble"]
+__all__ = ["LogisticTeachers", "MLPTeachers", "StackedEnsemble", "StackedTeachers"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,45 @@ class StackedEnsemble:
         return found
 
 
-class LogisticTeachers(Shown):
+class StackedTeachers(Shown):
+    """Settings of teachers that one learner fits all at once: a subclass says which."""
+
+    reads_groups = False
+
+    def learner(self) -> Learner:
+        """Return the learner of these settings."""
+        raise NotImplementedError
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        partition: Partition,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+        *,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
+    ) -> StackedEnsemble:
+        """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
+        rows, labels = checked(X, y, partition, n_classes)
+        model = self.learner().fit(
+            rows,
+            labels,
+            partition.all_rows,
+            n_classes=n_classes,
+            rng=rng,
+            progress=progress,
+            groups=checked_groups(self, groups, n_groups, len(rows)),
+            n_groups=n_groups,
+        )
+        return StackedEnsemble(
+            model=model, n_teachers=partition.n_teachers, n_features=rows.shape[1]
+        )
+
+
+class LogisticTeachers(StackedTeachers):
     """One logistic regression for each teacher, all solved at once in NumPy.
 
     Parameters
@@ -80,21 +119,12 @@ class LogisticTeachers(Shown):
         self.C = C
         self.tolerance = tolerance
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-    ) -> StackedEnsemble:
-        """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
-        learner = StackedLogistic(C=self.C, tolerance=self.tolerance)
-        return fit_stack(learner, X, y, partition, n_classes, rng, progress)
+    def learner(self) -> Learner:
+        """Return the learner of these settings."""
+        return StackedLogistic(C=self.C, tolerance=self.tolerance)
 
 
-class MLPTeachers(Shown):
+class MLPTeachers(StackedTeachers):
     """One ReLU network for each teacher, all trained as one stacked network in PyTorch.
 
     Needs the extra ``torch``: ``pip install "evenhand[torch]"``.
@@ -140,20 +170,8 @@ class MLPTeachers(Shown):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-    ) -> StackedEnsemble:
-        """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
-        return fit_stack(self.learner(), X, y, partition, n_classes, rng, progress)
-
-    def learner(self) -> Any:
-        """Return the ``StackedMLP`` of these settings."""
+    def learner(self) -> Learner:
+        """Return the learner of these settings."""
         # Here, not above: PyTorch is slow to import and only these teachers need it.
         from evenhand.learners.nets.mlp import StackedMLP
 
@@ -163,21 +181,8 @@ class MLPTeachers(Shown):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            regularizer=self._regularizer(),
         )
 
-
-def fit_stack(
-    learner: Learner,
-    X: ArrayLike,
-    y: ArrayLike,
-    partition: Partition,
-    n_classes: int,
-    rng: np.random.Generator,
-    progress: Progress | None,
-) -> StackedEnsemble:
-    """Fit ``learner`` on the parts of the partition."""
-    rows, labels = checked(X, y, partition, n_classes)
-    model = learner.fit(
-        rows, labels, partition.all_rows, n_classes=n_classes, rng=rng, progress=progress
-    )
-    return StackedEnsemble(model=model, n_teachers=partition.n_teachers, n_features=rows.shape[1])
+    def _regularizer(self) -> Regularizer | None:
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,13 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from evenhand._display import Shown
-from evenhand.teachers.ensemble import Progress, checked, queries
+from evenhand.teachers.ensemble import Progress, checked, checked_groups, queries
 from evenhand.teachers.partition import Partition
-from evenhand.typing import ArrayLike, FloatArray, IntArray
+from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 TASK: Final = 8  # teachers in one joblib task, so that starting a task costs little beside it
 
-__all__ = ["SklearnEnsemble", "SklearnTeachers"]
+__all__ = ["BlackBoxFairTeachers", "SklearnEnsemble", "SklearnTeachers"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,8 @@ class SklearnTeachers(Shown):
         self.estimator = estimator
         self.n_jobs = n_jobs
 
+    reads_groups = False
+
     def fit(
         self,
         X: ArrayLike,
@@ -113,20 +116,28 @@ class SklearnTeachers(Shown):
         n_classes: int,
         rng: np.random.Generator,
         progress: Progress | None = None,
+        *,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
     ) -> SklearnEnsemble:
-        """Fit one teacher on each part of the private data; see ``Teachers.fit``."""
+        """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
         rows, labels = checked(X, y, partition, n_classes)
-        estimator = self._estimator()
-        seeds = rng.integers(2**32, size=partition.n_teachers, dtype=np.uint64)
+        z = checked_groups(self, groups, n_groups, len(rows))
+        estimator, fit_one = self._estimator(), _fit_fair if self.reads_groups else _fit_one
+        seeds = self._seeds(rng, partition.n_teachers)
 
         def part(t: int) -> tuple[Any, ...]:
             own = partition.rows(t)
-            return estimator, rows[own], labels[own], int(seeds[t])
+            of_own = (z[own],) if self.reads_groups else ()
+            return estimator, rows[own], labels[own], int(seeds[t]), *of_own
 
-        members = fit_each(_fit_one, part, partition.n_teachers, self.n_jobs, progress)
+        members = _fit_each(fit_one, part, partition.n_teachers, self.n_jobs, progress)
         return SklearnEnsemble(
             members=members, n_features=rows.shape[1], n_classes=n_classes, n_jobs=self.n_jobs
         )
+
+    def _seeds(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.integers(2**32, size=n, dtype=np.uint64)
 
     def _estimator(self) -> Any:
         if self.estimator is None:
@@ -140,7 +151,44 @@ class SklearnTeachers(Shown):
         return self.estimator
 
 
-def fit_each(
+class BlackBoxFairTeachers(SklearnTeachers):
+    """One clone of any classifier that takes ``fit(X, y, sensitive_features=...)``.
+
+    So fairlearn's reductions are teachers as they are; nothing about privacy changes.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``fit(X, y, sensitive_features=groups)`` and ``predict(X)``.
+    n_jobs : int or None
+        Workers, as in joblib.
+
+    Notes
+    -----
+    A teacher with one class answers it, one without records answers class 0, and one with records
+    of a single group is handed that group alone; what its estimator cannot be fitted on, it raises.
+    """
+
+    reads_groups = True
+
+    def __init__(self, estimator: Any, n_jobs: int | None = None) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+
+    def _seeds(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.integers(2**31, size=n)
+
+    def _estimator(self) -> Any:
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise TypeError(
+                f"estimator must be a classifier with fit(X, y, sensitive_features=...), got "
+                f"{self.estimator!r}. Pass an object, for example fairlearn's "
+                f"ExponentiatedGradient(LogisticRegression(), DemographicParity())."
+            )
+        return self.estimator
+
+
+def _fit_each(
     fit_one: Callable[..., Any],
     part: Callable[[int], tuple[Any, ...]],
     n_teachers: int,
@@ -166,7 +214,7 @@ def _fit_some(fit_one: Callable[..., Any], parts: Sequence[tuple[Any, ...]]) -> 
         return [fit_one(*part) for part in parts]
 
 
-def seeded(estimator: Any, seed: int) -> Any:
+def _seeded(estimator: Any, seed: int) -> Any:
     """Return a clone whose every ``random_state`` is drawn from the seed."""
     own = clone(estimator)
     draws = np.random.default_rng(seed)
@@ -183,7 +231,35 @@ def _fit_one(estimator: Any, X: FloatArray, y: IntArray, seed: int) -> Any:
     present = np.unique(y)
     if len(present) < 2:
         return int(present[0]) if len(present) else 0
-    return seeded(estimator, seed).fit(X, y)
+    return _seeded(estimator, seed).fit(X, y)
+
+
+@dataclass(frozen=True)
+class _FixedSeed:
+    """A fitted classifier whose predictions may draw: each teacher's from a seed of its own."""
+
+    model: Any = field(repr=False)
+    seed: int
+
+    def predict(self, X: FloatArray) -> IntArray:
+        """Return class codes."""
+        try:
+            said = self.model.predict(X, random_state=self.seed)
+        except TypeError:  # a classifier that draws nothing
+            said = self.model.predict(X)
+        return np.asarray(said).astype(np.int64)
+
+
+def _fit_fair(estimator: Any, X: FloatArray, y: IntArray, seed: int, groups: IntArray) -> Any:
+    present = np.unique(y)
+    if len(present) < 2:
+        return int(present[0]) if len(present) else 0
+    own = _seeded(estimator, seed)
+    with warnings.catch_warnings():
+        # Fairlearn 0.15 fills Series in ways that pandas 3 deprecates.
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"fairlearn\.")
+        own.fit(X, y, sensitive_features=groups)
+    return _FixedSeed(own, seed)
 
 
 def _vote_some(members: Sequence[Any], X: FloatArray, n_classes: int) -> IntArray:

@@ -6,14 +6,9 @@ from runs import falls_short
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.fairness import DemographicParityFunction, worst_violation
-from evenhand.teachers import (
-    BlackBoxFairTeachers,
-    ConstrainedLogisticTeachers,
-    ConstrainedMLPTeachers,
-    LogisticTeachers,
-    by_position,
-    groups_of_teachers,
-)
+from evenhand.teachers import BlackBoxFairTeachers, LogisticTeachers, by_position
+from evenhand.teachers.coverage import groups_of_teachers
+from evenhand.teachers.fair import ConstrainedLogisticTeachers, ConstrainedMLPTeachers
 
 PARITY = DemographicParityFunction()
 

@@ -1,0 +1,248 @@
+"""Teachers that are held to a fairness margin, each on its own records and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand.fairness import DemographicParity, FairnessFunction, Tally
+from evenhand.learners.fair_linear import StackedFairLogistic
+from evenhand.learners.learner import Learner, Progress, needed
+from evenhand.learners.linear import LogisticStack
+from evenhand.learners.nets.regularizer import Regularizer
+from evenhand.learners.parity import StackedParityLogistic
+from evenhand.teachers.stacked import LogisticTeachers, MLPTeachers, StackedTeachers
+from evenhand.typing import FloatArray, IntArray
+
+WEIGHTS: Final = (0.0, 0.1, 1.0, 10.0, float("inf"))
+"""Weights of the penalty of ``ParityTeachers`` that are tried, the weakest first."""
+
+__all__ = [
+    "WEIGHTS",
+    "ConstrainedLogisticTeachers",
+    "ConstrainedMLPTeachers",
+    "ParityTeachers",
+    "constrained",
+]
+
+
+class ConstrainedLogisticTeachers(StackedTeachers):
+    """One logistic regression for each teacher, under the constraint on its own records.
+
+    Parameters
+    ----------
+    function : FairnessFunction
+        h; a teacher is trained for ``|E[h | A = a] - E[h]| <= alpha`` on its own records.
+    alpha : float
+    C : float
+        As for ``LogisticTeachers``.
+    step : float
+        Of the multipliers.
+    steps : int
+        Of the weights.
+    learning_rate : float
+
+    Notes
+    -----
+    Solved in NumPy (``StackedFairLogistic``). A teacher whose records are of one group is trained
+    without the constraint: it has nothing to compare. Whatever a teacher reaches on its own records
+    is no promise about its votes.
+    """
+
+    reads_groups = True
+
+    def __init__(
+        self,
+        function: FairnessFunction,
+        alpha: float,
+        C: float = 1.0,
+        *,
+        step: float = 1.0,
+        steps: int = 100,
+        learning_rate: float = 0.05,
+    ) -> None:
+        self.function = function
+        self.alpha = alpha
+        self.C = C
+        self.step = step
+        self.steps = steps
+        self.learning_rate = learning_rate
+
+    def learner(self) -> Learner:
+        """Return the learner of these settings."""
+        return StackedFairLogistic(
+            function=self.function,
+            alpha=self.alpha,
+            C=self.C,
+            step=self.step,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+        )
+
+
+class ConstrainedMLPTeachers(MLPTeachers):
+    """One ReLU network for each teacher, under the constraint on its own records, in PyTorch.
+
+    Parameters
+    ----------
+    function : FairnessFunction
+        As for ``ConstrainedLogisticTeachers``.
+    alpha : float
+    step : float
+        Of the multipliers, which move once in each epoch.
+    hidden, epochs, batch_size, learning_rate, weight_decay
+        As for ``MLPTeachers``.
+    """
+
+    reads_groups = True
+
+    def __init__(
+        self,
+        function: FairnessFunction,
+        alpha: float,
+        hidden: tuple[int, ...] = (64, 64),
+        *,
+        step: float = 1.0,
+        epochs: int = 20,
+        batch_size: int = 128,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(
+            hidden,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+        )
+        self.function = function
+        self.alpha = alpha
+        self.step = step
+
+    def _regularizer(self) -> Regularizer:
+        return Regularizer(function=self.function, alpha=self.alpha, step=self.step)
+
+
+def constrained(teachers: Any, function: FairnessFunction, alpha: float) -> Any:
+    """Return teachers under the constraint, trained as ``teachers`` would be.
+
+    None and ``LogisticTeachers`` become ``ConstrainedLogisticTeachers``, ``MLPTeachers``
+    ``ConstrainedMLPTeachers``; teachers that read groups are fair by themselves and stay.
+
+    Raises
+    ------
+    ValueError
+        For teachers that would not look at groups at all.
+    """
+    if getattr(teachers, "reads_groups", False):
+        return teachers
+    if teachers is None:
+        return ConstrainedLogisticTeachers(function, alpha)
+    if type(teachers) is LogisticTeachers:
+        return ConstrainedLogisticTeachers(function, alpha, teachers.C)
+    if type(teachers) is MLPTeachers:
+        return ConstrainedMLPTeachers(function, alpha, **teachers.get_params(deep=False))
+    raise ValueError(
+        f"{type(teachers).__name__} reads no groups, so nothing would make its teachers fair. Use "
+        f"LogisticTeachers or MLPTeachers, which are then trained under the constraint, or "
+        f"BlackBoxFairTeachers(estimator) with an estimator that takes sensitive_features."
+    )
+
+
+class ParityTeachers(StackedTeachers):
+    """One logistic regression for each teacher, held back from telling its own groups apart.
+
+    Parameters
+    ----------
+    fairness : DemographicParity
+        The margin that a teacher's decisions on its *own* records shall keep.
+    C, tolerance : float
+        As for ``LogisticTeachers``.
+
+    Notes
+    -----
+    A penalty on the differences of the groups' mean scores (``StackedParityLogistic``). Each
+    teacher takes the weakest of five weights with which its own decisions on its own records are
+    within the margin; where none is enough, the one with the smallest gap. It reads its own records
+    only, and needs no group to vote. A teacher that fits its labels perfectly has their gap, and
+    decisions on new rows are another matter: no promise is made about the votes.
+
+    Examples
+    --------
+    >>> from evenhand.teachers import by_position
+    >>> rng = np.random.default_rng(0)
+    >>> groups = rng.integers(2, size=600)
+    >>> X = rng.normal(size=(600, 2)) + groups[:, None] * [[0.0, 1.0]]
+    >>> y = (X.sum(axis=1) > 0.5).astype(int)
+    >>> teachers = ParityTeachers(DemographicParity(margin=0.05))
+    >>> ensemble = teachers.fit(X, y, by_position(600, 10, 0), 2, rng, groups=groups, n_groups=2)
+    >>> ensemble.vote([[3.0, 0.0], [-3.0, 0.0]]).sum(axis=0).tolist()
+    [10, 0]
+    """
+
+    reads_groups = True
+
+    def __init__(
+        self, fairness: DemographicParity, C: float = 100.0, *, tolerance: float = 1e-7
+    ) -> None:
+        self.fairness = fairness
+        self.C = C
+        self.tolerance = tolerance
+
+    def learner(self) -> Learner:
+        """Return the learner of these settings."""
+        return _WeakestPenalty(self.fairness, self.C, self.tolerance)
+
+
+@dataclass(frozen=True)
+class _WeakestPenalty:
+    """``StackedParityLogistic`` with the weakest weight that keeps each model within the margin."""
+
+    fairness: DemographicParity
+    C: float
+    tolerance: float
+
+    def fit(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        rows: Sequence[IntArray],
+        *,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
+    ) -> LogisticStack:
+        z, n_models = needed(self, groups), len(rows)
+        coef: FloatArray | None = None
+        smallest = np.full(n_models, np.inf)
+        outside = np.arange(n_models)  # models still above the margin
+        for done, weight in enumerate(WEIGHTS, 1):
+            # How many models are within the margin is private: progress shows the round alone.
+            if progress is not None:
+                progress(done * n_models // (len(WEIGHTS) + 1), n_models)
+            if not len(outside):
+                continue
+            own = [rows[int(t)] for t in outside]
+            stack = StackedParityLogistic(weight=weight, C=self.C, tolerance=self.tolerance).fit(
+                X, y, own, n_classes=n_classes, rng=rng, groups=z, n_groups=n_groups
+            )
+            if coef is None:
+                coef, intercept = stack.coef.copy(), stack.intercept.copy()
+            for i, t in enumerate(outside):
+                one = LogisticStack(coef=stack.coef[[i]], intercept=stack.intercept[[i]])
+                decided = one.predict(X[own[i]])[0]
+                tally = Tally.of(z[own[i]], decided, n_groups, n_classes)
+                gap = self.fairness.gap(tally.counts)
+                if gap < smallest[t]:
+                    smallest[t] = gap
+                    coef[t], intercept[t] = stack.coef[i], stack.intercept[i]
+            outside = outside[smallest[outside] > self.fairness.margin]
+        if progress is not None:
+            progress(n_models, n_models)
+        assert coef is not None
+        return LogisticStack(coef=coef, intercept=intercept)
