@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from evenhand import _database
 from evenhand.frontier import OBJECTIVES, Run, RunStore, StoreGone, StoreOfAnotherVersion
 from evenhand.frontier import store as store_module
+from evenhand.testing.stores import RunStoreContract
 
 Make = Callable[..., Run]
 
@@ -46,7 +47,33 @@ def many(run_of: Make, n: int, *, first: int = 0) -> list[Run]:
     return [run_of(seed=seed, error=0.1 + seed % 1000 / 1e4) for seed in range(first, first + n)]
 
 
-# ---------------------------------------------------------------- the contract
+# ---------------------------------------------------------------- the contract, and more
+
+
+class TestRunStore(RunStoreContract):
+    @pytest.fixture
+    def store(self, where: str) -> RunStore:
+        return RunStore(where)
+
+
+class TheLastWins(RunStore):
+    """A later run of a setting takes the place of the first."""
+
+    def add_all(self, runs: Iterable[Run]) -> int:
+        new = list(runs)
+        with self._transaction("written", write=True) as db:
+            db.execute(
+                store_module._runs.delete().where(
+                    store_module._runs.c.key.in_([run.key for run in new])
+                )
+            )
+        return super().add_all(new)
+
+
+def test_a_broken_store_fails_the_contract(tmp_path: Path) -> None:
+    store = TheLastWins(tmp_path / "runs.db")
+    with pytest.raises(AssertionError):
+        RunStoreContract().test_of_two_runs_of_one_setting_the_first_stays(store)
 
 
 def test_runs_come_back_as_they_were(where: str, run_of: Make) -> None:

@@ -7,7 +7,8 @@ import signal
 import sqlite3
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,9 @@ from evenhand.privacy import (
     FloatNoise,
     GNMax,
     Ledger,
+    MemoryStore,
     NoisyThreshold,
-    OtherAccount,
-    SeededNoise,
+    Store,
     StoreUnavailable,
 )
 from evenhand.privacy import ledger_database as database_module
@@ -38,19 +39,12 @@ from evenhand.privacy.ledger_store import (
     units_up,
 )
 from evenhand.privacy.ledger_tables import chain_of
+from evenhand.testing.stores import LedgerStoreContract, account, charge
 
 BUDGET = Budget(epsilon=3.0, delta=1e-5)
 ANSWER = GNMax(sigma=40.0)
 CHECK = NoisyThreshold(threshold=100.0, sigma=60.0)
 UNITS = {m: units_up(m.mu_squared(FloatNoise())) for m in (ANSWER, CHECK)}
-
-
-def charge(n_uses: int, units_each: int = 1, purpose: str = "x") -> Charge:
-    return Charge(mechanism="m", n_uses=n_uses, units_each=units_each, purpose=purpose)
-
-
-def account(name: str = "a", limit: int = 100, within: str | None = None, **facts) -> Account:
-    return Account(name=name, limit=limit, facts=facts, within=within)
 
 
 # ---------------------------------------------------------------- units
@@ -71,108 +65,43 @@ def test_what_is_finer_than_a_unit_is_rounded_to_the_safe_side() -> None:
 # ---------------------------------------------------------------- the contract
 
 
-def test_a_charge_is_kept_until_it_is_settled(store) -> None:
-    store.open(account())
-    first, second = store.charge("a", [charge(10, 3), charge(5, 4)])
-    assert (store.spent("a"), store.remaining("a")) == (50, 50)
-    assert [(e.n_uses, e.settled) for e in store.entries("a")] == [(10, False), (5, False)]
-    store.settle("a", {first: 10, second: 2})
-    assert (store.spent("a"), store.remaining("a")) == (38, 62)
-    assert [(e.n_uses, e.settled) for e in store.entries("a")] == [(10, True), (2, True)]
+class TestStores(LedgerStoreContract):
+    @pytest.fixture
+    def store(self, store: Store) -> Store:
+        return store
 
 
-def test_a_charge_is_taken_whole_or_not_at_all(store) -> None:
-    store.open(account())
-    store.charge("a", [charge(60)])
-    with pytest.raises(OverLimit) as over:
-        store.charge("a", [charge(30), charge(11)])
-    assert (over.value.account, over.value.asked, over.value.spent) == ("a", 41, 60)
-    assert store.spent("a") == 60
-    assert len(store.entries("a")) == 1
-    store.charge("a", [charge(30), charge(10)])  # exactly full
-    assert store.remaining("a") == 0
+class Generous(MemoryStore):
+    """It charges the part of a reservation that fits."""
+
+    def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
+        ids: list[int] = []
+        for each in charges:
+            try:
+                ids += super().charge(account, [each])
+            except OverLimit:
+                if not ids:
+                    raise
+        return tuple(ids)
 
 
-def test_a_settlement_is_taken_whole_or_not_at_all(store) -> None:
-    store.open(account())
-    first, second = store.charge("a", [charge(10), charge(10)])
-    with pytest.raises(ValueError, match=r"m was reserved for 10 uses, got used=11"):
-        store.settle("a", {first: 0, second: 11})
-    assert store.spent("a") == 20
-    assert [entry.settled for entry in store.entries("a")] == [False, False]
-    store.settle("a", {first: 0})
-    with pytest.raises(ValueError, match="was settled before"):
-        store.settle("a", {first: 0})
-    assert store.spent("a") == 10
+class Alone(MemoryStore):
+    """Accounts within others do not charge those around."""
+
+    def open(self, account: Account) -> None:
+        super().open(replace(account, within=None))
 
 
-def test_accounts_within_charge_those_around(store) -> None:
-    store.open(account("a", 100))
-    store.open(account("a/b", 1000, within="a"))
-    store.open(account("a/b/c", 50, within="a/b"))
-    store.open(account("other", 7))
-    [entry] = store.charge("a/b/c", [charge(40, purpose="deep")])
-    store.charge("a/b", [charge(30, purpose="middle")])
-    assert [store.spent(name) for name in ("a", "a/b", "a/b/c", "other")] == [70, 70, 40, 0]
-    assert [store.remaining(name) for name in ("a", "a/b", "a/b/c", "other")] == [30, 30, 10, 7]
-    with pytest.raises(OverLimit) as over:
-        store.charge("a/b", [charge(31)])
-    assert over.value.account == "a"
-    with pytest.raises(OverLimit) as over:
-        store.charge("a/b/c", [charge(11)])
-    assert over.value.account == "a/b/c"
-    store.settle("a/b/c", {entry: 1})
-    assert [store.spent(name) for name in ("a", "a/b", "a/b/c")] == [31, 31, 1]
-    assert [entry.purpose for entry in store.entries("a")] == ["deep", "middle"]
-    assert [entry.account for entry in store.entries("a")] == ["a/b/c", "a/b"]
-    assert [entry.purpose for entry in store.entries("a/b/c")] == ["deep"]
-    assert store.entries("other") == ()
+BROKEN = {
+    Generous: "a_charge_is_taken_whole_or_not_at_all",
+    Alone: "accounts_within_charge_those_around",
+}
 
 
-def test_opening_again_finds_the_account_as_it_was(store) -> None:
-    store.open(account(n_records=10, columns="age,sex", epsilon=0.1))
-    store.charge("a", [charge(10)])
-    store.open(account(n_records=10, columns="age,sex", epsilon=0.1))
-    assert store.spent("a") == 10
-
-
-@pytest.mark.parametrize(
-    ("again", "said"),
-    [
-        (account(n_records=11), "n_records is 10 on record and 11 here"),
-        (account(), "n_records is 10 on record and 'not stated' here"),
-        (account(n_records=10, more="x"), "more is 'not stated' on record and 'x' here"),
-        (account(limit=99, n_records=10), "mu_squared differs"),
-        (account(n_records=10, within="z"), "within is None on record and 'z' here"),
-    ],
-)
-def test_opening_another_data_sets_account_says_what_differs(store, again, said) -> None:
-    store.open(account("z"))
-    store.open(account(n_records=10))
-    with pytest.raises(
-        OtherAccount, match=r"Account 'a' in .* another data set or budget"
-    ) as error:
-        store.open(again)
-    assert said in str(error.value)
-
-
-def test_a_ledger_opens_only_what_it_describes(store) -> None:
-    def open_(budget: Budget = BUDGET, **options) -> Ledger:
-        usual = {"noise": FloatNoise(), "account": "adult", "facts": {"n_records": 5}}
-        return Ledger(budget, store=store, **{**usual, **options})
-
-    open_().reserve({ANSWER: 2}, purpose="x")
-    assert open_().entries[0].n_uses == 2
-    for options, said in (
-        ({"facts": {"n_records": 6}}, "n_records is 5 on record and 6 here"),
-        ({"budget": Budget(epsilon=4.0, delta=1e-5)}, "epsilon is 3.0 on record and 4.0 here"),
-        ({"unit": "person"}, "unit is 'record' on record and 'person' here"),
-        ({"neighbors": "add or remove one"}, "neighbors is 'replace one' on record"),
-        ({"noise": SeededNoise(0)}, "test_mode is False on record and True here"),
-    ):
-        with pytest.raises(OtherAccount) as error:
-            open_(**options)
-        assert said in str(error.value)
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_store_fails_the_contract(broken: type[MemoryStore]) -> None:
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        getattr(LedgerStoreContract(), f"test_{BROKEN[broken]}")(broken())
 
 
 # ---------------------------------------------------------------- several processes

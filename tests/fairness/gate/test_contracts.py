@@ -1,0 +1,85 @@
+"""Every gate meets the published contract, and a gate that leaves its margin does not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from evenhand.fairness.gate import DemographicParityGate, Outcome
+from evenhand.testing.gates import GateContract
+from evenhand.typing import IntArray
+
+
+@pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
+class TestDemographicParityGate(GateContract):
+    reference = "rest"
+
+    @pytest.fixture(autouse=True)
+    def _of(self, reference: str) -> None:
+        self.reference = reference
+
+    def gate(self, margin: float, n_groups: int, n_classes: int) -> Any:
+        return DemographicParityGate(
+            margin, n_groups, n_classes, cold_start=20, reference=self.reference
+        )
+
+    def gap(self, counts: IntArray) -> Fraction:
+        """Largest difference of a class's rate in a group and in what the group is held to."""
+        found = Fraction(0)
+        rows = [row for row in counts.tolist() if sum(row)]
+        for z, row in enumerate(rows):
+            others = [other for at, other in enumerate(rows) if at != z]
+            pools = {
+                "pairwise": [[other] for other in others],
+                "rest": [others] if others else [],
+                "overall": [rows],
+            }[self.reference]
+            for pool in pools:
+                size = sum(map(sum, pool))
+                for k, count in enumerate(row):
+                    rate = Fraction(sum(other[k] for other in pool), size)
+                    found = max(found, abs(Fraction(count, sum(row)) - rate))
+        return found
+
+
+class TenPercentTooWide(DemographicParityGate):
+    """Its margin is a tenth wider than it says."""
+
+    def __init__(self, margin: float, n_groups: int, n_classes: int, **options: Any) -> None:
+        super().__init__(min(1.0, 1.1 * margin), n_groups, n_classes, **options)
+
+
+class GivesWhatItWithholds(DemographicParityGate):
+    """A late group's answers are handed out at once, and counted later."""
+
+    def offer(self, group: int, label: int) -> Outcome:
+        outcome = super().offer(group, label)
+        return outcome._replace(given=True, withheld=False) if outcome.withheld else outcome
+
+
+class Shut(DemographicParityGate):
+    """Nothing is ever admissible: within every margin, and of no use."""
+
+    def admissible(self, group: int) -> tuple[int, ...]:
+        super().admissible(group)
+        return ()
+
+
+BROKEN = {
+    TenPercentTooWide: ("after_every_answer_the_given_table_is_within_the_margin", (0,)),
+    GivesWhatItWithholds: ("after_every_answer_the_given_table_is_within_the_margin", (0,)),
+    Shut: ("a_margin_of_1_refuses_nothing_and_gives_all_in_the_end", ()),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_gate_fails_the_contract(broken: Any) -> None:
+    class Contract(TestDemographicParityGate):
+        def gate(self, margin: float, n_groups: int, n_classes: int) -> Any:
+            return broken(margin, n_groups, n_classes, cold_start=20)
+
+    law, arguments = BROKEN[broken]
+    with pytest.raises(AssertionError):
+        getattr(Contract(), f"test_{law}")(*arguments)
