@@ -487,7 +487,7 @@ def test_a_model_no_better_than_the_majority_class_is_announced_first(shares: An
         assert any("no better than always predicting" in w for w in report.warnings) == announced
         page = render(report)
         assert ("no better than always predicting" in page) == announced
-        assert "always predicting &#x27;False&#x27;: 0.400" in page
+        assert "always predicting &#39;False&#39;: 0.400" in page
 
 
 def test_without_test_rows_the_released_answers_are_the_yardstick(shares: Any) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from evenhand.generators import MarginalSynthesizer, evaluate, load_synthesizer
 from evenhand.privacy import Budget, SeededNoise
-from evenhand.report import SyntheticReport, write_synthetic_report
+from evenhand.report import write_synthetic_report
 from evenhand.report.columns import column_views
+from evenhand.report.synthetic import SyntheticReport
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"

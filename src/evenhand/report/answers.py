@@ -24,6 +24,7 @@ SHORT: Final[Mapping[Reason, str]] = {
 EVERY_ROW: Final = "all public rows"
 """The one line of the table where no groups were read."""
 
+N_STAGES: Final = 10
 CLOSE: Final = 1e-9
 """Gaps in floats above the margin less this much are decided again, in fractions."""
 
@@ -85,6 +86,18 @@ class Outcomes:
         """Public rows per group, shape (n_groups,)."""
         sizes: IntArray = self.answered.sum(axis=1) + self.unlabelled.sum(axis=1)
         return sizes
+
+    @property
+    def columns(self) -> list[str]:
+        """What is counted of each group, in words."""
+        given = [f"answered {name}" for name in self.classes]
+        return [*given, *(SHORT[reason] for reason in self.reasons), "rows"]
+
+    @property
+    def numbers(self) -> IntArray:
+        """A row per group, a column per ``columns``."""
+        numbers: IntArray = np.column_stack([self.answered, self.unlabelled, self.sizes])
+        return numbers
 
     @property
     def by_group(self) -> bool:
@@ -163,6 +176,15 @@ class Disparity:
     def final(self) -> float:
         """Gap of the whole answered set."""
         return float(self.gaps[-1]) if len(self.gaps) else 0.0
+
+    @property
+    def stages(self) -> tuple[tuple[int, float, float], ...]:
+        """Answers given, the gap then, and the largest up to then, at ten steps or fewer."""
+        if not len(self.gaps):
+            return ()
+        at = np.unique(np.linspace(0, len(self.gaps) - 1, N_STAGES).astype(np.int64))
+        largest = np.maximum.accumulate(self.gaps)
+        return tuple((int(self.n_given[i]), float(self.gaps[i]), float(largest[i])) for i in at)
 
     @property
     def kept(self) -> bool:

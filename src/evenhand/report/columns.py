@@ -42,6 +42,11 @@ class ColumnView:
     real: tuple[float, ...] | None
     missing: tuple[float, float | None]
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The middle of each bar, or the category, as it is written."""
+        return tuple(value if isinstance(value, str) else f"{value:,.6g}" for value in self.at)
+
 
 def column_views(
     synthetic: pd.DataFrame, real: pd.DataFrame | None, schema: Schema

@@ -1,24 +1,31 @@
-"""Everything the report says about a model, as one value: computed first, drawn afterwards."""
+"""The report of a model: what it says as one value, and the page of it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._version import __version__
 from evenhand.datasets import Dataset
-from evenhand.estimators.small_groups import Held, listed
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
-from evenhand.privacy import Guarantee
+from evenhand.estimators import Bound
+from evenhand.estimators.small_groups import Held, in_words, listed
+from evenhand.fairness import (
+    DemographicParity,
+    Estimate,
+    FairnessKind,
+    Notion,
+    Yardstick,
+    function_named,
+)
 from evenhand.report import claim, settings
 from evenhand.report.answers import Disparity, Outcomes
-from evenhand.report.derived import Derived
 from evenhand.report.measured import Measured
+from evenhand.report.page import Report, Section, render, write_whole
 from evenhand.report.spending import Spending
-from evenhand.report.true_groups_section import TrueGroups
 from evenhand.voting import Answers, Shares
 
 
@@ -84,6 +91,11 @@ class StudentMargin:
             return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
         return "within it" if self.met else "outside it"
 
+    @property
+    def held_in_words(self) -> str:
+        """Which groups are held to the interval of their size, and why."""
+        return "" if self.held is None else in_words(self.held, self.groups, self.notion.margin)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cuts:
@@ -117,21 +129,118 @@ class Cuts:
         return cls(notion=model.fairness, label=str(model.classes_[1]), rows=tuple(named))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Derived:
+    """The probabilities of each final decision, given the group and the model's own decision.
+
+    Parameters
+    ----------
+    notion : str
+        Which rates are held together, a key of ``evenhand.students.derived.NOTIONS``.
+    margin : float
+        That was asked for.
+    gap : float
+        Largest difference of those rates between two groups, by the noisy table.
+    beyond : float
+        How much further apart they may be among the private records, with probability 0.95.
+    classes : tuple of str
+    rows : tuple of (str, str, tuple of float)
+        Group, the model's own decision, and the probability of each class.
+
+    Privacy
+    -------
+    A function of the released model and of the released table.
+    """
+
+    notion: str
+    margin: float
+    gap: float
+    beyond: float
+    classes: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[float, ...]], ...]
+
+    @classmethod
+    def of(cls, model: Any) -> Derived | None:
+        """Return None for a model whose own decisions stand."""
+        rule = getattr(model, "rule_", None)
+        if rule is None:
+            return None
+        classes = tuple(str(name) for name in model.classes_)
+        return cls(
+            notion=model.notion,
+            margin=model.margin,
+            gap=model.table_gap_,
+            beyond=model.noise_bound_,
+            classes=classes,
+            rows=tuple(
+                (group, own, tuple(probabilities))
+                for group, table in zip(model.groups_, rule.probabilities.tolist(), strict=True)
+                for own, probabilities in zip(classes, table, strict=True)
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueGroups:
+    """How a model of SF-PATE stands to its alpha, and what is known of the true groups.
+
+    Parameters
+    ----------
+    notion : str
+        What the fairness function is called.
+    alpha : float
+    by_teachers : bool
+        Whether each teacher was held to it on its own rows.
+    violation : float
+        Of the student by the noisy groups; NaN where it knows none.
+    met : bool
+    bounds : tuple of Bound
+
+    Privacy
+    -------
+    A function of the student, of released shares and of public values.
+    """
+
+    notion: str
+    alpha: float
+    by_teachers: bool
+    violation: float
+    met: bool
+    bounds: tuple[Bound, ...]
+
+    @classmethod
+    def of(cls, model: Any) -> TrueGroups | None:
+        """Return None for a model of another method."""
+        if not hasattr(model, "bounds_"):
+            return None
+        return cls(
+            notion=function_named(model.notion).name.replace("_", " "),
+            alpha=model.alpha,
+            by_teachers=model.variant == "teachers",
+            violation=model.noisy_violation_,
+            met=model.within_alpha_,
+            bounds=model.bounds_,
+        )
+
+    @property
+    def knows_no_group(self) -> bool:
+        """Whether the student learned no more of the groups than that its teachers were held."""
+        return self.by_teachers and math.isnan(self.violation)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a bound says anything about the violation by the true groups."""
+        return any(bound.says for bound in self.bounds)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModelReport:
+class ModelReport(Report):
     """What may be told of a trained model, and nothing else.
 
     Parameters
     ----------
-    title : str
-    method : str
-        Name of the estimator's class.
-    guarantee : Guarantee
-        The claim.
     kind : FairnessKind
         Where the margin sits, and whether a prediction needs the group.
-    spending : Spending or None
-        What was spent on what; None where there was nothing to spend.
     answers : Answers, Shares or None
         What was released about the public rows; None for a method that asks about none.
     outcomes : Outcomes or None
@@ -154,18 +263,12 @@ class ModelReport:
         The errors to read beside the model's: on the test rows where there are any, else by the
         released answers.
     classes : tuple of str
-    facts : tuple of (str, str)
-        What the report's writer says about the data.
-    settings : tuple of (str, str)
-        Every argument of the estimator in words.
-    choices : tuple of str
-        What was chosen where an argument was left out, and why. Public numbers only.
     columns : tuple of str
         Names of the columns that ``predict`` expects; empty where the model was fitted on arrays.
     n_columns : int
         How many they are.
-    version : str
-        Version of this package.
+    **others
+        See ``Report``.
 
     Privacy
     -------
@@ -173,11 +276,10 @@ class ModelReport:
     settings. Votes, and costs computed from votes, are not within reach of this value.
     """
 
-    title: str
-    method: str
-    guarantee: Guarantee
+    heading: ClassVar[str] = "Model report"
+    glance: ClassVar[str] = "model/glance.html"
+
     kind: FairnessKind
-    spending: Spending | None
     answers: Answers | Shares | None
     outcomes: Outcomes | None
     disparity: Disparity | None
@@ -189,12 +291,8 @@ class ModelReport:
     measured: Measured | None
     yardstick: Yardstick | None
     classes: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    settings: tuple[tuple[str, str], ...]
-    choices: tuple[str, ...]
     columns: tuple[str, ...]
     n_columns: int
-    version: str
 
     @classmethod
     def of(
@@ -256,8 +354,33 @@ class ModelReport:
             choices=tuple(getattr(inner, "choices_", ())),
             columns=tuple(str(name) for name in getattr(model, "feature_names_in_", ())),
             n_columns=int(model.n_features_in_),
-            version=__version__,
         )
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the page is made of; what a method does not have is left out."""
+        there = (
+            (True, "claim", "The claim", "claim.html"),
+            (self.spending, "spending", "What was spent on what", "spending.html"),
+            (True, "measurements", "Accuracy and fairness, measured", "model/measured.html"),
+            (self.answers, "answers", "Answers and refusals", "model/answers.html"),
+            (True, "margin", "The margin, and who needs the group", "model/margin.html"),
+            (self.true_groups, "true-groups", "True and noisy groups", "model/true_groups.html"),
+            (True, "settings", "Settings", "settings.html"),
+            (True, "use", "Load and predict", "model/use.html"),
+        )
+        return tuple(Section(*named) for found, *named in there if found is not None)
+
+    @property
+    def holds_a_margin(self) -> bool:
+        """Whether answers, student, thresholds or probabilities were held to a margin."""
+        return any((self.disparity, self.student, self.cuts, self.derived))
+
+    @property
+    def compared(self) -> str:
+        """The errors to read the model's error beside, in a few words."""
+        rows = () if self.yardstick is None else self.yardstick.rows(self.classes)
+        return "; ".join(f"{words}: {error.value:.3f}" for words, error in rows)
 
     @property
     def notion(self) -> Notion | None:
@@ -271,7 +394,7 @@ class ModelReport:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before relying on the model, the claim's own warnings first."""
-        found = list(self.guarantee.cautions)
+        found = list(super().warnings)
         if self.spending is not None and self.spending.n_open:
             found.append(
                 f"{self.spending.n_open:,} uses were reserved by a run that did not finish; they "
@@ -319,6 +442,43 @@ class ModelReport:
             return []
         none = (table.sizes > 0) & (table.answered.sum(axis=1) == 0)
         return [group for group, silent in zip(table.groups, none, strict=True) if silent]
+
+
+def write_model_report(
+    model: Any,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    dataset: Dataset | Mapping[str, object] | None = None,
+    measured: Any = None,
+) -> Path:
+    """Write ``report.html`` for a fitted or loaded model.
+
+    Parameters
+    ----------
+    model : any classifier of ``evenhand.estimators`` with a guarantee
+        Fitted, or read by ``evenhand.load``.
+    path : path
+        The file to write. An earlier report there is replaced, whole or not at all.
+    title : str, optional
+        Default: made of the data set's name and the method.
+    dataset : Dataset or mapping, optional
+        What to say about the data; of a ``Dataset`` no count is printed.
+    measured : FairnessReport, optional
+        Measurements on test rows. They are printed as not covered by the guarantee.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Privacy
+    -------
+    The page holds the claim, released answers, public facts and settings: post-processing. Only
+    ``measured`` and ``dataset`` can add something else, and they come from the caller.
+    """
+    report = ModelReport.of(model, title=title, dataset=dataset, measured=measured)
+    return write_whole(render(report), path)
 
 
 def _yardstick(model: Any, measured: Any) -> Yardstick | None:

@@ -1,20 +1,25 @@
-"""The charts of the report: drawn from computed values only, with names escaped."""
+"""The charts of every report: drawn from computed values only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+from markupsafe import Markup
 
 from evenhand.fairness import Estimate, Notion
+from evenhand.generators import ModelUtility
 from evenhand.report.answers import SHORT, Disparity, Outcomes
 from evenhand.report.colours import NOT_USED, PALETTE, colours
+from evenhand.report.columns import ColumnView
 from evenhand.report.measured import NAMES, REFERENCES, Measured, known
 from evenhand.report.spending import Spending
 from evenhand.report.svg import (
+    AXIS,
     Rows,
     Scale,
+    bar,
     beside,
     dot,
     drawing,
@@ -25,6 +30,7 @@ from evenhand.report.svg import (
     segments,
     shortened,
     steps,
+    upright,
     words,
 )
 from evenhand.typing import FloatArray, IntArray
@@ -44,10 +50,15 @@ MOST_JOINED: Final = 5  # groups up to which it is written when each got its fir
 TRACE: Final = 280  # pixels of the trace
 ABOVE: Final = 14  # pixels for a number above its highest line
 
+SYNTHETIC: Final = PALETTE[0]
+REAL: Final = PALETTE[1]
+TALL: Final = 120  # pixels of the bars of a column
+WRITTEN: Final = 90  # pixels below them, for categories
 
-def spending(books: Spending) -> str:
+
+def spending(found: Spending) -> Markup:
     """Draw the budget as one bar: what each purpose took of it, and what was left."""
-    named = [charge.words or charge.mechanism for charge in books.charges]
+    named = [charge.words or charge.mechanism for charge in found.charges]
     alike = len(set(named)) < len(named)  # one mechanism for several purposes: name the purpose
     parts: list[tuple[str, str, str, Sequence[float], Sequence[str]]] = [
         (
@@ -57,16 +68,16 @@ def spending(books: Spending) -> str:
             [charge.share],
             [f"({charge.n_uses:,} uses)"],
         )
-        for name, charge, colour in zip(named, books.charges, colours(len(named)), strict=True)
+        for name, charge, colour in zip(named, found.charges, colours(len(named)), strict=True)
     ]
-    parts.append(("not spent", NOT_USED, "", [max(0.0, 1.0 - books.share)], [""]))
+    parts.append(("not spent", NOT_USED, "", [max(0.0, 1.0 - found.share)], [""]))
     rows = Rows(names=[""], scale=Scale(high=1.0, percent=True), tall=36)
     return legend(part[:3] for part in parts) + rows.drawn(
         segments(rows, parts), title="share of the privacy budget (mu²), in percent"
     )
 
 
-def outcomes(table: Outcomes) -> str:
+def outcomes(table: Outcomes) -> Markup:
     """Draw a bar per group: its public rows by the label they got, or by why they got none."""
     sizes = np.maximum(table.sizes, 1)
     parts: list[tuple[str, str, str, Sequence[float], Sequence[str]]] = []
@@ -89,7 +100,7 @@ def outcomes(table: Outcomes) -> str:
     )
 
 
-def disparity(trace: Disparity) -> str:
+def disparity(trace: Disparity) -> Markup:
     """Draw the gap of the answered set after each answer, with the margin as a line."""
     x, y = thinned(trace.n_given, trace.gaps)
     margin, last = trace.notion.margin, int(x[-1]) if len(x) else 1
@@ -120,7 +131,7 @@ def disparity(trace: Disparity) -> str:
     return drawing(ABOVE + TRACE + 40, parts)
 
 
-def gaps(measured: Measured, notion: Notion | None) -> str:
+def gaps(measured: Measured, notion: Notion | None) -> Markup:
     """Draw every measured gap with its interval; the margin only where it is defined alike."""
     kinds = list(dict.fromkeys(gap.kind for gap in measured.gaps))
     shown = [gap for gap in measured.gaps if known(gap.estimate)]
@@ -157,7 +168,7 @@ def gaps(measured: Measured, notion: Notion | None) -> str:
     return legend(entries) + rows.drawn(marks, title="largest difference of rates (0 is best)")
 
 
-def by_group(measured: Measured) -> str:
+def by_group(measured: Measured) -> Markup:
     """Draw the groups side by side: the error, and the rate of each class, with intervals."""
     drawn: list[tuple[str, tuple[Estimate, ...], float | None]] = []
     if measured.error is not None:
@@ -180,7 +191,7 @@ def by_group(measured: Measured) -> str:
     )
 
 
-def _of_groups(rows: Rows, estimates: Sequence[Estimate], overall: float | None) -> list[str]:
+def _of_groups(rows: Rows, estimates: Sequence[Estimate], overall: float | None) -> list[Markup]:
     marks = []
     if overall is not None:
         at = rows.scale.share(overall)
@@ -192,6 +203,110 @@ def _of_groups(rows: Rows, estimates: Sequence[Estimate], overall: float | None)
         if known(estimate)
     ]
     return marks
+
+
+def columns(views: Sequence[ColumnView]) -> Markup:
+    """Draw every column in a panel of its own, synthetic beside real."""
+    entries = [("synthetic rows", SYNTHETIC, "")]
+    if any(view.real is not None for view in views):
+        entries.insert(0, ("real rows", REAL, ""))
+    return legend(entries) + panels((shortened(view.name), _column(view)) for view in views)
+
+
+def _column(view: ColumnView) -> Markup:
+    n = max(len(view.at), 1)
+    both = [
+        (name, shares, colour)
+        for name, shares, colour in (
+            ("real rows", view.real, REAL),
+            ("synthetic rows", view.synthetic, SYNTHETIC),
+        )
+        if shares is not None
+    ]
+    up = Scale(
+        high=max([share for _, shares, _ in both for share in shares] + [0.01]), percent=True
+    )
+    heights = [(tick, TALL * (1.0 - up.share(tick)) + 12) for tick in up.ticks(4)]
+    parts = [line(0, y, 1, y, "grid") for _, y in heights]
+    wide = 0.88 / n / len(both)
+    for at, said in enumerate(view.words):
+        for place, (name, shares, colour) in enumerate(both):
+            tall = TALL * up.share(shares[at])
+            hover = f"{said}: {shares[at]:.1%} of the {name}"
+            x = (at + 0.06) / n + place * wide
+            parts.append(bar(x, wide, TALL + 12 - tall, tall, colour, hover=hover))
+        if not view.numeric:
+            parts.append(upright((at + 0.5) / n, TALL + 18, shortened(said, 13), "tick"))
+    parts.append(line(0, TALL + 12, 1, TALL + 12, "axis"))
+    parts += [words(0, y - 2, up.words(tick), kind="tick over") for tick, y in heights[1:]]
+    if view.numeric and view.at:
+        for at, anchor in ((0, "start"), (len(view.at) // 2, "middle"), (len(view.at) - 1, "end")):
+            x = {"start": 0.0, "middle": (at + 0.5) / n, "end": 1.0}[anchor]
+            parts.append(words(x, TALL + 29, view.words[at], anchor, "tick"))
+    return drawing(TALL + 12 + (AXIS + 4 if view.numeric else WRITTEN), parts)
+
+
+def shares(rows: Sequence[tuple[str, float | None, float | None, float | None]]) -> Markup:
+    """Draw the share of every combination of label and group: learnt, synthetic and real."""
+    kinds: list[tuple[str, str, list[float | None]]] = [
+        ("real test rows", REAL, [row[3] for row in rows]),
+        ("learnt, by noisy counts", PALETTE[2], [row[1] for row in rows]),
+        ("synthetic rows", SYNTHETIC, [row[2] for row in rows]),
+    ]
+    drawn = [kind for kind in kinds if any(value is not None for value in kind[2])]
+    largest = max([value or 0.0 for _, _, values in drawn for value in values] + [0.01])
+    scale = Scale(high=largest * 1.02, percent=True)
+    chart = Rows(names=[shortened(row[0], 40) for row in rows], scale=scale, tall=12 * len(drawn))
+    marks = [
+        bar(
+            0,
+            scale.share(value or 0.0),
+            chart.top(row) + 12 * at,
+            11,
+            colour,
+            hover=f"{said}: {value or 0.0:.1%}",
+        )
+        for at, (said, colour, values) in enumerate(drawn)
+        for row, value in enumerate(values)
+    ]
+    return legend((said, colour, "") for said, colour, _ in drawn) + chart.drawn(
+        marks, title="share of the rows"
+    )
+
+
+def utility(found: Sequence[ModelUtility], on: str = "rows") -> Markup:
+    """Draw the AUROC and two gaps of every model, trained on synthetic or on real ``on``."""
+    models = list(dict.fromkeys(u.model for u in found))
+    sources = [
+        (source, colour, shape, shift)
+        for source, colour, shape, shift in (
+            ("synthetic", SYNTHETIC, "circle", -0.25),
+            ("real", REAL, "diamond", 0.25),
+        )
+        if any(u.trained_on == source for u in found)
+    ]
+    measures: tuple[tuple[str, Callable[[ModelUtility], Estimate]], ...] = (
+        ("AUROC", lambda u: u.auroc),
+        ("equalized odds gap", lambda u: u.gaps["equalized_odds_pairwise"]),
+        ("demographic parity gap", lambda u: u.gaps["demographic_parity_pairwise"]),
+    )
+
+    def panel(get: Callable[[ModelUtility], Estimate]) -> Markup:
+        high = max([get(u).high for u in found] + [0.05])
+        rows = Rows(names=[shortened(m) for m in models], scale=Scale(high=high * 1.04), tall=26)
+        return rows.drawn(
+            [
+                dot(rows.scale, get(u), rows.middle(models.index(u.model), shift), colour, shape)
+                for source, colour, shape, shift in sources
+                for u in found
+                if u.trained_on == source
+            ],
+            ticks=5,
+        )
+
+    return legend(
+        (f"trained on {source} {on}", colour, shape) for source, colour, shape, _ in sources
+    ) + panels((title, panel(get)) for title, get in measures)
 
 
 def thinned(x: IntArray, y: FloatArray, most: int = MOST_POINTS) -> tuple[IntArray, FloatArray]:

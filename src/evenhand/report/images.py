@@ -1,11 +1,14 @@
-"""The report on a generator of pictures as a single HTML file that opens from disk."""
+"""The report on a generator of pictures: what it says as one value, the pictures among it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+import struct
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -13,14 +16,13 @@ from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
 from evenhand.fairness import encode_groups
 from evenhand.generators.images import ImageEvaluation, ImageSynthesizer
-from evenhand.report import image_sections, sections, synthetic_sections
-from evenhand.report.generated import KIND, GeneratorReport, told_of
-from evenhand.report.layout import assemble
-from evenhand.report.onefile import write_whole
+from evenhand.report.generated import GeneratorReport, told_of
+from evenhand.report.page import Section, render, write_whole
 from evenhand.typing import Array
 
 SHOWN: Final = 16  # pictures of each combination of label and group
 MOST: Final = 40  # combinations; of more the first ones
+_GREY, _COLOUR = 0, 2  # the colour types of PNG
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,13 +33,13 @@ class Strip:
     ----------
     words : str
         The combination.
-    synthetic, real : ndarray of uint8 or None
-        Some of each; None where there are none.
+    synthetic, real : str or None
+        Some of each side by side, as the address of an image; None where there are none.
     """
 
     words: str
-    synthetic: Array | None
-    real: Array | None
+    synthetic: str | None
+    real: str | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +58,8 @@ class ImageReport(GeneratorReport):
     -------
     All of it but ``evaluation``, ``facts`` and the real pictures is released.
     """
+
+    glance: ClassVar[str] = "pictures/glance.html"
 
     strips: tuple[Strip, ...]
     evaluation: ImageEvaluation | None
@@ -78,17 +82,29 @@ class ImageReport(GeneratorReport):
             evaluation=evaluation,
         )
 
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the page is made of; what was not measured is left out."""
+        found = self.evaluation
+        utility = distances = None
+        if found is not None:
+            utility, distances = found.utility or None, found.distances or None
+        there = (
+            (True, "claim", "The claim", "claim.html"),
+            (self.spending, "spending", "What was spent on what", "spending.html"),
+            (True, "pictures", "The pictures", "pictures/pictures.html"),
+            (True, "balance", "Labels and groups", "pictures/balance.html"),
+            (utility, "utility", "Networks trained on these pictures", "pictures/utility.html"),
+            (distances, "distances", "How near the pictures are", "pictures/distances.html"),
+            (True, "settings", "Settings", "settings.html"),
+            (True, "use", "Load and sample pictures", "pictures/use.html"),
+        )
+        return tuple(Section(*named) for found, *named in there if found is not None)
 
-SECTIONS: Final[tuple[tuple[str, str, Callable[[ImageReport], str]], ...]] = (
-    ("claim", "The claim", sections.the_claim),
-    ("spending", "What was spent on what", sections.what_was_spent),
-    ("pictures", "The pictures", image_sections.pictures),
-    ("balance", "Labels and groups", image_sections.balance),
-    ("utility", "Networks trained on these pictures", image_sections.utility),
-    ("distances", "How near the pictures are", image_sections.distances),
-    ("settings", "Settings", synthetic_sections.settings),
-    ("use", "Load and draw pictures", image_sections.how_to_use),
-)
+    @property
+    def cells(self) -> tuple[tuple[str, float, None, None], ...]:
+        """Each combination of label and group, and its share as learnt."""
+        return tuple((name, share, None, None) for name, share in self.shares)
 
 
 def write_image_report(
@@ -123,12 +139,7 @@ def write_image_report(
     report = ImageReport.of(
         generator, evaluation=evaluation, test=test, title=title, dataset=dataset
     )
-    return write_whole(render(report), Path(path))
-
-
-def render(report: ImageReport) -> str:
-    """Return the page as text."""
-    return assemble(report, SECTIONS, kind=KIND, glance=image_sections.glance(report))
+    return write_whole(render(report), path)
 
 
 def _strips(generator: ImageSynthesizer, test: ImageData | None) -> tuple[Strip, ...]:
@@ -141,12 +152,12 @@ def _strips(generator: ImageSynthesizer, test: ImageData | None) -> tuple[Strip,
         if c not in unseen:
             shares = np.zeros(known.n)
             shares[c] = 1.0
-            made = generator.sample(SHOWN, shares=shares, random_state=0).uint8
+            made = strip(generator.sample(SHOWN, shares=shares, random_state=0).uint8)
         out.append(Strip(words=known.words(c), synthetic=made, real=real.get(c)))
     return tuple(out)
 
 
-def _real(generator: ImageSynthesizer, test: ImageData) -> dict[int, Array]:
+def _real(generator: ImageSynthesizer, test: ImageData) -> dict[int, str]:
     """Return the first test pictures of every combination."""
     known = generator.conditions_
     labels = [text_of(value) for value in test.y]
@@ -164,9 +175,49 @@ def _real(generator: ImageSynthesizer, test: ImageData) -> dict[int, Array]:
     codes = known.code([column[there] for column in columns])
     pictures = test.images[there]
     return {
-        c: pictures[rows[:SHOWN]] for c in range(known.n) if len(rows := np.flatnonzero(codes == c))
+        c: strip(pictures[rows[:SHOWN]])
+        for c in range(known.n)
+        if len(rows := np.flatnonzero(codes == c))
     }
 
 
 def _place(categories: tuple[str, ...], value: str) -> int:
     return categories.index(value) if value in categories else -1
+
+
+def png(picture: Array) -> bytes:
+    """Return a PNG of uint8 (h, w) or (h, w, 3)."""
+    height, width = picture.shape[:2]
+    kind = _GREY if picture.ndim == 2 else _COLOUR
+    lines = np.ascontiguousarray(picture, dtype=np.uint8).reshape(height, -1)
+    # Every line begins with the number of its filter: 0, none.
+    raw = np.hstack([np.zeros((height, 1), dtype=np.uint8), lines]).tobytes()
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        _chunk(name, content)
+        for name, content in ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b""))
+    )
+
+
+def strip(pictures: Array, *, gap: int = 1) -> str:
+    """Return the address of an image of pictures side by side, which holds the image itself.
+
+    Parameters
+    ----------
+    pictures : ndarray of uint8, shape (n, h, w) or (n, h, w, 3)
+    gap : int
+        White pixels between two.
+    """
+    n, height, width = pictures.shape[:3]
+    rest = pictures.shape[3:]
+    sheet = np.full((height, n * (width + gap) - gap, *rest), 255, dtype=np.uint8)
+    for i, picture in enumerate(pictures):
+        left = i * (width + gap)
+        sheet[:, left : left + width] = picture
+    data = base64.b64encode(png(sheet)).decode("ascii")
+    return f"data:image/png;base64,{data}"
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    check = struct.pack(">I", zlib.crc32(name + content))
+    return struct.pack(">I", len(content)) + name + content + check

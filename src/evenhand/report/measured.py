@@ -22,7 +22,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "equalized_odds": "how often a class is predicted to rows of one true class",
     "error_parity": "how often a prediction is wrong",
     "false_positive_parity": "how often a class is predicted to rows that are not of it",
-    "generalized_demographic_parity": "the law of the score, in Wasserstein distance",
+    "generalized_demographic_parity": "the distribution of the score, in Wasserstein distance",
 }
 REFERENCES: Final[Mapping[str, str]] = {
     "rest": "all other groups together",
@@ -61,6 +61,13 @@ class Gap:
     def name(self) -> str:
         """What it is called."""
         return NAMES.get(self.kind, self.kind.replace("_", " "))
+
+    @property
+    def compares(self) -> str:
+        """What is compared with what, in words."""
+        if self.kind not in MEANINGS:
+            return self.estimate.definition
+        return f"{MEANINGS[self.kind]}, against {REFERENCES[self.reference]}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,74 +1,195 @@
-"""The report of one model as a single HTML file that opens from disk and loads nothing."""
+"""A page from Jinja2 templates: one file, complete in itself, written whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+import hashlib
+import math
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
-from evenhand.datasets import Dataset
-from evenhand.report import sections
-from evenhand.report.content import ModelReport
-from evenhand.report.layout import assemble
-from evenhand.report.margin_section import margin
-from evenhand.report.measured_section import measured as measured_section
-from evenhand.report.onefile import write_whole
-from evenhand.report.true_groups_section import true_groups
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-SECTIONS: Final[tuple[tuple[str, str, Callable[[ModelReport], str]], ...]] = (
-    ("claim", "The claim", sections.the_claim),
-    ("spending", "What was spent on what", sections.what_was_spent),
-    ("measurements", "Accuracy and fairness, measured", measured_section),
-    ("answers", "Answers and refusals", sections.outcomes),
-    ("margin", "The margin, and who needs the group", margin),
-    ("true-groups", "True groups and noisy ones", lambda report: true_groups(report.true_groups)),
-    ("settings", "Settings", sections.settings),
-    ("use", "Load and predict", sections.how_to_use),
-)
+from evenhand._version import __version__
+from evenhand.fairness import Estimate
+from evenhand.privacy import Guarantee
+from evenhand.privacy.relation import each
+from evenhand.report import claim, figures
+from evenhand.report.answers import SHORT
+from evenhand.report.measured import MEANINGS, NAMES, REFERENCES, known
+from evenhand.report.spending import Spending
+
+HERE: Final = "evenhand.report"
 
 
-def write_model_report(
-    model: Any,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    dataset: Dataset | Mapping[str, object] | None = None,
-    measured: Any = None,
-) -> Path:
-    """Write ``report.html`` for a fitted or loaded model.
+class Section(NamedTuple):
+    """One section of a report.
 
     Parameters
     ----------
-    model : any classifier of ``evenhand.estimators`` with a guarantee
-        Fitted, or read by ``evenhand.load``.
-    path : path
-        The file to write. An earlier report there is replaced, whole or not at all.
-    title : str, optional
-        Default: made of the data set's name and the method.
-    dataset : Dataset or mapping, optional
-        What to say about the data; of a ``Dataset`` no count is printed.
-    measured : FairnessReport, optional
-        Measurements on test rows. They are printed as not covered by the guarantee.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Privacy
-    -------
-    The page holds the claim, released answers, public facts and settings: post-processing. Only
-    ``measured`` and ``dataset`` can add something else, and they come from the caller.
+    anchor, title : str
+    template : str
+        In the folder ``templates``; it reads the report.
     """
-    report = ModelReport.of(model, title=title, dataset=dataset, measured=measured)
-    return write(report, Path(path))
+
+    anchor: str
+    title: str
+    template: str
 
 
-def write(report: ModelReport, path: Path) -> Path:
-    """Write the page of a report: all of it, or nothing."""
-    return write_whole(render(report), path)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Report:
+    """What every report tells, whatever was fitted.
+
+    Parameters
+    ----------
+    title : str
+    method : str
+        Name of the fitted object's class.
+    guarantee : Guarantee
+        The claim.
+    spending : Spending or None
+        What was spent on what; None where there was nothing to spend.
+    facts : tuple of (str, str)
+        What the report's writer says about the data.
+    settings : tuple of (str, str)
+        Every argument in words.
+    choices : tuple of str
+        What was chosen where an argument was left out, and why. Public numbers only.
+    """
+
+    heading: ClassVar[str]
+    """What the page is, in its first line."""
+    glance: ClassVar[str]
+    """The template of the few numbers to see first."""
+
+    title: str
+    method: str
+    guarantee: Guarantee
+    spending: Spending | None
+    facts: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str], ...]
+    choices: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know first, the claim's own warnings before others."""
+        return self.guarantee.cautions
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the page is made of, in the order in which it is read."""
+        raise NotImplementedError
 
 
-def render(report: ModelReport) -> str:
-    """Return the page as text."""
-    return assemble(report, SECTIONS, kind="Model report", glance=sections.glance(report))
+def render(report: Report) -> str:
+    """Return the page of a report as text."""
+    return fill("report.html", report=report)
+
+
+def fill(template: str, *, package: str = HERE, script: str = "", **values: Any) -> str:
+    """Return a template filled with values: a whole page, on which only ``script`` may run.
+
+    Every value is escaped where it stands; charts of ``evenhand.report.svg`` are printed as they
+    are. A name that a template reads and nobody gave is an error.
+
+    Parameters
+    ----------
+    template : str
+        A file of the folder ``templates`` of ``package``, or of this one.
+    package : str
+        The module whose templates are looked at first.
+    script : str
+        JavaScript of the project's own, for the end of the page.
+    **values
+        What the template reads.
+    """
+    return environment(package).get_template(template).render(script=script, **values)
+
+
+@cache
+def environment(package: str = HERE) -> Environment:
+    """Return the templates of a package and of this one, with what all of them may use."""
+    found = Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, HERE))]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    found.filters |= {
+        "between": between,
+        "capital": capital,
+        "checksum": checksum,
+        "count": lambda n: f"{n:,}",
+        "fixed": lambda value, digits: f"{value:.{digits}f}",
+        "percent": lambda value, digits=1: "" if value is None else f"{value:.{digits}%}",
+        "rounded": lambda value: f"{value:,.0f}" if value >= 10 else f"{value:.2g}",
+        "score": lambda value: "none" if math.isnan(value) else f"{value:.3f}",
+        "short": lambda value: f"{value:g}",
+    }
+    found.globals |= {
+        "cells": cells,
+        "each": each,
+        "MEANINGS": MEANINGS,
+        "NAMES": NAMES,
+        "REFERENCES": REFERENCES,
+        "SHORT": SHORT,
+        "claim": claim,
+        "figures": figures,
+        "version": __version__,
+    }
+    found.globals["m"] = found.get_template("macros.html").module
+    return found
+
+
+def cells(estimate: Estimate) -> list[str]:
+    """Return the two cells of a table that an estimate has: its value and its interval."""
+    if not known(estimate):
+        return ["no data", ""]
+    return [f"{estimate.value:.4f}", between(estimate, 4)]
+
+
+def between(estimate: Estimate, digits: int) -> str:
+    """Return an interval in words."""
+    return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
+
+
+def capital(words: object) -> str:
+    """Return words as a sentence begins."""
+    return f"{str(words)[:1].upper()}{str(words)[1:]}"
+
+
+def checksum(script: str) -> str:
+    """Return the checksum by which a content security policy names a script."""
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+
+
+def asset(package: str, name: str) -> str:
+    """Return the text of a file that lies in a package of this project."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def write_whole(html: str, path: str | Path) -> Path:
+    """Write a page: all of it, or nothing, so that an earlier page survives a failure."""
+    path = Path(path)
+    page = html.encode("utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Bytes, not text: a changed line ending would no longer match the page's own checksums.
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(page)
+        os.chmod(scratch, 0o644)
+        os.replace(scratch, path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+    return path

@@ -51,7 +51,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """The books of one run, ready to be read.
+    """The ledger of one run, added up.
 
     Parameters
     ----------
@@ -111,6 +111,21 @@ class Spending:
     def share(self) -> float:
         """Spent share of the budget, in [0, 1]."""
         return self.mu_squared_spent / self.mu_squared_budget
+
+    @property
+    def share_left(self) -> float:
+        """Share of the budget that was not spent, in [0, 1]."""
+        return max(0.0, 1.0 - self.share)
+
+    @property
+    def mu_squared_left(self) -> float:
+        """What was not spent, in Gaussian DP."""
+        return max(0.0, self.mu_squared_budget - self.mu_squared_spent)
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether some was spent on noisy gradient steps, whose price is no Gaussian one."""
+        return any(charge.mechanism.startswith("SubsampledGaussian") for charge in self.charges)
 
     @property
     def n_open(self) -> int:

@@ -2,6 +2,9 @@
 
 Nothing runs: a mark carries its numbers as a ``title``, which a pointer shows, and a table beside
 the chart has them all. Lines and letters have the colours of the page, in dark mode too.
+
+Drawings are ``Markup``, which a template prints as it is. Texts join it by ``+`` or ``%``, which
+escape them; what stands in an f-string is a number or a constant of this package.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from markupsafe import Markup
+
 from evenhand.fairness import Estimate
 from evenhand.report.colours import ink_on
-from evenhand.report.htmltext import text
 from evenhand.typing import FloatArray, IntArray
 
 NAME: Final = 20  # pixels of the line that a row's name has
@@ -106,7 +110,7 @@ class Rows:
         """Middle of a row's marks in pixels, moved by a share of their height."""
         return self.top(row) + (0.5 + shift) * self.tall
 
-    def drawn(self, marks: Iterable[str], *, title: str = "", ticks: int = 6) -> str:
+    def drawn(self, marks: Iterable[Markup], *, title: str = "", ticks: int = 6) -> Markup:
         """Return the chart: names, axis and marks."""
         base = self.height
         parts = []
@@ -130,33 +134,34 @@ class Rows:
         return self.tall + GAP + (NAME if any(self.names) else 4)
 
 
-def drawing(height: float, parts: Iterable[str]) -> str:
+def drawing(height: float, parts: Iterable[Markup]) -> Markup:
     """Return one SVG element as wide as its place."""
-    return f'<svg class="drawing" width="100%" height="{height:g}">{"".join(parts)}</svg>'
+    head = Markup(f'<svg class="drawing" width="100%" height="{height:g}">')
+    return head + Markup("").join(parts) + Markup("</svg>")
 
 
-def panels(each: Iterable[tuple[str, str]]) -> str:
+def panels(each: Iterable[tuple[str, Markup]]) -> Markup:
     """Return titled drawings beside each other, as many as the window is wide enough for."""
-    inside = "".join(f"<div><p>{text(title)}</p>{drawn}</div>" for title, drawn in each)
-    return f'<div class="panels">{inside}</div>'
+    inside = Markup("").join(Markup("<div><p>%s</p>%s</div>") % pair for pair in each)
+    return Markup('<div class="panels">%s</div>') % inside
 
 
-def legend(entries: Iterable[tuple[str, str, str]]) -> str:
+def legend(entries: Iterable[tuple[str, str, str]]) -> Markup:
     """Return what colours mean: (name, colour, hatch or symbol), each with a swatch."""
-    inside = "".join(
-        f'<li><svg width="16" height="12">{_swatch(colour, shape)}</svg>{text(name)}</li>'
+    inside = Markup("").join(
+        Markup('<li><svg width="16" height="12">%s</svg>%s</li>') % (_swatch(colour, shape), name)
         for name, colour, shape in entries
     )
-    return f'<ul class="legend">{inside}</ul>'
+    return Markup('<ul class="legend">%s</ul>') % inside
 
 
-def _swatch(colour: str, shape: str) -> str:
+def _swatch(colour: str, shape: str) -> Markup:
     if shape == "circle" or shape in SYMBOLS:
         return symbol(0.5, 6, colour, shape, "")
     return bar(0, 1, 0, 12, colour, hatch=shape)
 
 
-def hatching(shapes: Iterable[str]) -> str:
+def hatching(shapes: Iterable[str]) -> Markup:
     """Return the patterns that bars of a page refer to; once on a page."""
     inside = "".join(
         f'<pattern id="{_hatch_id(shape)}" width="8" height="8" patternUnits="userSpaceOnUse">'
@@ -164,19 +169,22 @@ def hatching(shapes: Iterable[str]) -> str:
         for shape in dict.fromkeys(shapes)
         if shape
     )
-    return f'<svg class="hidden" width="0" height="0"><defs>{inside}</defs></svg>' if inside else ""
+    return Markup(
+        f'<svg class="hidden" width="0" height="0"><defs>{inside}</defs></svg>' if inside else ""
+    )
 
 
-def words(x: float, y: float, value: str, anchor: str = "start", kind: str = "") -> str:
+def words(x: float, y: float, value: str, anchor: str = "start", kind: str = "") -> Markup:
     """Return text that stands at ``x``."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text class="{kind}" x="{_at(x)}" y="{y:g}"{where}>{text(value)}</text>'
+    head = Markup(f'<text class="{kind}" x="{_at(x)}" y="{y:g}"{where}>')
+    return head + value + Markup("</text>")
 
 
-def line(x0: float, y0: float, x1: float, y1: float, kind: str, colour: str = "") -> str:
+def line(x0: float, y0: float, x1: float, y1: float, kind: str, colour: str = "") -> Markup:
     """Return a straight line, in a colour of its own or in that of its kind."""
     own = f' style="stroke:{colour}"' if colour else ""
-    return (
+    return Markup(
         f'<line class="{kind}" x1="{_at(x0)}" y1="{y0:g}" x2="{_at(x1)}" y2="{y1:g}"{own}></line>'
     )
 
@@ -190,17 +198,17 @@ def bar(
     *,
     hover: str = "",
     hatch: str = "",
-) -> str:
+) -> Markup:
     """Return a bar, hatched if it is told apart by that."""
     place = f'x="{_at(x)}" y="{y:g}" width="{_at(width)}" height="{height:g}"'
     over = f'<rect {place} fill="url(#{_hatch_id(hatch)})"></rect>' if hatch else ""
-    about = f"<title>{text(hover)}</title>" if hover else ""
-    return f'<g class="bar">{about}<rect {place} fill="{colour}"></rect>{over}</g>'
+    shape = Markup(f'<rect {place} fill="{colour}"></rect>{over}</g>')
+    return Markup('<g class="bar">') + _about(hover) + shape
 
 
 def segments(
     rows: Rows, parts: Iterable[tuple[str, str, str, Sequence[float], Sequence[str]]]
-) -> list[str]:
+) -> list[Markup]:
     """Return bars that are stacked in each row, with their shares written in where they fit.
 
     Parameters
@@ -218,58 +226,53 @@ def segments(
             x, y = starts[row], rows.top(row)
             drawn.append(bar(x, share, y, rows.tall, colour, hover=hover, hatch=hatch))
             if share >= NARROWEST_NAMED:
-                drawn.append(
+                at = Markup(
                     f'<text class="{"slim" if share < WIDEST_SLIM else "wide"}" '
                     f'x="{_at(x + share / 2)}" y="{rows.middle(row) + 4.5:g}" '
                     f'text-anchor="middle" style="fill:{ink_on(colour)}">{share:.1%}</text>'
                 )
+                drawn.append(at)
             starts[row] += share
     return drawn
 
 
-def dot(scale: Scale, estimate: Estimate, y: float, colour: str, shape: str = "circle") -> str:
+def dot(scale: Scale, estimate: Estimate, y: float, colour: str, shape: str = "circle") -> Markup:
     """Return a mark at an estimate, and a whisker over its interval."""
     low, high = scale.share(estimate.low), scale.share(estimate.high)
     hover = f"{estimate.value:.4f} ({estimate.low:.4f} to {estimate.high:.4f})"
-    ends = "".join(line(x, y - 4, x, y + 4, "whisker", colour) for x in (low, high))
     return (
         line(low, y, high, y, "whisker", colour)
-        + ends
+        + line(low, y - 4, low, y + 4, "whisker", colour)
+        + line(high, y - 4, high, y + 4, "whisker", colour)
         + symbol(scale.share(estimate.value), y, colour, shape, hover)
     )
 
 
-def symbol(x: float, y: float, colour: str, shape: str, hover: str) -> str:
+def symbol(x: float, y: float, colour: str, shape: str, hover: str) -> Markup:
     """Return a small mark: a circle, a diamond or a square."""
-    about = f"<title>{text(hover)}</title>" if hover else ""
     if shape == "circle":
-        return f'<circle cx="{_at(x)}" cy="{y:g}" r="5" fill="{colour}">{about}</circle>'
-    return (
-        f'<svg class="mark" x="{_at(x)}" y="{y:g}">'
-        f'<path d="{SYMBOLS[shape]}" fill="{colour}">{about}</path></svg>'
-    )
+        head = Markup(f'<circle cx="{_at(x)}" cy="{y:g}" r="5" fill="{colour}">')
+        return head + _about(hover) + Markup("</circle>")
+    head = Markup(f'<path d="{SYMBOLS[shape]}" fill="{colour}">')
+    return _placed(x, y, head + _about(hover) + Markup("</path>"))
 
 
-def beside(x: float, y: float, value: str, kind: str) -> str:
+def beside(x: float, y: float, value: str, kind: str) -> Markup:
     """Return text a little beside a line at ``x``, on the side where there is more room."""
     anchor, step = ("start", 5) if x < 0.6 else ("end", -5)
-    return (
-        f'<svg class="mark" x="{_at(x)}" y="{y:g}">'
-        f'<text class="{kind}" x="{step}" text-anchor="{anchor}">{text(value)}</text></svg>'
-    )
+    head = Markup(f'<text class="{kind}" x="{step}" text-anchor="{anchor}">')
+    return _placed(x, y, head + value + Markup("</text>"))
 
 
-def upright(x: float, y: float, value: str, kind: str) -> str:
+def upright(x: float, y: float, value: str, kind: str) -> Markup:
     """Return text that is read from below and ends at ``y``."""
-    return (
-        f'<svg class="mark" x="{_at(x)}" y="{y:g}">'
-        f'<g transform="rotate(-90)">{words(0, 4, value, "end", kind)}</g></svg>'
-    )
+    turned = Markup('<g transform="rotate(-90)">%s</g>') % words(0, 4, value, "end", kind)
+    return _placed(x, y, turned)
 
 
 def steps(
     x: IntArray, y: FloatArray, last: int, top: float, height: float, *, below: float = 0.0
-) -> str:
+) -> Markup:
     """Return a line of steps from (0, 0) to (``last``, ``top``): each value holds until the next.
 
     It stretches with the window, and its stroke does not. It begins ``below`` pixels down.
@@ -283,12 +286,22 @@ def steps(
         f"H{here}" + (f"V{level}" if level != before else "")
         for here, (before, level) in zip(across[1:], pairwise(up), strict=True)
     )
-    return (
+    return Markup(
         f'<svg y="{below:g}" width="100%" height="{height:g}" viewBox="0 0 1000 {height:g}" '
         f'preserveAspectRatio="none"><path class="trace" d="M{across[0]} {up[0]}{moves}"/></svg>'
         if across
         else ""
     )
+
+
+def _about(hover: str) -> Markup:
+    """Return the words that a pointer on a mark shows."""
+    return Markup("<title>%s</title>") % hover if hover else Markup("")
+
+
+def _placed(x: float, y: float, mark: Markup) -> Markup:
+    """Return a mark whose own coordinates are pixels, at a share of the width."""
+    return Markup(f'<svg class="mark" x="{_at(x)}" y="{y:g}">') + mark + Markup("</svg>")
 
 
 def _at(share: float) -> str:

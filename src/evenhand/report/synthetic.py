@@ -1,20 +1,19 @@
-"""The report on a generator of tables as a single HTML file that opens from disk."""
+"""The report on a generator of tables: what it says as one value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import pandas as pd
 
 from evenhand.generators import Evaluation, Synthesizer
-from evenhand.report import sections, synthetic_sections
+from evenhand.generators.tables.fidelity import PairFidelity, worst_pairs
 from evenhand.report.columns import ColumnView, column_views
-from evenhand.report.generated import KIND, GeneratorReport, told_of
-from evenhand.report.layout import assemble
-from evenhand.report.onefile import write_whole
+from evenhand.report.generated import GeneratorReport, told_of
+from evenhand.report.page import Section, render, write_whole
 
 ROWS_SHOWN: Final = 5_000
 
@@ -36,6 +35,8 @@ class SyntheticReport(GeneratorReport):
     -------
     All of it but ``evaluation``, ``facts`` and the real side of ``columns`` is released.
     """
+
+    glance: ClassVar[str] = "rows/glance.html"
 
     columns: tuple[ColumnView, ...]
     evaluation: Evaluation | None
@@ -60,17 +61,36 @@ class SyntheticReport(GeneratorReport):
             evaluation=evaluation,
         )
 
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the page is made of; what was not measured is left out."""
+        found = self.evaluation
+        there = (
+            (True, "claim", "The claim", "claim.html"),
+            (self.spending, "spending", "What was spent on what", "spending.html"),
+            (True, "columns", "The columns", "rows/columns.html"),
+            (True, "balance", "Labels and groups", "rows/balance.html"),
+            (found, "utility", "Models trained on these rows", "rows/utility.html"),
+            (found, "fidelity", "How near the columns are", "rows/fidelity.html"),
+            (True, "settings", "Settings", "settings.html"),
+            (True, "use", "Load and sample rows", "rows/use.html"),
+        )
+        return tuple(Section(*named) for found, *named in there if found is not None)
 
-SECTIONS: Final[tuple[tuple[str, str, Callable[[SyntheticReport], str]], ...]] = (
-    ("claim", "The claim", sections.the_claim),
-    ("spending", "What was spent on what", sections.what_was_spent),
-    ("columns", "The columns", synthetic_sections.columns),
-    ("balance", "Labels and groups", synthetic_sections.balance),
-    ("utility", "Models trained on these rows", synthetic_sections.utility),
-    ("fidelity", "How near the columns are", synthetic_sections.fidelity),
-    ("settings", "Settings", synthetic_sections.settings),
-    ("use", "Load and draw rows", synthetic_sections.how_to_use),
-)
+    @property
+    def cells(self) -> tuple[tuple[str, float | None, float | None, float | None], ...]:
+        """Each combination of label and group: its share as learnt, synthetic and real."""
+        found = self.evaluation
+        learnt = dict(self.shares)
+        made = {} if found is None else dict(found.balance.cells)
+        real = {} if found is None else dict(found.real_balance.cells)
+        names = dict.fromkeys([*learnt, *made, *real])
+        return tuple((name, learnt.get(name), made.get(name), real.get(name)) for name in names)
+
+    @property
+    def worst_pairs(self) -> list[PairFidelity]:
+        """The pairs of columns that differ most from the real ones."""
+        return [] if self.evaluation is None else list(worst_pairs(self.evaluation.fidelity))
 
 
 def write_synthetic_report(
@@ -105,9 +125,4 @@ def write_synthetic_report(
     report = SyntheticReport.of(
         generator, evaluation=evaluation, test=test, title=title, dataset=dataset
     )
-    return write_whole(render(report), Path(path))
-
-
-def render(report: SyntheticReport) -> str:
-    """Return the page as text."""
-    return assemble(report, SECTIONS, kind=KIND, glance=synthetic_sections.glance(report))
+    return write_whole(render(report), path)

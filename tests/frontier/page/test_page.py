@@ -14,7 +14,7 @@ from evenhand.frontier import Run
 from evenhand.frontier.cost import NOT_COVERED, ReleaseCost
 from evenhand.frontier.page.data import page_data
 from evenhand.frontier.page.write import SCRIPTS, SHAPES, render
-from evenhand.report.onefile import asset
+from evenhand.report.page import asset
 from evenhand.testing.frontier import synthetic_runs
 
 HERE = "evenhand.frontier.page"

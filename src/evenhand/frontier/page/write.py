@@ -1,22 +1,25 @@
-"""One HTML file to choose on: it opens from disk, loads nothing and sends nothing."""
+"""The page as one HTML file: what is counted, and the templates filled."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from evenhand.frontier.cost import ReleaseCost
-from evenhand.frontier.page import parts
+from evenhand.frontier.cost import NOT_COVERED, ReleaseCost
 from evenhand.frontier.page.data import MOST_RUNS, page_data
 from evenhand.frontier.run import Run
 from evenhand.report.colours import colours
-from evenhand.report.onefile import asset, data_element, document, write_whole
+from evenhand.report.page import asset, fill, write_whole
 
+HERE: Final = "evenhand.frontier.page"
 SHAPES: Final = ("circle", "square", "diamond", "triangle", "wedge", "cross", "plus")
 """As ``marks.js`` draws them: a method has a colour and a shape, so that either is enough."""
 
 SCRIPTS: Final = ("choice.js", "scales.js", "marks.js", "charts.js", "page.js")
+LISTED_WITHOUT_SCRIPT: Final = 40
 PAIRS: Final = (("epsilon", "accuracy"), ("gap", "accuracy"), ("epsilon", "gap"))
 WITH_COVERAGE: Final = (
     ("coverage", "accuracy"),
@@ -76,31 +79,122 @@ def render(
 ) -> str:
     """Return the page as text."""
     told = page_data(runs, most=most)
-    cost = ReleaseCost.of(runs) if cost is None else cost
-    styles = _styles(told)
-    pairs, note = _pairs(told)
-    body = (
-        '<a class="skip" href="#field-epsilon">Skip to the limits</a>\n'
-        f"<header>{parts.head(title, runs, told)}"
-        f"{parts.notices(runs, told, cost=cost, stand_in=stand_in)}</header>\n"
-        f'{parts.without_script(told)}<div class="board js">{parts.controls(told, styles)}<main>'
-        '<p class="answer" role="status"><span id="count"></span><span id="count-words"></span></p>'
-        f'<div id="nothing" role="status" hidden></div>'
-        f"{parts.views(pairs, note)}{parts.choosing()}</main></div>\n"
-        '<div id="tip" hidden></div>\n'
-        "<footer>This page is complete in itself: it loads nothing and sends nothing. No metric "
-        "makes a model fair: a gap is one kind of disparity, and whether it is the right kind is "
-        "for people to decide.</footer>\n"
-        f"{data_element('method-styles', styles)}{data_element('frontier-data', told)}\n"
-    )
-    here = "evenhand.frontier.page"
-    script = "".join(asset(here, name) for name in SCRIPTS)
-    return document(
+    coverage = tuple(sorted({c for c in told["settings"]["coverage"] if c is not None}))
+    script = "".join(asset(HERE, name) for name in SCRIPTS)
+    return fill(
+        "frontier.html",
+        package=HERE,
+        script=f'"use strict";\n(function () {{\n{script}}})();\n',
         title=title,
-        style=asset("evenhand.report", "page.css") + asset(here, "page.css"),
-        body=body,
-        scripts=(f'"use strict";\n(function () {{\n{script}}})();\n',),
+        runs=Counted.of(runs, told, ReleaseCost.of(runs) if cost is None else cost, stand_in),
+        not_covered=NOT_COVERED,
+        front=_front(told),
+        styles=_styles(told),
+        # Pairs with coverage only where it tells settings apart.
+        pairs=PAIRS + WITH_COVERAGE if len(coverage) > 1 else PAIRS,
+        coverage=coverage,
+        told=told,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """How many runs of each kind a page shows, and what publishing them costs.
+
+    Parameters
+    ----------
+    n, n_settings, n_methods : int
+    data : tuple of str
+        Names of the data sets.
+    private, stand_in, published : int
+        Runs by what they learned from, or that they were not run here.
+    not_covered : int
+        Runs that were measured on private rows without noise.
+    no_better : int
+        Runs that could not be told from predicting the majority class.
+    left_out : int
+        Settings that are not drawn.
+    cost : ReleaseCost
+        Of all of them together.
+    stand_in_words : str or None
+        What the stand-in data are.
+    """
+
+    n: int
+    n_settings: int
+    n_methods: int
+    data: tuple[str, ...]
+    private: int
+    stand_in: int
+    published: int
+    not_covered: int
+    no_better: int
+    left_out: int
+    cost: ReleaseCost
+    stand_in_words: str | None
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[Run], told: Mapping[str, Any], cost: ReleaseCost, stand_in: str | None
+    ) -> Counted:
+        """Count the runs of a page."""
+        kinds = Counter(run.data_kind for run in runs)
+        stand_ins = kinds["public stand-in"] + kinds["synthetic stand-in"]
+        if stand_in and not stand_ins:
+            raise ValueError(
+                f"stand_in={stand_in!r} names stand-in data, but no run learned from any: none has "
+                f"data_kind='public stand-in' or 'synthetic stand-in'. Leave stand_in out."
+            )
+        return cls(
+            n=len(runs),
+            n_settings=len(told["settings"]["method"]) + told["left_out"],
+            n_methods=len({run.setting.method for run in runs}),
+            data=tuple(dict.fromkeys(run.setting.data for run in runs)),
+            private=kinds["private"],
+            stand_in=stand_ins,
+            published=kinds["published"],
+            not_covered=sum(run.measured_on == "private holdout, not covered" for run in runs),
+            no_better=sum(run.no_better is True for run in runs),
+            left_out=told["left_out"],
+            cost=cost,
+            stand_in_words=stand_in,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnFront:
+    """A setting on the front, for readers whose browser runs no scripts.
+
+    Parameters
+    ----------
+    words : str
+        Its method and arguments.
+    epsilon : float or None
+        None where there is no bound.
+    numbers : list of str
+        Gap, accuracy, that of the majority class, that without a margin, and coverage.
+    """
+
+    words: str
+    epsilon: float | None
+    numbers: list[str]
+
+
+def _front(told: Mapping[str, Any]) -> list[OnFront]:
+    settings, texts = told["settings"], told["texts"]
+    places = [i for i, front in enumerate(settings["front"]) if front][:LISTED_WITHOUT_SCRIPT]
+    named = [(texts[settings["method"][i]], texts[settings["words"][i]], i) for i in places]
+    return [
+        OnFront(
+            words=f"{method}: {words}" if words else method,
+            epsilon=settings["epsilon"][i],
+            numbers=[
+                "not defined" if (value := settings[key][i]) is None else f"{value:.4f}"
+                for key in ("gap", "accuracy", "majority", "free", "coverage")
+            ],
+        )
+        for method, words, i in named
+    ]
 
 
 def _styles(told: Mapping[str, Any]) -> dict[int, dict[str, str]]:
@@ -110,16 +204,3 @@ def _styles(told: Mapping[str, Any]) -> dict[int, dict[str, str]]:
         method: {"colour": colour, "shape": SHAPES[k % len(SHAPES)]}
         for k, (method, colour) in enumerate(zip(methods, colours(len(methods)), strict=True))
     }
-
-
-def _pairs(told: Mapping[str, Any]) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Return the pairs to draw: those with coverage only where it tells settings apart."""
-    known = {value for value in told["settings"]["coverage"] if value is not None}
-    if len(known) > 1:
-        return PAIRS + WITH_COVERAGE, ""
-    if not known:
-        return PAIRS, "Coverage is not defined for any of them, so it has no chart of pairs."
-    return (
-        PAIRS,
-        f"Coverage is {known.pop():.4g} wherever it is defined, so it has no chart of pairs.",
-    )
