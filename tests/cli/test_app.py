@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import evenhand
 from evenhand.cli import app
@@ -15,6 +17,7 @@ from evenhand.cli.console import plain, safe
 from evenhand.cli.failures import is_bad_input, one_line
 from evenhand.datasets import DataNotAvailable
 from evenhand.estimators import ModelDamaged
+from evenhand.methods import METHODS
 from evenhand.privacy import BudgetExceeded, OtherAccount, StoreUnavailable
 
 Run = Callable[..., Any]
@@ -39,12 +42,27 @@ def test_the_help_of_train_is_grouped_and_names_units_and_ranges(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    said = run("train", "--help").stdout
+    said = run("train", "--help-all").stdout
     for panel in ("Columns", "Privacy", "Fairness", "Teachers", "Mechanism", "Account"):
         assert f"─ {panel}" in said
     told = " ".join(said.replace("│", " ").split())  # lines may break anywhere
-    for words in ("in nats", "in [0, 1]", "in (0, 1)", "In votes", "fairpate|pate"):
+    for words in ("in nats", "in [0, 1]", "in (0, 1)", "In votes", "trained: fairpate, pate"):
         assert words in told
+
+
+def test_the_short_help_of_train_shows_what_most_runs_need_and_where_the_rest_is(run: Run) -> None:
+    short, whole = run("train", "--help").stdout, run("train", "--help-all").stdout
+    (train,) = [c for c in get_command(app).commands.values() if c.name == "train"]
+    words = [param.opts[0] for param in train.params if param.param_type_name == "option"]
+    shown = [word for word in words if re.search(rf"{word}\b(?!-)", short)]
+    assert len(shown) <= 14
+    assert {"--label", "--out", "--epsilon", "--margin", "--method", "--help-all"} <= set(shown)
+    assert [word for word in words if word not in whole] == []
+    assert len(words) > 40
+    for name, spec in METHODS.items():
+        assert name in whole
+        assert spec.words in " ".join(whole.split())
+    assert run("train", "--help").stdout == short  # the long page left no trace
 
 
 def test_no_command_shows_the_help(run: Run) -> None:

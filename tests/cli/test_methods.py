@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import evenhand
 from evenhand import baselines
-from evenhand.cli import app, results, settings
-from evenhand.cli.asked import NOT_ALWAYS_READ
+from evenhand.cli import app, results, vocabulary
+from evenhand.cli.train_settings import NOT_ALWAYS_READ
 from evenhand.fairness import FairnessKind
 from evenhand.methods import METHODS
 
@@ -65,7 +65,7 @@ def cut(cut_folder: Path, town: Path) -> Path:
 
 
 def test_the_command_line_knows_every_point() -> None:
-    assert tuple(baselines.POINTS) == settings.POINTS
+    assert tuple(baselines.POINTS) == vocabulary.POINTS
 
 
 def test_the_settings_that_a_method_may_have_no_use_for_are_options_or_set_by_it() -> None:

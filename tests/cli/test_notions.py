@@ -11,7 +11,7 @@ import pytest
 
 import evenhand
 from evenhand import EqualizedOdds, FalsePositiveParity
-from evenhand.cli import settings
+from evenhand.cli import vocabulary
 from evenhand.fairness import NOTIONS
 
 Run = Callable[..., Any]
@@ -19,7 +19,7 @@ ODDS = {"--notion": "equalized-odds", "--answers": "shares", "--margin": "0.2"}
 
 
 def test_the_command_line_knows_every_notion() -> None:
-    assert tuple(NOTIONS) == settings.NOTIONS
+    assert tuple(NOTIONS) == vocabulary.NOTIONS
 
 
 def test_calibration_rows_bind_the_model(town: Path, train: Run) -> None:

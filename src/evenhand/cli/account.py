@@ -2,82 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli import settings
+from evenhand.cli import vocabulary
+from evenhand.cli.train_settings import relation_of
 
 if TYPE_CHECKING:
-    from evenhand.cli.asked import Asked
-    from evenhand.cli.tables import Roles, TrainingTables
+    from evenhand.cli.tables import TrainingTables
+    from evenhand.cli.train_options import TrainOptions
     from evenhand.privacy import Ledger
 
 
-@dataclass(frozen=True, kw_only=True)
-class Account:
-    """The account that was named at the command line, if one was.
-
-    Parameters
-    ----------
-    where : str or None
-        A file for SQLite, or the URL of a database.
-    name : str
-        Name in that database.
-    epsilon : float or None
-        What all runs may spend together.
-    """
-
-    where: str | None
-    name: str
-    epsilon: float | None
-
-    def check(self, asked: Asked) -> None:
-        """Refuse half an account, before any file is read."""
-        if (self.where is None) != (self.epsilon is None):
-            absent = "--ledger" if self.where is None else "--account-epsilon"
-            raise ValueError(
-                f"An account needs --ledger and --account-epsilon; {absent} is missing. Give both, "
-                f"or neither for a run on its own."
-            )
-        if self.where is not None and asked.public_fraction is not None and asked.seed is None:
-            raise ValueError(
-                "An account with --public-fraction needs --seed: without it every run would set "
-                "other rows aside, and soon each row had been public once."
-            )
-
-    def open(self, asked: Asked, roles: Roles, tables: TrainingTables) -> Ledger | None:
-        """Open the account, or check that the one on record guards the same data set."""
-        if self.where is None or self.epsilon is None:
-            return None
-        from evenhand.privacy import Budget, DatabaseStore, Ledger
-
-        facts: dict[str, str | int] = {
-            "columns": ", ".join(sorted(tables.columns)),
-            "label": roles.label,
-            "sensitive": ", ".join(roles.sensitive),
-            "unit column": roles.unit or "",
-            "public rows": "a table of their own"
-            if asked.public_fraction is None
-            else f"{asked.public_fraction:g} of the table, seed {asked.seed}",
-        }
-        unit, neighbors = asked.relation(by_unit=roles.unit is not None)
-        if neighbors != "add or remove one":  # else the number of records is private
-            facts["records"] = len(tables.X)
-        if "://" not in self.where and not Path(self.where).absolute().parent.is_dir():
-            raise FileNotFoundError(
-                f"The folder of the ledger {self.where} does not exist. Make it first; a ledger is "
-                f"kept over all runs, so choose a place that stays."
-            )
-        return Ledger(
-            Budget(epsilon=self.epsilon, delta=asked.delta),
-            noise=settings.noise(asked.noise or "exact"),
-            store=DatabaseStore(self.where),
-            account=self.name,
-            facts=facts,
-            unit=unit,
-            neighbors=neighbors,
+def check(given: TrainOptions) -> None:
+    """Refuse half an account, before any file is read."""
+    if (given.ledger is None) != (given.account_epsilon is None):
+        absent = "--ledger" if given.ledger is None else "--account-epsilon"
+        raise ValueError(
+            f"An account needs --ledger and --account-epsilon; {absent} is missing. Give both, "
+            f"or neither for a run on its own."
         )
+    if given.ledger is not None and given.public_fraction is not None and given.seed is None:
+        raise ValueError(
+            "An account with --public-fraction needs --seed: without it every run would set "
+            "other rows aside, and soon each row had been public once."
+        )
+
+
+def open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
+    """Open the account, or check that the one on record guards the same data set."""
+    if given.ledger is None or given.account_epsilon is None:
+        return None
+    from evenhand.privacy import Budget, DatabaseStore, Ledger
+
+    facts: dict[str, str | int] = {
+        "columns": ", ".join(sorted(tables.columns)),
+        "label": given.label,
+        "sensitive": ", ".join(given.sensitive or ()),
+        "unit column": given.unit or "",
+        "public rows": "a table of their own"
+        if given.public_fraction is None
+        else f"{given.public_fraction:g} of the table, seed {given.seed}",
+    }
+    unit, neighbors = relation_of(given)
+    if neighbors != "add or remove one":  # else the number of records is private
+        facts["records"] = len(tables.X)
+    if "://" not in given.ledger and not Path(given.ledger).absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder of the ledger {given.ledger} does not exist. Make it first; a ledger is "
+            f"kept over all runs, so choose a place that stays."
+        )
+    return Ledger(
+        Budget(epsilon=given.account_epsilon, delta=given.delta),
+        noise=vocabulary.noise(given.noise or "exact"),
+        store=DatabaseStore(given.ledger),
+        account=given.account,
+        facts=facts,
+        unit=unit,
+        neighbors=neighbors,
+    )
 
 
 def summary(ledger: Ledger) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import typer
 from evenhand._version import __version__
 from evenhand.cli.audit import audit
 from evenhand.cli.check import check
+from evenhand.cli.command import Command
 from evenhand.cli.datasets import datasets
 from evenhand.cli.demo import demo
 from evenhand.cli.evaluate import evaluate
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(inspect)
-app.command()(train)
+app.command(cls=Command)(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(frontier)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli import options, settings
+from evenhand.cli import options, vocabulary
 from evenhand.cli.console import emit, note, progress_bars, show
 from evenhand.cli.folder import Training, require_free_or_demo, write_model_folder
 from evenhand.cli.tables import Roles
@@ -38,7 +38,7 @@ def demo(
     """
     started = time.perf_counter()
     require_free_or_demo(out)
-    settings.check_reference(reference)
+    vocabulary.check_reference(reference)
     with progress_bars() as bars:
         bars.begin("reading Adult")
         from evenhand.cli import results
@@ -52,7 +52,7 @@ def demo(
             budget=Budget(epsilon=epsilon, delta=delta),
             fairness=DemographicParity(margin=margin, reference=reference),
             n_teachers=n_teachers,
-            noise=settings.noise(noise),
+            noise=vocabulary.noise(noise),
             random_state=seed,
         )
         fetch("adult", progress=bars.say)

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli import options, settings
+from evenhand.cli import options, vocabulary
 from evenhand.cli.console import emit, note, progress_bars, show
 from evenhand.cli.folder import Training, whole_file
-from evenhand.cli.options import choices, metavar
 from evenhand.cli.tables import Roles
 
 
@@ -36,9 +35,8 @@ def evaluate(
     ] = None,
     reference: Annotated[
         str | None,
-        typer.Option(
-            metavar=metavar(settings.REFERENCES),
-            autocompletion=choices(settings.REFERENCES),
+        options.choice(
+            vocabulary.REFERENCES,
             help="What a group is compared with: all others pooled, each other one, or everybody.",
             show_default="that of training",
         ),
@@ -76,7 +74,7 @@ def evaluate(
         fitted = load(model, trusted=trust or ())
         known = Training.read(model)
         roles = _roles(known, label, sensitive)
-        compared = settings.check_reference(reference or (known.reference if known else "rest"))
+        compared = vocabulary.check_reference(reference or (known.reference if known else "rest"))
         same_groups = known is not None and roles.sensitive == known.sensitive
         grouping = known.grouping if known is not None and same_groups else None
         trial = results.read_trial(test, roles, grouping)

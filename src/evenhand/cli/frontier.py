@@ -14,7 +14,7 @@ from evenhand._checks import one_of
 from evenhand.cli import options
 from evenhand.cli.console import emit, note, progress_bars, show, table
 from evenhand.cli.folder import require_free
-from evenhand.cli.options import choices, metavar
+from evenhand.cli.options import choice
 
 if TYPE_CHECKING:
     from evenhand.frontier import Grid, ReleaseCost, Run, SweepSummary
@@ -52,9 +52,8 @@ def frontier(
     ] = None,
     backend: Annotated[
         str,
-        typer.Option(
-            metavar=metavar(BACKENDS),
-            autocompletion=choices(BACKENDS),
+        choice(
+            BACKENDS,
             help="Where settings are trained: in processes of this machine, or on the Ray cluster "
             "that RAY_ADDRESS names (extra ray). On a cluster --votes is needed: a folder that all "
             "its machines see, as they must see the data.",

@@ -18,14 +18,14 @@ WAY_OUT = "--bins {name}=4, or --bins {name}=25,45,65 for edges of your own"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupingAsked:
+class GroupingOptions:
     """What was asked for: ranges per column, and from how many public rows on a group stays."""
 
     bins: dict[str, int | tuple[float, ...]]
     merge_small: int = 0
 
     @classmethod
-    def of(cls, bins: list[str] | None, merge_small: int) -> GroupingAsked:
+    def of(cls, bins: list[str] | None, merge_small: int) -> GroupingOptions:
         """Read the words of the command line: ``age=4``, or ``age=25,45,65``."""
         return cls(
             bins=dict(map(_bins, bins or ())), merge_small=at_least("--merge-small", merge_small, 0)

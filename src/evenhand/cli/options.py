@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from evenhand._random import LARGEST_SEED
 from evenhand._values import show_values
-from evenhand.cli import settings
+from evenhand.cli import vocabulary
 
 if TYPE_CHECKING:
     from evenhand._signing import PrivateKey
 
 
-def choices(names: Iterable[str]) -> Callable[[], list[str]]:
-    """Return what a shell offers to complete a word."""
+COLUMNS: Final = "Columns"
+FILES: Final = "Files and messages"
+PRIVACY: Final = "Privacy"
+FAIRNESS: Final = "Fairness"
+TEACHERS: Final = "Teachers"
+ACCOUNT: Final = "Account of the data set, over all runs"
+
+
+def choice(names: Iterable[str], *spelled: str, **more: Any) -> Any:
+    """Return an option whose value is one of these words, which help and completion list."""
     listed = list(names)
-    return lambda: listed
-
-
-def metavar(names: Iterable[str]) -> str:
-    """Return the words to choose from, as the help page shows them."""
-    return "|".join(names)
+    return typer.Option(*spelled, metavar="|".join(listed), autocompletion=lambda: listed, **more)
 
 
 Json = Annotated[
@@ -47,6 +50,7 @@ ShowValues = Annotated[
         is_eager=True,
         help="Quote private values, labels, groups and counts in messages. For your own screen: "
         "by default a message names the column and the row alone.",
+        rich_help_panel=FILES,
     ),
 ]
 
@@ -78,6 +82,7 @@ Separator = Annotated[
         callback=_separator,
         help="What stands between two values in every CSV that is read; tab for a tab.",
         show_default="found in the header: comma, semicolon, tab or |",
+        rich_help_panel=FILES,
     ),
 ]
 Encoding = Annotated[
@@ -88,6 +93,7 @@ Encoding = Annotated[
         callback=_encoding,
         help="Encoding of every CSV that is read, such as latin-1.",
         show_default="UTF-8, or UTF-16 where a file begins as such",
+        rich_help_panel=FILES,
     ),
 ]
 Raw = Annotated[
@@ -96,6 +102,7 @@ Raw = Annotated[
         "--raw",
         help="Write text as it is, also where a spreadsheet would run it as a formula (it begins "
         "with = + - @, a tab or a carriage return). By default it gets an apostrophe in front.",
+        rich_help_panel=FILES,
     ),
 ]
 ModelFolder = Annotated[
@@ -106,7 +113,6 @@ Drop = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Column to leave out, such as an identifier; may be repeated.",
-        rich_help_panel="Columns",
     ),
 ]
 Keep = Annotated[
@@ -115,7 +121,7 @@ Keep = Annotated[
         metavar="COLUMN",
         help="Column to learn as it is, although it looks like an identifier, a date or numbers in "
         "text; may be repeated. See evenhand inspect.",
-        rich_help_panel="Columns",
+        rich_help_panel=COLUMNS,
     ),
 ]
 Trust = Annotated[
@@ -126,6 +132,7 @@ Trust = Annotated[
         help="Type that a student of your own is made of, as the error names it; may be repeated. "
         "Only for a folder whose maker you trust: reading it may then run code.",
         show_default="none",
+        rich_help_panel=FILES,
     ),
 ]
 Sign = Annotated[
@@ -134,6 +141,7 @@ Sign = Annotated[
         metavar="KEY.pem",
         help="Private Ed25519 key to sign the folder with; see evenhand verify.",
         show_default="not signed",
+        rich_help_panel=FILES,
     ),
 ]
 
@@ -152,7 +160,6 @@ Epsilon = Annotated[
     typer.Option(
         help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
         "strong, above 10 says little, above 100 nothing.",
-        rich_help_panel="Privacy",
     ),
 ]
 RunEpsilon = Annotated[
@@ -161,7 +168,6 @@ RunEpsilon = Annotated[
         help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
         "strong, above 10 says little, above 100 nothing. Needed by every method that is private.",
         show_default=False,
-        rich_help_panel="Privacy",
     ),
 ]
 Delta = Annotated[
@@ -169,28 +175,26 @@ Delta = Annotated[
     typer.Option(
         help="Probability with which epsilon may fail. Between 0 and 1; keep it well below one "
         "over the number of records, or the claim carries a warning.",
-        rich_help_panel="Privacy",
+        rich_help_panel=PRIVACY,
     ),
 ]
 NoiseName = Annotated[
     str,
-    typer.Option(
+    choice(
+        vocabulary.NOISES,
         "--noise",
-        metavar=metavar(settings.NOISES),
-        autocompletion=choices(settings.NOISES),
         help="Exact discrete noise, or floating-point noise (faster; the claim names it).",
-        rich_help_panel="Privacy",
+        rich_help_panel=PRIVACY,
     ),
 ]
 RunNoiseName = Annotated[
     str | None,
-    typer.Option(
+    choice(
+        vocabulary.NOISES,
         "--noise",
-        metavar=metavar(settings.NOISES),
-        autocompletion=choices(settings.NOISES),
         help="Exact discrete noise, or floating-point noise (faster; the claim names it).",
         show_default="exact; float for dpsgd",
-        rich_help_panel="Privacy",
+        rich_help_panel=PRIVACY,
     ),
 ]
 Margin = Annotated[
@@ -198,16 +202,14 @@ Margin = Annotated[
     typer.Option(
         help="How far apart the groups' rates of an answer may be, among the answers that the "
         "model learns from. A difference of two rates, in [0, 1].",
-        rich_help_panel="Fairness",
     ),
 ]
 Reference = Annotated[
     str,
-    typer.Option(
-        metavar=metavar(settings.REFERENCES),
-        autocompletion=choices(settings.REFERENCES),
+    choice(
+        vocabulary.REFERENCES,
         help="What a group is compared with: all others pooled, each other one, or everybody.",
-        rich_help_panel="Fairness",
+        rich_help_panel=FAIRNESS,
     ),
 ]
 AllowSharedRows = Annotated[
@@ -216,6 +218,7 @@ AllowSharedRows = Annotated[
         "--allow-shared-rows",
         help="Go on where public rows are rows of the private table too. The guarantee does not "
         "cover the features of public rows.",
+        rich_help_panel=FILES,
     ),
 ]
 Bins = Annotated[
@@ -225,7 +228,7 @@ Bins = Annotated[
         metavar="COLUMN=N|EDGES",
         help="Cut a sensitive column of numbers into N ranges of about as many public rows, or at "
         "edges: age=4, age=25,45,65. May be repeated. Remembered with the model.",
-        rich_help_panel="Columns",
+        rich_help_panel=COLUMNS,
     ),
 ]
 MergeSmall = Annotated[
@@ -235,7 +238,7 @@ MergeSmall = Annotated[
         metavar="N",
         help="Merge all groups of fewer than N public rows into one. Remembered with the model.",
         show_default="none",
-        rich_help_panel="Columns",
+        rich_help_panel=COLUMNS,
     ),
 ]
 NTeachers = Annotated[
@@ -245,7 +248,7 @@ NTeachers = Annotated[
         help="Number of teachers, each trained on its own share of the private records. At most "
         "the number of records.",
         show_default="chosen from the number of records and the budget",
-        rich_help_panel="Teachers",
+        rich_help_panel=TEACHERS,
     ),
 ]
 Seed = Annotated[
@@ -254,6 +257,5 @@ Seed = Annotated[
         min=0,
         max=LARGEST_SEED,
         help="Seeds splits and models. It never seeds the privacy noise, so two runs differ.",
-        rich_help_panel="Teachers",
     ),
 ]

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from evenhand._checks import did_you_mean, one_of
-from evenhand.cli import settings
+from evenhand.cli import vocabulary
 from evenhand.cli.console import Bars
 from evenhand.cli.drawn import GAPS, files_beside, measured_table, summary_of, write_claim
 from evenhand.cli.failures import as_bad_input, told_once
@@ -98,7 +98,7 @@ def make_pictures(
             _read(asked.test, [PICTURES, asked.label, *asked.sensitive]), asked, asked.test
         )
     options: dict[str, Any] = (
-        {} if asked.noise == "exact" else {"noise": settings.noise(asked.noise)}
+        {} if asked.noise == "exact" else {"noise": vocabulary.noise(asked.noise)}
     )
     generator = known[method](random_state=asked.seed, **options)
     with as_bad_input(TypeError, MemoryError), told_once():

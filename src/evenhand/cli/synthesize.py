@@ -11,12 +11,11 @@ import typer
 
 from evenhand._checks import at_least, one_of
 from evenhand._random import LARGEST_SEED
-from evenhand.cli import options, pictures, settings
+from evenhand.cli import options, pictures, vocabulary
 from evenhand.cli.console import Bars, emit, note, progress_bars, show, table
 from evenhand.cli.drawn import GAPS, files_beside, measured_table, summary_of, write_claim
 from evenhand.cli.failures import as_bad_input, told_once
 from evenhand.cli.folder import require_free, require_place, whole_file
-from evenhand.cli.options import choices, metavar
 from evenhand.cli.written import require_table_name, write_table
 
 if TYPE_CHECKING:
@@ -75,9 +74,8 @@ def synthesize(
     ] = "label,sensitive",
     parity: Annotated[
         str,
-        typer.Option(
-            metavar=metavar(_PARITY),
-            autocompletion=choices(_PARITY),
+        options.choice(
+            _PARITY,
             help="Move the labels' shares within groups so that models of the rows treat groups "
             "more alike. For two classes; with both, fewer rows of the second class are asked for.",
             rich_help_panel=_ROWS,
@@ -85,9 +83,8 @@ def synthesize(
     ] = "none",
     method: Annotated[
         str | None,
-        typer.Option(
-            metavar=metavar(METHODS),
-            autocompletion=choices(METHODS),
+        options.choice(
+            METHODS,
             help="Noisy tables of counts on a tree of columns, noisy means of random features, "
             "noisy votes of teachers on generated rows, noisy gradients of a critic (both need "
             "PyTorch), noisy means and covariances, or the same evened out between groups. For "
@@ -176,7 +173,7 @@ def synthesize(
     started = time.perf_counter()
     at_least("--rows", rows, 1)
     one_of("--parity", parity, _PARITY)
-    one_of("--noise", noise, settings.NOISES)
+    one_of("--noise", noise, vocabulary.NOISES)
     even = _balance(balance)
     of_pictures = private.suffix == pictures.ENDING
     if of_pictures:
@@ -334,7 +331,7 @@ def _new(method: str, noise: str, seed: int | None) -> Synthesizer:
     from evenhand.generators import METHODS as KNOWN
 
     made = {kind.method: kind for kind in KNOWN.values()}[method]
-    return made(noise=settings.noise(noise), random_state=seed)
+    return made(noise=vocabulary.noise(noise), random_state=seed)
 
 
 def _draw(

@@ -17,7 +17,7 @@ from evenhand.cli.grouping import grouped
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.cli.grouping import GroupingAsked
+    from evenhand.cli.grouping import GroupingOptions
     from evenhand.datasets import Schema
     from evenhand.fairness import Grouping
 
@@ -98,7 +98,7 @@ def read_training(
     *,
     groups_of: Sequence[str] = ("public",),
     groups_are_all: bool = False,
-    regrouping: GroupingAsked | None = None,
+    regrouping: GroupingOptions | None = None,
 ) -> TrainingTables:
     """Read the private table and, if there is one, the public table, and check that they match.
 

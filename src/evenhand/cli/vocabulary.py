@@ -17,7 +17,8 @@ REFERENCES: Final = ("rest", "pairwise", "overall")
 NOTIONS: Final = ("demographic-parity", "equalized-odds", "error-parity", "false-positive-parity")
 PROTECTS: Final = ("record", "attribute")
 SCORE_NOTION: Final = "generalized-demographic-parity"
-"""Of the whole law of the score; only methods that are trained under a function of it know it."""
+"""Of the whole distribution of the score; only methods trained under a function of it know it."""
+EVERY_NOTION: Final = (*NOTIONS, SCORE_NOTION)
 NOISES: Final = ("exact", "float")
 ANSWERS: Final = ("labels", "shares")
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
