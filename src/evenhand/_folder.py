@@ -22,8 +22,9 @@ from evenhand.typing import Array
 if TYPE_CHECKING:
     from evenhand._signing import PrivateKey
 
-FORMAT: Final = 2
-"""Of the folder and of what stands in it; format 1 had no list of all files."""
+FORMAT: Final = 3
+"""Of the folder and of what stands in it; format 1 had no list of all files, format 2 kept the
+attributes of a model one by one."""
 
 MANIFEST: Final = "manifest.json"
 """Names and digests of all other files."""
@@ -185,19 +186,14 @@ def _digests(
     path: Path, kinds: Sequence[str], head: Mapping[str, Any], damaged: Damaged
 ) -> Mapping[str, str]:
     """Return the digest of every file, by its name."""
-    if "format" not in head and all(isinstance(value, str) for value in head.values()):
-        if head:
-            raise damaged(
-                f"{path} is of format 1, which did not name all of its files. Train again, or "
-                f"load it with the version that wrote it and save it again with this one "
-                f"({__version__})."
-            )
+    if not head:
         raise damaged(f"{path} is damaged: its {MANIFEST} names no file.")
-    if head.get("format") != FORMAT:
+    if (found := head.get("format", 1)) != FORMAT:
+        wrote = head.get("evenhand", "an early one")
         raise damaged(
-            f"{path} has format {head.get('format')!r}; this version of evenhand ({__version__}) "
-            f"reads format {FORMAT}. Load it with the version that wrote it "
-            f"({head.get('evenhand')!r})."
+            f"{path} has format {found!r}; this version of evenhand ({__version__}) reads format "
+            f"{FORMAT}. Go on with the version that wrote it ({wrote!r}), or "
+            f"train again and save: another release of the private data, with a cost of its own."
         )
     if head.get("kind") not in kinds:
         raise damaged(f"{path} holds a {head.get('kind')!r}, not a {' or a '.join(kinds)}.")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evenhand.estimators.sf_pate.bounds import Bound
+from evenhand.estimators.fitted import Bound
 from evenhand.report.content import TrueGroups
 from evenhand.report.page import fill
 

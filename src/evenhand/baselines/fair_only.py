@@ -98,6 +98,8 @@ class FairOnlyClassifier(ClassifierWithClaim):
     in the weights, no group needed
     """
 
+    NUMBERS = ("training_gap_",)
+
     def __init__(
         self,
         fairness: Notion | None = None,

@@ -167,6 +167,9 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         self.noise = noise
         self.random_state = random_state
 
+    def _aim(self) -> tuple[str | None, float | None]:
+        return self.notion.replace("_", "-"), None
+
     def fit(
         self,
         X: Any,

@@ -12,6 +12,7 @@ from evenhand._random import as_generator
 from evenhand.baselines.intervention_points import POINTS, InterventionPoint
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.fairpate import patience
+from evenhand.estimators.fitted import Cuts, FittedModel
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
@@ -125,6 +126,8 @@ class InterventionClassifier(TeacherEnsembleClassifier):
     each teacher learns from; of answers and student nothing is promised
     """
 
+    group_thresholds_: GroupThresholds | None = None
+
     def __init__(
         self,
         budget: Budget | None = None,
@@ -218,6 +221,26 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         self.group_thresholds_ = self._thresholds(data)  # 7 S_post
         return self
 
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        fitted = super().fitted_
+        if self.group_thresholds_ is None:
+            return fitted
+        assert self.fairness is not None
+        assert self.groups_ is not None
+        cuts = Cuts(
+            notion=self.fairness,
+            label=fitted.class_names[1],
+            groups=self.groups_,
+            thresholds=self.group_thresholds_,
+        )
+        return replace(fitted, cuts=cuts)
+
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted)
+        self.group_thresholds_ = None if fitted.cuts is None else fitted.cuts.thresholds
+
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
     ) -> Array:
@@ -231,8 +254,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         random_state : int, Generator or None
             At ``"S_post"``: decides scores that equal a threshold.
         """
-        thresholds: GroupThresholds | None = getattr(self, "group_thresholds_", None)
-        if thresholds is None:
+        if self.group_thresholds_ is None:
             return super().predict(X)
         if sensitive_features is None:
             raise ValueError(
@@ -241,7 +263,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
             )
         groups = encode_groups(sensitive_features, names=self.groups_)
         scores = self.predict_proba(X)[:, 1]
-        decided = thresholds.decide(scores, groups.codes, as_generator(random_state))
+        decided = self.group_thresholds_.decide(scores, groups.codes, as_generator(random_state))
         labels: Array = self.classes_[decided]
         return labels
 

@@ -127,6 +127,8 @@ class PFLDClassifier(AttributePrivacyClassifier):
     (1.0, 'sensitive attribute of one person')
     """
 
+    NUMBERS = ("estimated_shares_",)
+
     multipliers_: FloatArray
     estimated_shares_: FloatArray
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
+from evenhand.estimators.fitted import Derived, FittedModel
 from evenhand.estimators.group_shares import pure_claim, release_table, several
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
@@ -234,6 +236,32 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         """
         decided, groups = self._told(X, sensitive_features)
         return self.rule_.expected(decided, groups.codes)
+
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        check_is_fitted(self, "rule_")
+        fitted = super().fitted_
+        derived = Derived(
+            notion=self.notion,
+            margin=self.margin,
+            gap=self.table_gap_,
+            beyond=self.noise_bound_,
+            classes=fitted.class_names,
+            groups=self.groups_ or (),
+            rule=self.rule_,
+            table=self.table_,
+        )
+        return replace(fitted, derived=derived)
+
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted)
+        assert fitted.derived is not None
+        self.rule_, self.table_ = fitted.derived.rule, fitted.derived.table
+        self.table_gap_, self.noise_bound_ = fitted.derived.gap, fitted.derived.beyond
+
+    def _aim(self) -> tuple[str | None, float | None]:
+        return self.notion.replace("_", "-"), float(self.margin)
 
     def with_margin(self, margin: float, *, notion: str | None = None) -> Self:
         """Return this model with another margin or notion, solved on the table that was released.

@@ -107,6 +107,8 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
     (0.0, 'sensitive attribute of one person')
     """
 
+    NUMBERS = ("estimated_gap_", "estimated_shares_")
+
     def __init__(
         self,
         budget: Budget | None = None,

@@ -4,12 +4,12 @@ from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.callers import EachFitIsARelease
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.fitted import Bound
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.many import fit_many, train_teachers
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOptionResult
 from evenhand.estimators.saving import ModelDamaged, TypesNotTrusted
-from evenhand.estimators.sf_pate.bounds import Bound
 from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
 from evenhand.privacy import SavedLedger

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
+from evenhand.estimators.fitted import FittedModel, StudentMargin
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import (
@@ -34,7 +36,6 @@ from evenhand.privacy import (
     NoisyHistogram,
     delta_warning,
 )
-from evenhand.students.small_groups import Held
 from evenhand.students.student import Student, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
@@ -66,9 +67,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     student: Any
     n_teachers_: int
     choices_: tuple[str, ...]
-    within_margin_: bool | None = None
+    answers_: Answers | Shares
     public_yardstick_: Yardstick | None = None
-    held_: Held | None = None
     schema: Any
     classes: ArrayLike | None
     public_fraction: float | None
@@ -255,25 +255,45 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.mechanism_ = mechanism
         student = fit_student(self.student, X_public, answers, within)
         self.student_ = student.model
-        self.bound_ = student.bound
-        self.public_gap_ = student.public_gap
-        self.within_margin_ = student.met
+        self.student_margin_ = _student_margin(student, self.groups_)
         gated = isinstance(answers, Answers) and answers.groups is not None
         unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
         self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
         self.student_without_margin_ = student.without_margin
         self.public_yardstick_ = _public_yardstick(student, X_public, answers)
-        read = student.within
-        self.held_ = student.held
         if student.held is not None:
             warn_of_small_groups(student, data.required_groups.names)
-        self.margin_source_ = None if read is None else read.source
-        self.calibration_gap_ = calibration_gap(student)
-        if read is not None:
-            warn_of_unread(read, data)
+        if student.within is not None:
+            warn_of_unread(student.within, data)
         self.guarantee_ = self._guarantee(data, ledger, partition)
         del self._rng
         return self
+
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        return replace(
+            super().fitted_,
+            n_teachers=self.n_teachers_,
+            answers=self.answers_,
+            choices=self.choices_,
+            yardstick=self.public_yardstick_,
+        )
+
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted)
+        assert fitted.n_teachers is not None
+        assert fitted.answers is not None
+        self.n_teachers_, self.answers_ = fitted.n_teachers, fitted.answers
+        self.choices_, self.public_yardstick_ = fitted.choices, fitted.yardstick
+
+    def without_margin(self) -> Self:
+        """Return this model with its student as it would be without a margin; see the base."""
+        model = super().without_margin()
+        gated = isinstance(self.answers_, Answers) and self.answers_.groups is not None
+        model.fairness_kind_ = FairnessKind.ANSWERS if gated else FairnessKind.NONE
+        model.public_yardstick_ = None
+        return model
 
     def _guarantee(self, data: FitInputs, ledger: Ledger, partition: Partition) -> Guarantee:
         public = [
@@ -305,6 +325,22 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             not_covered=tuple(not_covered),
             warnings=tuple(words for words in (vouched, warning) if words),
         )
+
+
+def _student_margin(student: Student, groups: tuple[str, ...] | None) -> StudentMargin | None:
+    """Return how the student stands to its margin; None where it was not bound."""
+    if student.within is None:
+        return None
+    assert student.met is not None
+    return StudentMargin(
+        notion=student.within.notion,
+        gap=student.public_gap,
+        met=student.met,
+        source=student.within.source,
+        calibration=calibration_gap(student),
+        held=student.held,
+        groups=groups or (),
+    )
 
 
 def _public_yardstick(

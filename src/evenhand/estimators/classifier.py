@@ -15,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import saving
 from evenhand.estimators.fair_tuned import tuned
+from evenhand.estimators.fitted import FittedModel, StudentMargin, columns_of
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
-from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness import DemographicParity, Estimate, FairnessKind
 from evenhand.privacy import Guarantee, Noise, SeededNoise
+from evenhand.students import Held
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 
@@ -48,11 +50,21 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
         What was spent on what; None where there was nothing to spend.
     fairness_kind_ : FairnessKind
         Where the margin sits, if there is one.
+    mechanism_ : mechanism, tuple of them or None
+        What drew the noise; None where there was none, and after loading: the ledger names it.
+    student_margin_ : StudentMargin or None
+        How the student stands to its margin; None where it was not bound.
     """
 
     NEIGHBORS: ClassVar[tuple[str, ...]] = ()
     """Changes of the data that the claim can be about; none where nothing is promised."""
 
+    NUMBERS: ClassVar[tuple[str, ...]] = ()
+    """Attributes that ``fit`` sets beside those below: released numbers, kept in a folder."""
+
+    fairness: Any = None
+    mechanism_: Any = None
+    student_margin_: StudentMargin | None = None
     student_: Any
     student_without_margin_: Any = None
     ledger_: Any
@@ -60,12 +72,90 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
     fairness_kind_: FairnessKind
     encoder_: PublicEncoder
     classes_: Array
+    n_features_in_: int
     guarantee_: Guarantee
 
     @property
     def needs_group_at_prediction_(self) -> bool:
         """Whether ``predict`` needs the group of each row."""
         return self.fairness_kind_.needs_group
+
+    @property
+    def bound_(self) -> bool:
+        """Whether the margin was a constraint on the student."""
+        return self.student_margin_ is not None
+
+    @property
+    def within_margin_(self) -> bool | None:
+        """Whether the student is within its margin; None where nobody looked."""
+        return None if self.student_margin_ is None else self.student_margin_.met
+
+    @property
+    def public_gap_(self) -> float:
+        """The student's gap where its margin is read; NaN where nobody looked."""
+        return float("nan") if self.student_margin_ is None else self.student_margin_.gap
+
+    @property
+    def margin_source_(self) -> str | None:
+        """Where the student's margin is read; None where it was not bound."""
+        return None if self.student_margin_ is None else self.student_margin_.source
+
+    @property
+    def calibration_gap_(self) -> Estimate | None:
+        """The student's gap on the calibration rows, with its interval."""
+        return None if self.student_margin_ is None else self.student_margin_.calibration
+
+    @property
+    def held_(self) -> Held | None:
+        """The groups that are held to an interval wider than the margin; None without any."""
+        return None if self.student_margin_ is None else self.student_margin_.held
+
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        check_is_fitted(self, "student_")
+        notion, margin = self._aim()
+        return FittedModel(
+            method=type(self).__name__,
+            arguments=self.get_params(deep=False),
+            classes=self.classes_,
+            groups=self.groups_,
+            columns=columns_of(self),
+            n_columns=int(self.n_features_in_),
+            guarantee=self.guarantee_,
+            ledger=self.ledger_,
+            kind=self.fairness_kind_,
+            fairness=self.fairness,
+            notion=notion,
+            margin=margin,
+            student_margin=self.student_margin_,
+            mechanism=None if self.mechanism_ is None else repr(self.mechanism_),
+            numbers={name: getattr(self, name) for name in self.NUMBERS},
+            encoder=self.encoder_,
+            student=self.student_,
+            without_margin=self.student_without_margin_,
+        )
+
+    def _aim(self) -> tuple[str | None, float | None]:
+        """Return what is compared between the groups, and how far apart they may be."""
+        if self.fairness is None:
+            return None, None
+        return self.fairness.name, float(self.fairness.margin)
+
+    def _take(self, fitted: FittedModel) -> None:
+        """Become a fitted model by what a folder kept of one: the way back from ``fitted_``."""
+        self.classes_, self.groups_ = fitted.classes, fitted.groups
+        self.n_features_in_ = fitted.n_columns
+        if fitted.columns:
+            self.feature_names_in_ = np.array(fitted.columns, dtype=object)
+        self.guarantee_, self.ledger_ = fitted.guarantee, fitted.ledger
+        self.fairness_kind_ = fitted.kind
+        self.student_margin_ = fitted.student_margin
+        for name in self.NUMBERS:
+            setattr(self, name, fitted.numbers[name])
+        assert fitted.encoder is not None
+        self.encoder_, self.student_ = fitted.encoder, fitted.student
+        self.student_without_margin_ = fitted.without_margin
 
     def predict(self, X: Any) -> Array:
         """Predict class labels with the student; no group is needed.
@@ -119,14 +209,8 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
             )
         model = copy.copy(self)
         model.student_, model.student_without_margin_ = self.student_without_margin_, None
-        gated = self.fairness_kind_ is FairnessKind.WEIGHTS and getattr(self, "gate_", None)
-        model.fairness_kind_ = FairnessKind.ANSWERS if gated else FairnessKind.NONE
-        if hasattr(self, "bound_"):
-            changed: Any = model
-            changed.bound_, changed.within_margin_, changed.public_gap_ = False, None, np.nan
-            changed.held_ = changed.margin_source_ = changed.calibration_gap_ = (
-                changed.public_yardstick_
-            ) = None
+        model.student_margin_ = None
+        model.fairness_kind_ = FairnessKind.NONE
         return model
 
     def with_reject_option(
@@ -153,7 +237,7 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
         """
         check_is_fitted(self, "student_")
         if reference is None:
-            reference = getattr(getattr(self, "fairness", None), "reference", "rest")
+            reference = "rest" if self.fairness is None else self.fairness.reference
         return RejectOptionClassifier(
             self,
             margin,

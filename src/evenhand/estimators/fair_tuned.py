@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
+from evenhand.estimators.fitted import StudentMargin, is_linear
 from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
 from evenhand.students.fair_tuning import fair_tune
 from evenhand.students.within import Within
@@ -52,7 +53,9 @@ def tuned(
     )
     out = copy.copy(model)
     out.student_ = found.fit.classifier(len(model.classes_))
-    out.bound_, out.within_margin_, out.public_gap_ = True, found.fit.met, found.fit.gap
+    out.student_margin_ = StudentMargin(
+        notion=fairness, gap=found.fit.gap, met=found.fit.met, groups=groups.names
+    )
     out.tuning_weight_, out.fairness_kind_ = found.weight, FairnessKind.WEIGHTS
     said = f"the features, groups and labels of the {len(X)} public rows that tuned the student"
     out.guarantee_ = replace(model.guarantee_, public=(*model.guarantee_.public, said))
@@ -61,13 +64,13 @@ def tuned(
 
 def _require_tunable(model: Any) -> None:
     student = model.student_
-    if not hasattr(student, "coef_") or len(student.classes_) != len(model.classes_):
+    if not is_linear(student) or len(student.classes_) != len(model.classes_):
         raise ValueError(
             f"Fair-tuning moves the weights of a linear student of all {len(model.classes_)} "
             f"classes, and {type(student).__name__} is none. Train with student=None, or set "
             f"group thresholds instead."
         )
-    if getattr(model, "group_thresholds_", None) is not None:
+    if model.fitted_.cuts is not None:
         raise ValueError(
             "This model's group thresholds were set on the scores of the untuned student. Tune a "
             "model without them, then call with_group_thresholds."

@@ -9,6 +9,7 @@ from typing import Any, Final, Self, cast
 from evenhand import _checks
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.calibration import Calibration, read_calibration
+from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.fairness import (
@@ -141,6 +142,8 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
     and Utility", Algorithm 1; what differs and why: ``docs/guarantees.md``.
     """
 
+    gate_: DemographicParityGate | None = None
+
     def __init__(
         self,
         budget: Budget | None = None,
@@ -251,6 +254,11 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         self._conclude(data, X_asked, answers, run, mechanism, partition, within)
         self._claim_calibration(calibration)
         return self
+
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        return replace(super().fitted_, answered_gap=None if self.gate_ is None else self.gate_.gap)
 
     @property
     def _gate_is_set(self) -> bool:

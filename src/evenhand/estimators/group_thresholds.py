@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.estimators import saving
+from evenhand.estimators.fitted import Cuts, FittedModel, columns_of
 from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
 from evenhand.privacy import Guarantee
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
@@ -45,6 +46,13 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
     Free: reads a released model and public rows (post-processing).
     """
 
+    model_: Any
+    thresholds_: GroupThresholds
+    groups_: tuple[str, ...]
+    fairness_: DemographicParity
+    guarantee_: Guarantee
+    fairness_kind_: FairnessKind
+
     def __init__(self, model: Any, fairness: DemographicParity) -> None:
         self.model = model
         self.fairness = fairness
@@ -75,23 +83,52 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 f"predict_proba. Train with a student that has one."
             )
         groups = encode_groups(sensitive_features_public)
-        self = cls(model, fairness)
-        self.thresholds_ = GroupThresholds.fit(
+        thresholds = GroupThresholds.fit(
             model.predict_proba(X_public)[:, 1],
             groups.codes,
             fairness=fairness,
             n_groups=groups.n_groups,
         )
-        self.groups_ = groups.names
-        self.guarantee_ = _with_groups(model.guarantee_, len(groups))
-        return self._around(model)
+        cuts = Cuts(
+            notion=fairness,
+            label=str(model.classes_[1]),
+            groups=groups.names,
+            thresholds=thresholds,
+        )
+        return cls.of_cuts(model, cuts, _with_groups(model.guarantee_, len(groups)))
 
-    def _around(self, model: Any) -> Self:
-        """Take over from the model what is the same with thresholds."""
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        inside: FittedModel = self.model_.fitted_
+        return replace(
+            inside,
+            method=type(self).__name__,
+            guarantee=self.guarantee_,
+            groups=self.groups_,
+            kind=self.fairness_kind_,
+            fairness=self.fairness_,
+            notion=self.fairness_.name,
+            margin=float(self.fairness_.margin),
+            cuts=Cuts(
+                notion=self.fairness_,
+                label=inside.class_names[1],
+                groups=self.groups_,
+                thresholds=self.thresholds_,
+            ),
+            inside=inside,
+        )
+
+    @classmethod
+    def of_cuts(cls, model: Any, cuts: Cuts, guarantee: Guarantee) -> Self:
+        """Put thresholds around a model, and say what is claimed of both."""
+        self = cls(model, cuts.notion)
+        self.thresholds_, self.groups_ = cuts.thresholds, cuts.groups
+        self.guarantee_ = guarantee
         self.model_, self.fairness_, self.classes_ = model, self.fairness, model.classes_
         self.ledger_ = model.ledger_
         self.n_features_in_ = model.n_features_in_
-        if hasattr(model, "feature_names_in_"):
+        if columns_of(model):
             self.feature_names_in_ = model.feature_names_in_
         self.fairness_kind_ = FairnessKind.THRESHOLDS
         return self

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.estimators.callers import check_callers
+from evenhand.estimators.fitted import columns_of
 from evenhand.fairness import GroupCodes, encode_groups, refuse_many_values
 from evenhand.privacy import Noise, secret_coins
 from evenhand.teachers.partition import chosen_units
@@ -314,7 +315,7 @@ def _frame_or_array(values: Any) -> Any:
 
 
 def _nearest(estimator: Any, X: Any) -> str:
-    known = [str(c) for c in getattr(estimator, "feature_names_in_", [])]
+    known = columns_of(estimator)
     given = [str(c) for c in X.columns]
     for name in given:
         if name not in known and (hint := _checks.did_you_mean(name, set(known) - set(given))):

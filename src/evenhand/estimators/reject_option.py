@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,16 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
+from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.saving.fingerprint import fingerprint
-from evenhand.fairness import Coverage, FairnessKind, RejectOption, StateFile, encode_groups
+from evenhand.fairness import (
+    Coverage,
+    DemographicParity,
+    FairnessKind,
+    RejectOption,
+    StateFile,
+    encode_groups,
+)
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
 
 
@@ -120,7 +128,8 @@ class RejectOptionClassifier:
         threshold: float | None = None,
         model_id: str | None = None,
     ) -> None:
-        if getattr(estimator, "needs_group_at_prediction_", False):
+        fitted = FittedModel.of(estimator)
+        if fitted.needs_group:
             raise ValueError(
                 f"{type(estimator).__name__} needs the group of each row to predict, and keeps a "
                 f"margin by it already. Put the reject option around the model inside it: "
@@ -128,8 +137,8 @@ class RejectOptionClassifier:
             )
         self.estimator = estimator
         self.threshold = _checked_threshold(estimator, threshold)
-        self.classes_ = _checked_classes(estimator, classes)
-        self.groups_ = _checked_groups(estimator, groups)
+        self.classes_ = _checked_classes(fitted, classes)
+        self.groups_ = _checked_groups(fitted, groups)
         self._codes = {label: code for code, label in enumerate(self.classes_.tolist())}
         self._option = RejectOption(
             margin,
@@ -142,6 +151,21 @@ class RejectOptionClassifier:
         )
         self._file: StateFile | None = None
         self.fairness_kind_ = FairnessKind.REJECT_OPTION
+
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        inside = FittedModel.of(self.estimator)
+        return replace(
+            inside,
+            method=type(self).__name__,
+            classes=self.classes_,
+            groups=self.groups_,
+            kind=self.fairness_kind_,
+            notion=DemographicParity.name,
+            margin=self.margin,
+            inside=inside,
+        )
 
     @property
     def needs_group_at_prediction_(self) -> bool:
@@ -279,12 +303,12 @@ def _checked_threshold(estimator: Any, threshold: float | None) -> float | None:
     return _checks.closed_unit("threshold", threshold)
 
 
-def _checked_classes(estimator: Any, classes: ArrayLike | None) -> Array:
-    if classes is None:
-        classes = getattr(estimator, "classes_", None)
+def _checked_classes(fitted: FittedModel, classes: ArrayLike | None) -> Array:
+    if classes is None and len(fitted.classes):
+        classes = fitted.classes
     if classes is None:
         raise ValueError(
-            f"{type(estimator).__name__} has no classes_: it is not fitted, or does not say what "
+            f"{fitted.method} has no classes_: it is not fitted, or does not say what "
             "it may predict. Fit it first, or pass classes=, every class that may come."
         )
     found = column_or_1d(classes)
@@ -296,12 +320,12 @@ def _checked_classes(estimator: Any, classes: ArrayLike | None) -> Array:
     return np.asarray(found)
 
 
-def _checked_groups(estimator: Any, groups: Sequence[str] | None) -> tuple[str, ...]:
+def _checked_groups(fitted: FittedModel, groups: Sequence[str] | None) -> tuple[str, ...]:
     if groups is None:
-        groups = getattr(estimator, "groups_", None)
+        groups = fitted.groups
     if groups is None:
         raise ValueError(
-            f"groups is missing, and {type(estimator).__name__} knows none. Name every group that "
+            f"groups is missing, and {fitted.method} knows none. Name every group that "
             "may come, for example groups=['F', 'M']: the table has a fixed size."
         )
     if isinstance(groups, str) or not len(groups):

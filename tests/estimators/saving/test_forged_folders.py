@@ -79,12 +79,12 @@ def test_links_and_pipes_are_refused(path: Path, name: str) -> None:
     ("manifest", "words"),
     [
         ("{}", "names no file"),
-        ('{"format": 2, "kind": "model"}', "names no file"),
-        ('{"format": 2, "kind": "model", "files": {}}', "names no file"),
-        ('{"format": 2, "kind": "model", "files": []}', "names no file"),
-        ('{"format": 2, "kind": "generator", "files": {"a": "b"}}', "holds a 'generator'"),
-        ('{"format": 2, "kind": "model", "files": {"a": "b"}}', "no SHA-256 digest"),
-        ('{"format": 2, "format": 2}', "a key stands twice"),
+        ('{"format": 3, "kind": "model"}', "names no file"),
+        ('{"format": 3, "kind": "model", "files": {}}', "names no file"),
+        ('{"format": 3, "kind": "model", "files": []}', "names no file"),
+        ('{"format": 3, "kind": "generator", "files": {"a": "b"}}', "holds a 'generator'"),
+        ('{"format": 3, "kind": "model", "files": {"a": "b"}}', "no SHA-256 digest"),
+        ('{"format": 3, "format": 3}', "a key stands twice"),
         ("[]", "must hold a JSON object"),
         ("[" * 100_000, "cannot be read"),
         ("\xff", "cannot be read"),
@@ -288,6 +288,16 @@ def test_claims_of_other_accountings_are_computed_again(
 
 # Damage: one clear error, whatever is damaged.
 
+EVEN = [[1.0, 0.0], [0.0, 1.0]]
+DERIVED = {
+    "notion": "equalized_odds",
+    "margin": 0.1,
+    "gap": 0.0,
+    "beyond": 0.0,
+    "rule": {"probabilities": [EVEN, EVEN]},
+    "table": [EVEN, EVEN],
+}
+
 
 @pytest.mark.parametrize(
     "change",
@@ -298,8 +308,8 @@ def test_claims_of_other_accountings_are_computed_again(
         lambda head: head.update(classes=[]),
         lambda head: head.update(groups=7),
         lambda head: head.update(groups=[{}]),
-        lambda head: head.update(n_features_in="x"),
-        lambda head: head.update(feature_names_in={"a": 1}),
+        lambda head: head.update(n_columns="x"),
+        lambda head: head.update(columns={"a": 1}),
         lambda head: head.update(numbers={"bound_": {"a": 1}}),
         lambda head: head.update(arguments=[]),
         lambda head: head["arguments"].update(budget={"type": "Budget", "arguments": {}}),
@@ -312,8 +322,18 @@ def test_claims_of_other_accountings_are_computed_again(
         lambda head: head.update(method="exec"),
         lambda head: head.update(answers={"n_checks": -1}),
         lambda head: head.update(others=["student"]),
-        lambda head: head.update(feature_names_in=["income"]),
-        lambda head: head.update(rule={"probabilities": [[[1.0]]]}, table=[]),
+        lambda head: head.update(columns=["income"]),
+        lambda head: head.update(derived=DERIVED | {"rule": {"probabilities": [[[1.0]]]}}),
+        lambda head: head.update(derived=DERIVED | {"table": [[0.0]]}),
+        lambda head: head["student_margin"].update(notion=None),
+        lambda head: head["student_margin"].update(
+            notion={"type": "Budget", "arguments": {"epsilon": 1.0, "delta": 1e-5}}
+        ),
+        lambda head: head["student_margin"].update(met=0.5),
+        lambda head: head["student_margin"].update(source="nowhere"),
+        lambda head: head["student_margin"].update(gap="none"),
+        lambda head: head.update(true_groups={"met": True, "bounds": []}),
+        lambda head: head.update(cuts={"fairness": None, "groups": [], "thresholds": {}}),
     ],
 )
 def test_wrong_values_in_the_head_are_one_clear_error(

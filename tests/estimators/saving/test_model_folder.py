@@ -104,11 +104,16 @@ def test_a_folder_of_another_version_is_refused_with_its_version(
         evenhand.load(path)
 
 
-def test_a_folder_of_the_first_format_says_how_to_convert(saved: tuple[Any, Path]) -> None:
+@pytest.mark.parametrize("older", [1, 2])
+def test_a_folder_of_an_older_format_says_how_to_convert(
+    saved: tuple[Any, Path], older: int
+) -> None:
     _, path = saved
     manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(manifest["files"]))
-    with pytest.raises(ModelDamaged, match=r"format 1.*Train again, or load it with the version"):
+    changed = manifest["files"] if older == 1 else manifest | {"format": older}
+    (path / "manifest.json").write_text(json.dumps(changed))
+    said = rf"has format {older}; .* Go on with the version that wrote it .* or train again"
+    with pytest.raises(ModelDamaged, match=said):
         evenhand.load(path)
 
 

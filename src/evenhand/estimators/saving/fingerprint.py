@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from evenhand.estimators.fitted import FittedModel, is_linear
+
 # scikit-learn writes its version into a state: a new version of it is no new model.
 _NOT_THE_MODEL = ("_sklearn_version",)
 
@@ -23,10 +25,11 @@ def fingerprint(model: Any) -> str:
     """
     digest = hashlib.sha256()
     parts = [model]
-    if hasattr(model, "student_") and hasattr(model, "encoder_"):
-        parts = [model.student_, model.encoder_.to_dict(), model.classes_]
-        if hasattr(model, "rule_"):
-            parts.append(model.rule_.probabilities)
+    fitted = FittedModel.of(model)
+    if fitted.encoder is not None and fitted.inside is None:
+        parts = [fitted.student, fitted.encoder.to_dict(), fitted.classes]
+        if fitted.derived is not None:
+            parts.append(fitted.derived.rule.probabilities)
     for part in parts:
         _feed(digest, part, [])
     return digest.hexdigest()
@@ -80,7 +83,7 @@ def _feed_array(digest: Any, array: np.ndarray[Any, Any], inside: list[int]) -> 
 def _feed_object(digest: Any, value: Any, inside: list[int]) -> None:
     kind = type(value)
     _say(digest, "object", f"{kind.__module__}.{kind.__qualname__}".encode())
-    if kind is LogisticRegression and hasattr(value, "coef_"):
+    if kind is LogisticRegression and is_linear(value):
         # What a model folder keeps of it: settings of its solver do not return from there.
         _feed(digest, [value.coef_, value.intercept_, value.classes_], inside)
         return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from evenhand.estimators.fitted import Bound
 from evenhand.typing import FloatArray
 from evenhand.voting import AttributeCertificate
 
@@ -15,28 +15,6 @@ _ETA: Final = (
     "the true and of the noisy group; no sample bounds it, so this says something only to those "
     "who know from elsewhere that eta is below the number shown"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bound:
-    """A bound on the violation for the true groups, for this model.
-
-    Parameters
-    ----------
-    name : str
-        The bound, and where it comes from.
-    value : float or None
-        The bound on the violation where it is one; else None.
-    says : bool
-        Whether it is below 1, so that it says anything.
-    words : str
-        What it is, or why it says nothing.
-    """
-
-    name: str
-    value: float | None
-    says: bool
-    words: str
 
 
 def bounds_of_student(

@@ -14,6 +14,7 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
+from evenhand.estimators.fitted import Bound, FittedModel, TrueGroups
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_pate.groups import ANSWERS, Asked
@@ -52,6 +53,7 @@ from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import (
     Rounds,
+    Shares,
     Votes,
     release_shares,
 )
@@ -213,6 +215,13 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     ('sensitive attribute of one person', 'change one group label')
     """
 
+    n_teachers_: int
+    answers_: Shares
+    choices_: tuple[str, ...]
+    bounds_: tuple[Bound, ...]
+    noisy_violation_: float
+    within_alpha_: bool
+
     def __init__(
         self,
         budget: Budget | None = None,
@@ -323,6 +332,37 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             public = not self._labels_are_private
             self._keep(after_fair_votes(problem, labels_are_public=public))
         return self._conclude(people, partition, asked, run)
+
+    @property
+    def fitted_(self) -> FittedModel:
+        """What this model tells of itself, as one value."""
+        return replace(
+            super().fitted_,
+            n_teachers=self.n_teachers_,
+            answers=self.answers_,
+            choices=self.choices_,
+            true_groups=TrueGroups(
+                notion=function_named(self.notion).name.replace("_", " "),
+                alpha=self.alpha,
+                by_teachers=self.variant == "teachers",
+                violation=self.noisy_violation_,
+                met=self.within_alpha_,
+                bounds=self.bounds_,
+            ),
+        )
+
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted)
+        assert fitted.n_teachers is not None
+        assert isinstance(fitted.answers, Shares)
+        assert fitted.true_groups is not None
+        self.n_teachers_, self.answers_ = fitted.n_teachers, fitted.answers
+        self.choices_, self.bounds_ = fitted.choices, fitted.true_groups.bounds
+        self.noisy_violation_ = fitted.true_groups.violation
+        self.within_alpha_ = fitted.true_groups.met
+
+    def _aim(self) -> tuple[str | None, float | None]:
+        return function_named(self.notion).name.replace("_", "-"), float(self.alpha)
 
     def _checked_settings(self) -> tuple[Budget, FairnessFunction]:
         budget = self._checked_budget()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
-from evenhand.estimators.sf_pate.bounds import Bound, bounds_of_student, bounds_of_teachers
+from evenhand.estimators.fitted import Bound
+from evenhand.estimators.sf_pate.bounds import bounds_of_student, bounds_of_teachers
 from evenhand.estimators.sf_pate.groups import Asked, estimated_groups, groups_by_sums
 from evenhand.estimators.sf_pate.students import following, start_of
 from evenhand.fairness import FairnessFunction

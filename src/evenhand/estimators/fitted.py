@@ -1,0 +1,425 @@
+"""What a fitted classifier tells, as one value: what prints, saves or compares models reads it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
+
+from evenhand.datasets import PublicEncoder
+from evenhand.estimators import small_groups
+from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
+from evenhand.privacy import Guarantee, SavedLedger, no_guarantee
+from evenhand.students import DerivedRule, GroupThresholds, Held
+from evenhand.typing import Array, FloatArray
+from evenhand.voting import Answers, Shares
+
+WHERE: Final[Mapping[str, str]] = {
+    "public rows": "on the public rows",
+    "calibration rows": "on the calibration rows",
+    "released answers": "on the public rows (classes by the released answers)",
+}
+"""Where a student's margin is read, in the words of a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentMargin:
+    """How a student that was trained under a margin stands to it where the margin is read.
+
+    Parameters
+    ----------
+    notion : Notion
+        The margin, on which rates, and what a group is compared with.
+    gap : float
+        Largest difference of rates among its own decisions where the margin is read.
+    met : bool
+        Whether that is within the margin.
+    source : str
+        Where the margin is read, a key of ``WHERE``.
+    calibration : Estimate or None
+        The gap on the calibration rows, with its interval.
+    held : Held or None
+        The groups that are held to the interval of their size, and not to the margin.
+    groups : tuple of str
+        Names of the groups.
+
+    Privacy
+    -------
+    A function of the student, of released answers and of what is public of public rows: covered.
+    """
+
+    notion: Notion
+    gap: float
+    met: bool
+    source: str = "public rows"
+    calibration: Estimate | None = None
+    held: Held | None = None
+    groups: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Where the margin is read, in the words of a sentence."""
+        return WHERE[self.source]
+
+    @property
+    def kept(self) -> str:
+        """How the gap stands to the margin, in a few words."""
+        if self.held is not None:
+            n = len(self.held.groups)
+            return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
+        return "within it" if self.met else "outside it"
+
+    def held_record(self) -> dict[str, Any] | None:
+        """Return which groups are held to more than the margin, as plain values."""
+        return None if self.held is None else small_groups.to_dict(self.held, self.groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cuts:
+    """The score from which each group is given a class, where a model has one per group.
+
+    Parameters
+    ----------
+    notion : DemographicParity
+        The margin that the decisions on public rows keep, in expectation.
+    label : str
+        The class that is given above the threshold.
+    groups : tuple of str
+    thresholds : GroupThresholds
+
+    Privacy
+    -------
+    A function of the released model and of public rows.
+    """
+
+    notion: DemographicParity
+    label: str
+    groups: tuple[str, ...]
+    thresholds: GroupThresholds
+
+    @property
+    def rows(self) -> tuple[tuple[str, float, float], ...]:
+        """Group, threshold, and the probability of the class for a score that equals it."""
+        found = self.thresholds
+        return tuple(zip(self.groups, found.thresholds, found.at_threshold, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Derived:
+    """Decisions derived from a model's own and the group.
+
+    Parameters
+    ----------
+    notion : str
+        Which rates are held together, a key of ``evenhand.students.derived.NOTIONS``.
+    margin : float
+        That was asked for.
+    gap : float
+        Largest difference of those rates between two groups, by the noisy table.
+    beyond : float
+        How much further apart they may be among the private records, with probability 0.95.
+    classes, groups : tuple of str
+    rule : DerivedRule
+    table : ndarray, shape (n_groups, n_classes, n_classes)
+        The released table of group, true label and decision.
+
+    Privacy
+    -------
+    A function of the released model and of the released table.
+    """
+
+    notion: str
+    margin: float
+    gap: float
+    beyond: float
+    classes: tuple[str, ...]
+    groups: tuple[str, ...]
+    rule: DerivedRule
+    table: FloatArray
+
+    @property
+    def rows(self) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
+        """Group, the model's own decision, and the probability of each class."""
+        return tuple(
+            (group, own, tuple(probabilities))
+            for group, table in zip(self.groups, self.rule.probabilities.tolist(), strict=True)
+            for own, probabilities in zip(self.classes, table, strict=True)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A bound on the violation for the true groups, for this model.
+
+    Parameters
+    ----------
+    name : str
+        The bound, and where it comes from.
+    value : float or None
+        The bound on the violation where it is one; else None.
+    says : bool
+        Whether it is below 1, so that it says anything.
+    words : str
+        What it is, or why it says nothing.
+    """
+
+    name: str
+    value: float | None
+    says: bool
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueGroups:
+    """How a model of SF-PATE stands to its alpha, and what is known of the true groups.
+
+    Parameters
+    ----------
+    notion : str
+        What the fairness function is called.
+    alpha : float
+    by_teachers : bool
+        Whether each teacher was held to it on its own rows.
+    violation : float
+        Of the student by the noisy groups; NaN where it knows none.
+    met : bool
+    bounds : tuple of Bound
+
+    Privacy
+    -------
+    A function of the student, of released shares and of public values.
+    """
+
+    notion: str
+    alpha: float
+    by_teachers: bool
+    violation: float
+    met: bool
+    bounds: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedModel:
+    """What a fitted classifier tells of itself; ``model.fitted_`` and ``FittedModel.of`` make it.
+
+    Parameters
+    ----------
+    method : str
+        Name of the classifier's class.
+    arguments : mapping
+        Those of its constructor: what was asked for.
+    classes : ndarray, shape (n_classes,)
+    groups : tuple of str or None
+        Names of the groups; None where none were read.
+    columns : tuple of str
+        Names of the columns that ``predict`` expects; empty where it was fitted on arrays.
+    n_columns : int
+        How many they are.
+    guarantee : Guarantee
+        The claim.
+    ledger : Ledger, SavedLedger, SeparateLedgers or None
+        What was spent on what; None where there was nothing to spend.
+    kind : FairnessKind
+        Where the margin sits, and whether a prediction needs the group.
+    fairness : Notion or None
+        The margin of training, where a notion says it.
+    notion : str or None
+        What is compared between the groups, in the words of the command line.
+    margin : float or None
+        How far apart they may be, by whatever name the method has it.
+    student_margin : StudentMargin or None
+        How the student stands to its margin; None where it was not bound.
+    cuts : Cuts or None
+        One threshold per group.
+    derived : Derived or None
+        Decisions derived from the model's own and the group.
+    true_groups : TrueGroups or None
+        What is known of the true groups where training never saw them.
+    n_teachers : int or None
+    mechanism : str or None
+        What answered; None after loading, for the ledger names it.
+    answers : Answers, Shares or None
+        What was released about each public row, and why some have none.
+    answered_gap : float or None
+        Gap of the answers by the gate's own table; None where no gate stood, and after loading.
+    choices : tuple of str
+        What was chosen where an argument was left out, and why. Public numbers only.
+    yardstick : Yardstick or None
+        The errors by the released answers, to read beside the model's.
+    numbers : mapping of str to float or ndarray
+        Further released numbers, by the names of their attributes.
+    encoder : PublicEncoder or None
+    student : classifier on class codes
+        The model that decides; it reads encoded rows.
+    without_margin : classifier or None
+        The same student without its margin.
+    inside : FittedModel or None
+        The model whose predictions a wrapper cuts or refuses.
+
+    Privacy
+    -------
+    All of it is the claim itself, released answers, public facts and settings. Votes, and costs
+    computed from votes, are not within reach of this value.
+    """
+
+    method: str
+    arguments: Mapping[str, Any] = field(repr=False)
+    classes: Array
+    groups: tuple[str, ...] | None
+    columns: tuple[str, ...]
+    n_columns: int
+    guarantee: Guarantee
+    ledger: Any = field(repr=False)
+    kind: FairnessKind
+    fairness: Notion | None = None
+    notion: str | None = None
+    margin: float | None = None
+    student_margin: StudentMargin | None = None
+    cuts: Cuts | None = None
+    derived: Derived | None = None
+    true_groups: TrueGroups | None = None
+    n_teachers: int | None = None
+    mechanism: str | None = None
+    answers: Answers | Shares | None = field(default=None, repr=False)
+    answered_gap: float | None = None
+    choices: tuple[str, ...] = ()
+    yardstick: Yardstick | None = None
+    numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
+    encoder: PublicEncoder | None = field(default=None, repr=False)
+    student: Any = field(default=None, repr=False)
+    without_margin: Any = field(default=None, repr=False)
+    inside: FittedModel | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, model: Any) -> FittedModel:
+        """Ask a classifier of this package; of any other, read what scikit-learn has it say.
+
+        This is the one place that looks for attributes that may not be there.
+        """
+        if isinstance(model, Tells):
+            return model.fitted_
+        groups = getattr(model, "groups_", None)
+        return cls(
+            method=type(model).__name__,
+            arguments={},
+            classes=np.asarray(getattr(model, "classes_", [])),
+            groups=None if groups is None else tuple(groups),
+            columns=columns_of(model),
+            n_columns=int(getattr(model, "n_features_in_", 0)),
+            guarantee=no_guarantee("how the model was trained is not known"),
+            ledger=None,
+            kind=FairnessKind.NONE,
+            student=model,
+        )
+
+    @property
+    def needs_group(self) -> bool:
+        """Whether ``predict`` needs the group of each row."""
+        return self.kind.needs_group
+
+    @property
+    def core(self) -> FittedModel:
+        """The model that was trained: this one, or the one inside a wrapper."""
+        return self if self.inside is None else self.inside.core
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes as texts."""
+        return tuple(str(name) for name in self.classes.tolist())
+
+    @property
+    def epsilon_spent(self) -> float | None:
+        """What the run charged, at the delta of its claim."""
+        if self.ledger is None:
+            return None
+        if not isinstance(self.ledger, SavedLedger):
+            # A claim with delta 0 has a ledger at the delta of the budget.
+            delta = self.guarantee.delta or self.core.arguments["budget"].delta
+            return float(self.ledger.spent_epsilon(delta))
+        return float(self.ledger.record["epsilon_spent"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is told, as plain values for machines; no array of rows is among them."""
+        claim, held, answers = self.guarantee, self.student_margin, self.answers
+        found = self.true_groups
+        return {
+            "method": self.method,
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "unit": claim.unit,
+            "neighbors": claim.neighbors,
+            "noise": claim.noise,
+            "guarantee": str(claim),
+            "public": list(claim.public),
+            "holds": claim.holds,
+            "epsilon_spent": self.epsilon_spent,
+            "fairness_kind": str(self.kind),
+            "needs_group_at_prediction": self.needs_group,
+            "notion": self.notion,
+            "margin": self.margin,
+            "noisy_violation": None if found is None else _finite(found.violation),
+            "within_alpha": None if found is None else found.met,
+            "bounds": [] if found is None else [asdict(bound) for bound in found.bounds],
+            "fairness_weight": self.core.arguments.get("fairness_weight"),
+            "table_gap": None if self.derived is None else self.derived.gap,
+            "margin_source": None if held is None else held.source,
+            "answered_gap": self.answered_gap,
+            "bound": held is not None,
+            "public_gap": None if held is None else held.gap,
+            "calibration_gap": (
+                None if held is None or held.calibration is None else held.calibration.to_dict()
+            ),
+            "within_margin": None if held is None else held.met,
+            "held": None if held is None else held.held_record(),
+            "n_teachers": self.n_teachers,
+            "choices": list(self.choices),
+            "n_queries": None if answers is None else len(answers),
+            "n_asked": None if answers is None else answers.n_asked,
+            "n_answered": None if answers is None else answers.n_answered,
+            "n_rejected": None if answers is None else answers.n_rejected,
+            "coverage": None if answers is None else answers.coverage,
+            "yardstick": (
+                None
+                if self.yardstick is None
+                else self.yardstick.to_dict()
+                | {"majority": self.class_names[self.yardstick.majority]}
+            ),
+            "mechanism": self.mechanism,
+        }
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """A fitted classifier that says what it is."""
+
+    @property
+    def fitted_(self) -> FittedModel:
+        """What it tells of itself."""
+
+
+def columns_of(model: Any) -> tuple[str, ...]:
+    """Return the names of the columns that a model was fitted on; empty for arrays."""
+    return tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
+
+
+def is_linear(student: Any) -> bool:
+    """Whether a fitted classifier decides by weights of the columns."""
+    return hasattr(student, "coef_")
+
+
+def decide(model: Any, X: Any, groups: Any = None) -> Array:
+    """Predict with any model of this package, with the groups where it needs them.
+
+    A score that equals its threshold, and a decision that is derived from the group, is decided at
+    random; from a fixed seed, so that the same rows get the same labels.
+    """
+    if not model.needs_group_at_prediction_:
+        return np.asarray(model.predict(X))
+    return np.asarray(model.predict(X, sensitive_features=groups, random_state=0))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
