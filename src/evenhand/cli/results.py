@@ -275,11 +275,11 @@ def _warnings(measured: FairnessReport) -> list[str]:
 
 def run_parts(summary: Mapping[str, Any]) -> list[str | Table]:
     """Return a trained model's results for people."""
+    from evenhand.estimators.fitted import WHERE
     from evenhand.report.claim import (
         MARGIN_BINDS,
         MARGIN_BINDS_ANSWERS,
         STUDENT_BOUND_ON,
-        WHERE,
     )
 
     kind = f"Where the margin sits: {summary['fairness_kind']}."

@@ -22,7 +22,7 @@ from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind
 from evenhand.privacy import Guarantee, Noise, SeededNoise
-from evenhand.students import Held
+from evenhand.students.small_groups import Held
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 

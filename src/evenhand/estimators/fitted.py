@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators import small_groups
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
 from evenhand.privacy import Guarantee, SavedLedger, no_guarantee
-from evenhand.students import DerivedRule, GroupThresholds, Held
+from evenhand.students.derived import DerivedRule
+from evenhand.students.small_groups import Held
+from evenhand.students.thresholds import GroupThresholds
 from evenhand.typing import Array, FloatArray
 from evenhand.voting import Answers, Shares
 
@@ -71,6 +73,13 @@ class StudentMargin:
             n = len(self.held.groups)
             return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
         return "within it" if self.met else "outside it"
+
+    @property
+    def held_in_words(self) -> str:
+        """Which groups are held to the interval of their size, and why."""
+        if self.held is None:
+            return ""
+        return small_groups.in_words(self.held, self.groups, self.notion.margin)
 
     def held_record(self) -> dict[str, Any] | None:
         """Return which groups are held to more than the margin, as plain values."""
@@ -200,6 +209,16 @@ class TrueGroups:
     met: bool
     bounds: tuple[Bound, ...]
 
+    @property
+    def knows_no_group(self) -> bool:
+        """Whether the student learned no more of the groups than that its teachers were held."""
+        return self.by_teachers and math.isnan(self.violation)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a bound says anything about the violation by the true groups."""
+        return any(bound.says for bound in self.bounds)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedModel:
@@ -299,8 +318,9 @@ class FittedModel:
 
         This is the one place that looks for attributes that may not be there.
         """
-        if isinstance(model, Tells):
-            return model.fitted_
+        if hasattr(type(model), "fitted_"):
+            fitted: FittedModel = model.fitted_
+            return fitted
         groups = getattr(model, "groups_", None)
         return cls(
             method=type(model).__name__,
@@ -389,15 +409,6 @@ class FittedModel:
             ),
             "mechanism": self.mechanism,
         }
-
-
-@runtime_checkable
-class Tells(Protocol):
-    """A fitted classifier that says what it is."""
-
-    @property
-    def fitted_(self) -> FittedModel:
-        """What it tells of itself."""
 
 
 def columns_of(model: Any) -> tuple[str, ...]:

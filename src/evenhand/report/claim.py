@@ -56,11 +56,6 @@ STUDENT_BOUND_ON: Final = {
     ),
 }
 """What binds the student, by where its margin was read."""
-WHERE: Final = {
-    "public rows": "on the public rows",
-    "calibration rows": "on the calibration rows",
-    "released answers": "on the public rows (classes by the released answers)",
-}
 TOLD_BY_ANSWERS: Final = (
     "the margin is about true classes, and these were taken from the released answers: the gap "
     "is one with respect to what the teachers say, with noise, and not to the truth; calibration "

@@ -2,235 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sklearn.utils.validation import check_is_fitted
-
 from evenhand.datasets import Dataset
-from evenhand.estimators import Bound
-from evenhand.estimators.small_groups import Held, in_words, listed
-from evenhand.fairness import (
-    DemographicParity,
-    Estimate,
-    FairnessKind,
-    Notion,
-    Yardstick,
-    function_named,
-)
+from evenhand.estimators.fitted import Cuts, Derived, FittedModel, StudentMargin, TrueGroups
+from evenhand.estimators.small_groups import listed
+from evenhand.fairness import DemographicParity, FairnessKind, Notion, Yardstick
 from evenhand.report import claim, settings
 from evenhand.report.answers import Disparity, Outcomes
 from evenhand.report.measured import Measured
 from evenhand.report.page import Report, Section, render, write_whole
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudentMargin:
-    """How a student that was trained under the margin stands to it on the public rows.
-
-    Parameters
-    ----------
-    notion : Notion
-        The margin, on which rates, and what a group is compared with.
-    gap : float
-        Largest difference of rates among its own decisions where the margin is read.
-    met : bool
-        Whether that is within the margin.
-    source : str
-        Where the margin is read, a key of ``evenhand.students.SOURCES``.
-    calibration : Estimate or None
-        The gap on the calibration rows, with its interval.
-    held : Held or None
-        The groups that are held to the interval of their size, and not to the margin.
-    groups : tuple of str
-        Names of the groups.
-
-    Privacy
-    -------
-    A function of the student, of released answers and of what is public of public rows: covered.
-    """
-
-    notion: Notion
-    gap: float
-    met: bool
-    source: str = "public rows"
-    calibration: Estimate | None = None
-    held: Held | None = None
-    groups: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, model: Any) -> StudentMargin | None:
-        """Return None for a model whose student knows of no margin."""
-        if not getattr(model, "bound_", False):
-            return None
-        return cls(
-            notion=model.fairness,
-            gap=model.public_gap_,
-            met=model.within_margin_,
-            source=getattr(model, "margin_source_", None) or "public rows",
-            calibration=getattr(model, "calibration_gap_", None),
-            held=getattr(model, "held_", None),
-            groups=tuple(model.groups_ or ()),
-        )
-
-    @property
-    def where(self) -> str:
-        """Where the margin is read, in the words of a sentence."""
-        return claim.WHERE[self.source]
-
-    @property
-    def kept(self) -> str:
-        """How the gap stands to the margin, in a few words."""
-        if self.held is not None:
-            n = len(self.held.groups)
-            return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
-        return "within it" if self.met else "outside it"
-
-    @property
-    def held_in_words(self) -> str:
-        """Which groups are held to the interval of their size, and why."""
-        return "" if self.held is None else in_words(self.held, self.groups, self.notion.margin)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cuts:
-    """The score from which each group is given a class, where a model has one per group.
-
-    Parameters
-    ----------
-    notion : DemographicParity
-        The margin that the decisions on public rows keep, in expectation.
-    label : str
-        The class that is given above the threshold.
-    rows : tuple of (str, float, float)
-        Group, threshold, and the probability of the class for a score that equals it.
-
-    Privacy
-    -------
-    A function of the released model and of public rows.
-    """
-
-    notion: DemographicParity
-    label: str
-    rows: tuple[tuple[str, float, float], ...]
-
-    @classmethod
-    def of(cls, model: Any) -> Cuts | None:
-        """Return None for a model without thresholds of its own."""
-        found = getattr(model, "thresholds_", None) or getattr(model, "group_thresholds_", None)
-        if found is None:
-            return None
-        named = zip(model.groups_, found.thresholds, found.at_threshold, strict=True)
-        return cls(notion=model.fairness, label=str(model.classes_[1]), rows=tuple(named))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Derived:
-    """The probabilities of each final decision, given the group and the model's own decision.
-
-    Parameters
-    ----------
-    notion : str
-        Which rates are held together, a key of ``evenhand.students.derived.NOTIONS``.
-    margin : float
-        That was asked for.
-    gap : float
-        Largest difference of those rates between two groups, by the noisy table.
-    beyond : float
-        How much further apart they may be among the private records, with probability 0.95.
-    classes : tuple of str
-    rows : tuple of (str, str, tuple of float)
-        Group, the model's own decision, and the probability of each class.
-
-    Privacy
-    -------
-    A function of the released model and of the released table.
-    """
-
-    notion: str
-    margin: float
-    gap: float
-    beyond: float
-    classes: tuple[str, ...]
-    rows: tuple[tuple[str, str, tuple[float, ...]], ...]
-
-    @classmethod
-    def of(cls, model: Any) -> Derived | None:
-        """Return None for a model whose own decisions stand."""
-        rule = getattr(model, "rule_", None)
-        if rule is None:
-            return None
-        classes = tuple(str(name) for name in model.classes_)
-        return cls(
-            notion=model.notion,
-            margin=model.margin,
-            gap=model.table_gap_,
-            beyond=model.noise_bound_,
-            classes=classes,
-            rows=tuple(
-                (group, own, tuple(probabilities))
-                for group, table in zip(model.groups_, rule.probabilities.tolist(), strict=True)
-                for own, probabilities in zip(classes, table, strict=True)
-            ),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrueGroups:
-    """How a model of SF-PATE stands to its alpha, and what is known of the true groups.
-
-    Parameters
-    ----------
-    notion : str
-        What the fairness function is called.
-    alpha : float
-    by_teachers : bool
-        Whether each teacher was held to it on its own rows.
-    violation : float
-        Of the student by the noisy groups; NaN where it knows none.
-    met : bool
-    bounds : tuple of Bound
-
-    Privacy
-    -------
-    A function of the student, of released shares and of public values.
-    """
-
-    notion: str
-    alpha: float
-    by_teachers: bool
-    violation: float
-    met: bool
-    bounds: tuple[Bound, ...]
-
-    @classmethod
-    def of(cls, model: Any) -> TrueGroups | None:
-        """Return None for a model of another method."""
-        if not hasattr(model, "bounds_"):
-            return None
-        return cls(
-            notion=function_named(model.notion).name.replace("_", " "),
-            alpha=model.alpha,
-            by_teachers=model.variant == "teachers",
-            violation=model.noisy_violation_,
-            met=model.within_alpha_,
-            bounds=model.bounds_,
-        )
-
-    @property
-    def knows_no_group(self) -> bool:
-        """Whether the student learned no more of the groups than that its teachers were held."""
-        return self.by_teachers and math.isnan(self.violation)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether a bound says anything about the violation by the true groups."""
-        return any(bound.says for bound in self.bounds)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -249,7 +35,7 @@ class ModelReport(Report):
         The gap of the answered set over time; None where no gate stood.
     student : StudentMargin or None
         How the student stands to the margin on the public rows; None where it was not bound.
-    aimed : DemographicParity or None
+    aimed : Notion or None
         The margin of a training that nothing above tells how it was met; None without one.
     cuts : Cuts or None
         The thresholds of the groups; None for a model that needs no group.
@@ -284,7 +70,7 @@ class ModelReport(Report):
     outcomes: Outcomes | None
     disparity: Disparity | None
     student: StudentMargin | None
-    aimed: DemographicParity | None
+    aimed: Notion | None
     cuts: Cuts | None
     derived: Derived | None
     true_groups: TrueGroups | None
@@ -317,43 +103,41 @@ class ModelReport(Report):
         measured : FairnessReport, optional
             Measurements on test rows.
         """
-        inner = getattr(model, "model_", model)  # thresholds stand around the model they cut
-        check_is_fitted(inner, "guarantee_")
-        answers: Answers | Shares | None = getattr(inner, "answers_", None)
-        classes = tuple(str(name) for name in model.classes_)
+        whole = FittedModel.of(model)
+        fitted = whole.core
+        answers, classes = fitted.answers, fitted.class_names
         outcomes = disparity = None
         if isinstance(answers, Answers):
-            groups = None if answers.groups is None else tuple(inner.groups_)
+            groups = None if answers.groups is None else fitted.groups
             outcomes = Outcomes.of(answers, classes, groups)
             if groups is not None:
-                disparity = Disparity.of(
-                    answers, groups, inner.fairness, getattr(inner, "rule", "sound")
-                )
+                assert isinstance(fitted.fairness, DemographicParity)
+                rule = str(fitted.arguments.get("rule", "sound"))
+                disparity = Disparity.of(answers, groups, fitted.fairness, rule)
         name, facts = _facts(dataset)
-        method = type(inner).__name__
-        named = method if inner is model else f"{method} with group thresholds"
+        named = fitted.method if whole is fitted else f"{fitted.method} with group thresholds"
         return cls(
             title=title or (f"{named} trained on {name}" if name else f"Report on a {named}"),
-            method=method,
-            guarantee=model.guarantee_,
-            kind=model.fairness_kind_,
-            spending=None if model.ledger_ is None else Spending.of(model.ledger_.to_dict()),
+            method=fitted.method,
+            guarantee=whole.guarantee,
+            kind=whole.kind,
+            spending=None if whole.ledger is None else Spending.of(whole.ledger.to_dict()),
             answers=answers,
             outcomes=outcomes,
             disparity=disparity,
-            student=StudentMargin.of(inner),
-            aimed=getattr(inner, "fairness", None),
-            cuts=Cuts.of(model),
-            derived=Derived.of(model),
-            true_groups=TrueGroups.of(inner),
+            student=whole.student_margin,
+            aimed=fitted.fairness,
+            cuts=whole.cuts,
+            derived=whole.derived,
+            true_groups=whole.true_groups,
             measured=None if measured is None else Measured.of(measured, classes=classes),
-            yardstick=_yardstick(inner, measured),
+            yardstick=_yardstick(whole.yardstick, measured),
             classes=classes,
             facts=facts,
-            settings=settings.of_model(inner),
-            choices=tuple(getattr(inner, "choices_", ())),
-            columns=tuple(str(name) for name in getattr(model, "feature_names_in_", ())),
-            n_columns=int(model.n_features_in_),
+            settings=settings.in_words(fitted.arguments),
+            choices=whole.choices,
+            columns=whole.columns,
+            n_columns=whole.n_columns,
         )
 
     @property
@@ -481,10 +265,9 @@ def write_model_report(
     return write_whole(render(report), path)
 
 
-def _yardstick(model: Any, measured: Any) -> Yardstick | None:
+def _yardstick(by_answers: Yardstick | None, measured: Any) -> Yardstick | None:
     """Return the errors to compare with, on test rows before those by released answers."""
     by_test: Yardstick | None = getattr(measured, "yardstick", None)
-    by_answers: Yardstick | None = getattr(model, "public_yardstick_", None)
     return by_answers if by_test is None else by_test
 
 

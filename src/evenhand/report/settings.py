@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
@@ -38,9 +39,9 @@ def describe(value: Any) -> str:
     return type(value).__name__
 
 
-def of_model(model: Any) -> tuple[tuple[str, str], ...]:
-    """Return every argument of an estimator with its value in words, in alphabetical order."""
-    return tuple((name, describe(value)) for name, value in model.get_params(deep=False).items())
+def in_words(arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return every argument of an estimator with its value in words."""
+    return tuple((name, describe(value)) for name, value in arguments.items())
 
 
 def _named(value: Any, shown: dict[str, Any]) -> str:

@@ -21,7 +21,8 @@ from evenhand.estimators.fitted import (
 )
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Yardstick, require_notion
 from evenhand.privacy import Guarantee, SavedLedger
-from evenhand.students import DerivedRule, GroupThresholds
+from evenhand.students.derived import DerivedRule
+from evenhand.students.thresholds import GroupThresholds
 from evenhand.typing import Array, FloatArray
 
 
