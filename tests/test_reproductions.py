@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 HERE = Path(__file__).parents[1] / "reproductions"
-SCRIPTS = sorted(path.stem for path in HERE.glob("[a-z]*.py") if path.stem != "contents")
+ABOUT_ALL = {"contents", "recheck"}
+SCRIPTS = sorted({path.stem for path in HERE.glob("[a-z]*.py")} - ABOUT_ALL)
 SAVED = sorted(path.stem for path in (HERE / "results").glob("*.json"))
 
 
@@ -101,6 +102,25 @@ def test_labels_or_shares_writes_what_is_saved_from_the_rows_that_are_saved(
         module.save(own, own[0]["seeds"])
     for file in ("labels_or_shares.json", "labels_or_shares.md"):
         assert (tmp_path / file).read_text() == (HERE / "results" / file).read_text(), file
+
+
+def test_every_script_is_rechecked_or_says_why_not() -> None:
+    recheck = script("recheck")
+    assert sorted([*recheck.CHECKS, *recheck.NO_CHEAP_ROW]) == SCRIPTS
+
+
+def test_a_recheck_finds_a_number_that_moved_and_no_other() -> None:
+    recheck = script("recheck")
+    row = {"repeats": [[0.10, 0.5], [0.12, 0.5], [0.11, 0.5], [0.13, 0.5], [0.12, 0.5]]}
+    # By hand: mean .116, spread .0114, and t of 4 degrees is 8.61 at 99.9 %: .116 +- .1075.
+    near, moved = (
+        recheck.noisy("x", [r[0] for r in row["repeats"]], at, "error") for at in (0.22, 0.23)
+    )
+    assert near.within == pytest.approx(0.1075, abs=1e-4)
+    assert (near.verdict, moved.verdict) == ("within one more seed", "**differs**")
+    [same] = recheck.exact("x", [0.5], [0.5], "gap")
+    [other] = recheck.exact("x", [0.5], [0.5001], "gap")
+    assert (same.verdict, other.verdict) == ("to the digit", "**differs**")
 
 
 def test_every_result_has_its_script_and_its_page() -> None:

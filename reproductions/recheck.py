@@ -1,0 +1,387 @@
+"""Re-run one cheap row of every reproduction, the same seed, and compare with the saved table.
+
+    python reproductions/recheck.py [NAME ...]
+
+What no noise enters must agree to the digit. Where noise comes from the operating system no seed
+repeats it: there the fresh value must lie where one more seed would, by the saved mean and spread
+(a 99.9 % prediction interval of Student's t). Nothing is saved. Exit code 1 if a row differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from evenhand.datasets import DataNotAvailable
+
+RESULTS = Path(__file__).parent / "results"
+CONFIDENCE: Final = 0.999
+"""That correct code keeps a row with noise of its own within its interval."""
+
+
+class Check(NamedTuple):
+    """One number of a saved table, and the same number now.
+
+    Parameters
+    ----------
+    row : str
+        Which row and column.
+    saved : float
+    fresh : float
+    within : float
+        How far apart they may be: 0 where no noise enters.
+    """
+
+    row: str
+    saved: float
+    fresh: float
+    within: float = 0.0
+
+    @property
+    def same(self) -> bool:
+        """Whether they agree to the digit."""
+        return math.isclose(self.saved, self.fresh, rel_tol=1e-9, abs_tol=1e-12)
+
+    @property
+    def verdict(self) -> str:
+        """In words, for the table."""
+        if self.same:
+            return "to the digit"
+        near = abs(self.saved - self.fresh) <= self.within
+        return "within one more seed" if near else "**differs**"
+
+
+Checks = Iterator[Check]
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """Return the saved rows of a script."""
+    found: list[dict[str, Any]] = json.loads((RESULTS / f"{name}.json").read_text())["rows"]
+    return found
+
+
+def exact(row: str, saved: Sequence[float], fresh: Sequence[float], *names: str) -> Checks:
+    """Compare numbers that no noise enters."""
+    for name, old, new in zip(names, saved, fresh, strict=True):
+        yield Check(row=f"{row}: {name}", saved=float(old), fresh=float(new))
+
+
+def noisy(row: str, repeats: Sequence[float], fresh: float, name: str) -> Check:
+    """Compare a number of one seed with those of all seeds that are saved."""
+    n = len(repeats)
+    return _beside(row, float(np.mean(repeats)), float(np.std(repeats, ddof=1)), n, fresh, name)
+
+
+def noisy_mean(row: str, mean: float, half: float, n: int, fresh: float, name: str) -> Check:
+    """Do so where only the mean and the half width of its 95 % interval are saved."""
+    spread = half * math.sqrt(n) / stats.t.ppf(0.975, n - 1)
+    return _beside(row, mean, spread, n, fresh, name)
+
+
+def _beside(row: str, mean: float, spread: float, n: int, fresh: float, name: str) -> Check:
+    within = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * spread * math.sqrt(1 + 1 / n)
+    return Check(row=f"{row}: {name}", saved=mean, fresh=fresh, within=float(within))
+
+
+def choices(script: Any) -> Checks:
+    """German credit, the default, all its draws: the seeds fix the noise."""
+    name, load, n_rows = script.TABLES[0]
+    found = []
+    for seed in script.SPLITS:
+        runs = script.Runs(script.Split.of(load(), n_rows, seed))
+        found += [
+            runs.error(script.DEFAULT, epsilon, draw)
+            for epsilon in script.EPSILONS
+            for draw in range(4)
+        ]
+    saved = rows("choices")[0]["tables"][name]
+    yield from exact(f"default, {name}", [saved], [float(np.mean(found))], "error")
+
+
+def dp_fermi_adult(script: Any) -> Checks:
+    """Adult, the first weight."""
+    row = rows("dp_fermi_adult")[0]
+    error, gap, _ = script.run(script.LOADERS[row["data"]](), row["epsilon"], row["weight"], 0)
+    yield from _error_and_gap("Adult, weight 0", row, error, gap)
+
+
+def dpsgd_adult(script: Any) -> Checks:
+    """Adult, no penalty."""
+    row = rows("dpsgd_adult")[0]
+    _, error, gap, _ = next(script.runs(script.LOADERS[row["data"]](), row["epsilon"], 0))
+    yield from _error_and_gap(f"Adult, {row['setting']}", row, error, gap)
+
+
+def fairpate_figure2(script: Any) -> Checks:
+    """Parkinsons, DP-SGD at its first margin."""
+    own = [r for r in rows("fairpate_figure2") if r["data"] == "Parkinsons"]
+    row = next(r for r in own if r["method"] == "DP-SGD")
+    run = script.Run(script.LOADERS["Parkinsons"](), row["epsilon"], 0)
+    _, _, error, gap = next(run.sgd())
+    yield from _error_and_gap("Parkinsons, DP-SGD", row, error, gap)
+
+
+def group_thresholds(script: Any) -> Checks:
+    """DP-SGD, the first margin."""
+    row = rows("group_thresholds")[0]
+    error, gap = script.measure(row["method"], row["epsilon"], 0)[0]
+    yield noisy_mean("DP-SGD", row["error"], row["error_pm"], 5, error, "error")
+    yield noisy_mean("DP-SGD", row["gap"], row["gap_pm"], 5, gap, "gap")
+
+
+def intervention_points(script: Any) -> Checks:
+    """PATE without a margin."""
+    row = rows("intervention_points")[0]
+    run = script.Run(script.LOADERS[row["data"]](), row["epsilon"], 0)
+    found = dict(zip(script.COLUMNS, run.measure(*script.ROWS[row["point"]]), strict=True))
+    for name in ("error", "gap"):
+        half = row[f"{name}_pm"]
+        yield noisy_mean(row["point"], row[name], half, row["seeds"], found[name], name)
+
+
+def jagielski_adult(script: Any) -> Checks:
+    """Take the reference without privacy, every margin."""
+    saved = json.loads((RESULTS / "jagielski_adult.json").read_text())["exact"]
+    for row, found in zip(saved, script.reference(script.load_adult(), 0), strict=True):
+        words = f"not private, margin {row['margin']:g}"
+        yield from exact(words, row["repeats"][0][:2], found[:2], "error", "gap")
+
+
+def labels_or_shares(script: Any) -> Checks:
+    """Parkinsons without a margin."""
+    for row in rows("labels_or_shares"):
+        if (row["data"], row["epsilon"], row["margin"]) == ("Parkinsons", 1.0, None):
+            data = script.LOADERS["Parkinsons"]()
+            error, gap, *_ = script.measure(data, 1.0, None, row["answers"], 0)
+            words = f"Parkinsons, {row['answers']}"
+            yield noisy_mean(words, row["error"], row["error_pm"], 10, error, "error")
+            yield noisy_mean(words, row["gap"], row["gap_pm"], 10, gap, "gap")
+
+
+def no_privacy(script: Any) -> Checks:
+    """Parkinsons, the first ridge, all seeds."""
+    row = next(r for r in rows("no_privacy") if r["data"] == "Parkinsons")
+    found = script.errors("Parkinsons", script.RIDGES[0], 10)
+    yield from exact("Parkinsons", row[f"{script.RIDGES[0]:g}"][:1], [found.mean()], "error")
+
+
+def notions_on_adult(script: Any) -> Checks:
+    """Noisy shares, the student without a margin."""
+    found = script.measure(script.load_adult(), 3.0, "shares", 0)[0]
+    keys = ("answers", "notion", "margin", "source")
+    own = [r for r in rows("notions_on_adult") if all(r[key] == found[key] for key in keys)]
+    for name in ("error", "gap"):
+        yield noisy("no margin", [r[name] for r in own], found[name], name)
+
+
+def pfguard_bias(script: Any) -> Checks:
+    """Clothes, the mean embedding at epsilon 10."""
+    case = script.cases()[0]
+    for found in script.measure(case, 10.0, 0):
+        row = next(
+            r
+            for r in rows("pfguard_bias")
+            if (r["data"], r["name"], r["way"], r["epsilon"])
+            == (case.data, case.name, found["way"], 10.0)
+        )
+        yield from exact(row["way"], [row["runs"][0]["snr"]], [found["snr"]], "signal to noise")
+        for name in ("kl", "mlp_accuracy"):
+            yield noisy(row["way"], [run[name] for run in row["runs"]], found[name], name)
+
+
+def pfguard_mnist(script: Any) -> Checks:
+    """Take the mean embedding as it is, at epsilon 10."""
+    row = rows("pfguard_mnist")[0]
+    found = script.one_run(row["setting"], row["epsilon"], 0, None)
+    yield from exact(row["setting"], [row["runs"][0]["snr"]], [found["snr"]], "signal to noise")
+    for name in ("kl", "mlp_accuracy"):
+        yield noisy(row["setting"], [run[name] for run in row["runs"]], found[name], name)
+
+
+def pfguard_sampling(script: Any) -> Checks:
+    """Teachers' critics without fair sampling: the signal to noise, of two seeds a spread too."""
+    row = rows("pfguard_sampling")[0]
+    found = script.measure(script.settings()[0], 0)
+    yield from exact(row["name"], [row["snr"]], [found["snr"]], "signal to noise")
+    yield noisy(row["name"], [run["kl"][0] for run in row["repeats"]], found["kl"][0], "kl")
+
+
+def pfguard_table5(script: Any) -> Checks:
+    """One generator, all its settings."""
+    found, _ = script.one_seed(script.table(), 0)
+    for row in rows("pfguard_table5"):
+        for name in ("auroc", "demographic"):
+            mean, half = row[name]
+            yield noisy_mean(row["setting"], mean, half, 10, found[row["setting"]][name], name)
+
+
+def pfguard_table5_methods(script: Any) -> Checks:
+    """Take the first method, as it is."""
+    row = rows("pfguard_table5_methods")[0]
+    private, test = script.parts(script.table(), 0)
+    made = script.FITS[row["method"]][0](0)
+    made.fit(private, label="income", sensitive="sex", budget=script.BUDGET)
+    measured = script.measured(script.drawn(made, row["rows"], 0), test, made.codec_.schema, 0)
+    snr = round(made.snr_.value, 3)
+    yield from exact(row["method"], [row["snr"]], [snr], "signal to noise")
+    for name in ("auroc", "demographic"):
+        mean, half = row[name]
+        yield noisy_mean(row["method"], mean, half, row["seeds"], measured[name], name)
+
+
+def sf_pate_choices(script: Any) -> Checks:
+    """SF_S on German credit."""
+    row = rows("sf_pate_choices")[0]
+    load, most = script.TABLES["German"]
+    data = load()
+    train, validation = script.parts(data, most, 0)
+    model = script.fitted(row["data"], train, script.CHOSEN_ON[0], 0, {})
+    names = script.encode_groups(data.groups).names
+    judged = script.judge(model, validation, names, script.CHOSEN_ON[0])
+    # German comes first, and every seed has a run for each of the notions.
+    own = row["repeats"][: len(row["repeats"]) // len(script.TABLES) : len(script.CHOSEN_ON)]
+    for name, old, new in zip(
+        ("accuracy", "violation"), zip(*own, strict=True), judged, strict=True
+    ):
+        yield noisy("SF_S, German", old, new, name)
+
+
+def sf_pate_figure2(script: Any) -> Checks:
+    """Take the fair model with true groups, on Bank."""
+    row = next(r for r in rows("sf_pate_figure2") if r["method"] == "fair")
+    data = script.LOADERS[row["data"]]()
+    split = data.split(public=0.0, test=0.25, random_state=0)
+    model = script.FIT["fair"](split.private, row["notion"], np.inf, 0)
+    names = script.encode_groups(data.groups).names
+    judged = script.judge(model, split.test, names, row["notion"])
+    yield from exact("fair, Bank", row["repeats"][0], judged, "accuracy", "violation")
+
+
+def sf_pate_figure3(script: Any) -> Checks:
+    """Parkinsons, every way, size and epsilon."""
+    found = script.of_seed(script.LOADERS["Parkinsons"](), 0)
+    for row in rows("sf_pate_figure3"):
+        key = (row["way"], row["rows"], row["teachers"], row["epsilon"])
+        if row["data"] == "Parkinsons" and row["epsilon"] == 1.0:
+            repeats = [run[0] for run in row["repeats"]]
+            yield noisy(", ".join(map(str, key)), repeats, found[key][0], "accuracy")
+
+
+def sf_pate_teachers(script: Any) -> Checks:
+    """ACS-Income, 4,400 rows: every step up to the votes without noise."""
+    name = "ACS-Income, 4,400 rows"
+    data = script.load_acs_income()
+    names = script.encode_groups(data.groups).names
+    found = script.steps(*script.parts(data, 4400, 0), names, 0)
+    for row in rows("sf_pate_teachers"):
+        if row["data"] == name and not row["step"].startswith("SF_T"):
+            fresh = found[row["step"]]
+            yield from exact(row["step"], row["repeats"][0], fresh, "accuracy", "violation")
+
+
+def small_groups(script: Any) -> Checks:
+    """Connecticut, every way."""
+    found = script.measure("CT", 0)
+    for row in rows("small_groups"):
+        if row["state"] == "CT":
+            yield noisy(f"CT, {row['way']}", row["errors"], found[row["way"]]["error"], "error")
+
+
+def teacher_gan_choices(script: Any) -> Checks:
+    """GS-WGAN, the default."""
+    row = rows("teacher_gan_choices")[0]
+    found = script.fitted(row["data"], {}, 0)
+    for at, name in enumerate(("accuracy", "gap")):
+        yield noisy(row["setting"], [run[at] for run in row["repeats"]], found[at], name)
+
+
+def theory(script: Any) -> Checks:
+    """Every claim: all of its numbers."""
+    saved = rows("theory")
+    for row, claim in zip(saved, script.CLAIMS, strict=True):
+        fresh = json.loads(json.dumps(claim()))
+        same = fresh == {key: row[key] for key in fresh}
+        yield Check(row=f"{row['source']}: all numbers", saved=1.0, fresh=float(same))
+
+
+def _error_and_gap(words: str, row: dict[str, Any], error: float, gap: float) -> Checks:
+    for at, (name, fresh) in enumerate((("error", error), ("gap", gap))):
+        yield noisy(words, [run[at] for run in row["repeats"]], fresh, name)
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        choices,
+        dp_fermi_adult,
+        dpsgd_adult,
+        fairpate_figure2,
+        group_thresholds,
+        intervention_points,
+        jagielski_adult,
+        labels_or_shares,
+        no_privacy,
+        notions_on_adult,
+        pfguard_bias,
+        pfguard_mnist,
+        pfguard_sampling,
+        pfguard_table5,
+        pfguard_table5_methods,
+        sf_pate_choices,
+        sf_pate_figure2,
+        sf_pate_figure3,
+        sf_pate_teachers,
+        small_groups,
+        teacher_gan_choices,
+        theory,
+    )
+}
+NO_CHEAP_ROW = {
+    "fairpate_frontiers": "a row is a cell of a sweep that shares its teachers: 42 minutes",
+    "fidelity_beside_sdmetrics": "needs SDMetrics, in an environment of its own",
+    "owners": "a hundred owners' models come before the first row: about 5 minutes",
+    "sf_pate_table1": "holds processor times alone, and these are no two times the same",
+    "sf_pate_utkface": "a frozen network reads 3,000 faces first: about 10 minutes",
+}
+
+
+def main() -> int:
+    """Compare, print a line for each number, and say whether all agree."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*CHECKS, []], metavar="NAME")
+    differ = 0
+    print("| script | row | saved | now | agrees? | seconds |\n" + "| --- " * 6 + "|")
+    for name in parser.parse_args().names or CHECKS:
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = list(CHECKS[name](import_module(name)))
+            except DataNotAvailable as error:
+                print(f"| {name} | - | - | - | no data: {str(error).splitlines()[0]} | - |")
+                continue
+        took = f"{time.perf_counter() - start:.0f}"
+        for check in found:
+            differ += check.verdict.startswith("**")
+            print(
+                f"| {name} | {check.row} | {check.saved:.6g} | {check.fresh:.6g} "
+                f"| {check.verdict} | {took} |",
+                flush=True,
+            )
+    for name, why in NO_CHEAP_ROW.items():
+        print(f"| {name} | - | - | - | not run: {why} | - |")
+    return int(differ > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
