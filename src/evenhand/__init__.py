@@ -6,7 +6,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from evenhand._version import __version__
-from evenhand.typing import REJECTED
 
 if TYPE_CHECKING:
     from evenhand._values import show_values
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     )
     from evenhand.methods import load
     from evenhand.privacy import Budget
+    from evenhand.typing import REJECTED
 
 _HOMES = {
     "Budget": "evenhand.privacy",
@@ -48,6 +48,7 @@ _HOMES = {
     "NonPrivateClassifier": "evenhand.baselines",
     "PATEClassifier": "evenhand.estimators",
     "PFLDClassifier": "evenhand.baselines",
+    "REJECTED": "evenhand.typing",
     "RandomizedResponseClassifier": "evenhand.baselines",
     "RejectOptionClassifier": "evenhand.estimators",
     "SFPATEClassifier": "evenhand.estimators",

@@ -1,15 +1,20 @@
-"""Checks of arguments: each says what, the value, what is allowed, and the way out."""
+"""Checks of arguments: each says what, the value, what is allowed, and the way out.
+
+NumPy is imported where arrays are checked: the command line checks its words before it needs any.
+"""
 
 from __future__ import annotations
 
 import difflib
 import math
 from collections.abc import Iterable, Sized
-
-import numpy as np
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 from evenhand import _values
-from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 
 def positive(name: str, value: float, hint: str = "") -> float:
@@ -48,7 +53,8 @@ def closed_unit(name: str, value: float, hint: str = "") -> float:
 
 def at_least(name: str, value: int, smallest: int, hint: str = "") -> int:
     """Return ``value`` as an int if it is a whole number >= ``smallest``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, Integral):
         raise TypeError(
             _say(f"{name} must be a whole number, got {value!r} ({type(value).__name__}).", hint)
         )
@@ -86,6 +92,8 @@ def same_length(**named: Sized) -> int:
 
 def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     """Return whole numbers in [0, n) as a 1-D int64 array."""
+    import numpy as np
+
     array: Array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
@@ -104,6 +112,8 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
 
 def rectangle(name: str, values: ArrayLike, shape: str) -> Array:
     """Return an array of rows that are equally long."""
+    import numpy as np
+
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -118,6 +128,8 @@ def rectangle(name: str, values: ArrayLike, shape: str) -> Array:
 
 def matrix(name: str, values: ArrayLike) -> FloatArray:
     """Return a finite 2-D float64 array."""
+    import numpy as np
+
     try:
         out = np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError) as error:
@@ -134,7 +146,8 @@ def matrix(name: str, values: ArrayLike) -> FloatArray:
 
 
 def _number(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, Real):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
     try:
         return float(value)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from evenhand.typing import RandomState
+    from evenhand.typing import RandomState
 
 LARGEST_SEED: Final = 2**32 - 1
-"""The largest that scikit-learn takes, and so the command line."""
+"""The largest that scikit-learn takes, and so the command line and a grid."""
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
@@ -17,6 +18,8 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
     It seeds splits and models. Privacy noise never comes from here: see ``evenhand.privacy.noise``.
     """
+    import numpy as np
+
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

@@ -9,15 +9,15 @@ What is public (a declared schema, public rows, arguments) is quoted as it is, w
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from evenhand.typing import IntArray
+if TYPE_CHECKING:
+    from evenhand.typing import IntArray
 
 _HOME: Final = str(Path(__file__).parent)
 _RAISE: Final = dis.opmap["RAISE_VARARGS"]
@@ -81,7 +81,8 @@ def listed(values: Iterable[object], most: int = 5) -> str:
 
 
 def _plain(value: object) -> str:
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    np = sys.modules.get("numpy")  # without it there is no scalar of its own
+    return repr(value.item() if np and isinstance(value, np.generic) else value)
 
 
 def count(n: int) -> str:

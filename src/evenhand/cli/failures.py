@@ -85,11 +85,13 @@ def is_bad_input(error: Exception) -> bool:
         return False  # the reader of our output left, as in "evenhand predict ... | head"
     if isinstance(error, ValueError | OSError | MemoryError | MissingExtra):
         return True
-    # Imported late: a shell that completes a word must not wait for numerical libraries.
-    from evenhand.datasets import DataNotAvailable
-    from evenhand.privacy import BudgetExceeded
-
-    return isinstance(error, BudgetExceeded | DataNotAvailable)
+    # What has not been imported has not been raised: the end of a help page imports nothing.
+    known = (("evenhand.datasets", "DataNotAvailable"), ("evenhand.privacy", "BudgetExceeded"))
+    return any(
+        isinstance(error, getattr(sys.modules[home], name))
+        for home, name in known
+        if home in sys.modules
+    )
 
 
 def one_line(error: BaseException) -> str:

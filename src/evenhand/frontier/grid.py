@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._random import LARGEST_SEED
 from evenhand.frontier.arguments import (
     ARGUMENTS,
     arguments_of,
@@ -22,9 +23,6 @@ from evenhand.frontier.arguments import (
 from evenhand.frontier.material import DataSource
 from evenhand.frontier.run import Plain, Setting
 from evenhand.methods import METHODS
-
-LARGEST_SEED: Final = 2**32 - 1
-"""Of what is kept in a database, and of what seeds take that are not our own."""
 
 MOST_SETTINGS: Final = 1_000_000
 """A grid above it is a slip of the pen more likely than a plan."""
