@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import evenhand
-from evenhand import Budget, DemographicParity, FairPATEClassifier
+from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import Dataset, read_table
 from evenhand.fairness import fairness_report
 from evenhand.report import write_model_report
@@ -42,11 +42,10 @@ def main() -> None:
     data = Dataset.from_frame(table, label="loan", sensitive="sex", positive="granted")
     split = data.split(public=0.3, test=0.25, random_state=0)
 
-    model = FairPATEClassifier(
+    model = FairSharesClassifier(
         Budget(epsilon=3.0, delta=1e-5),
         DemographicParity(margin=0.1),
         n_teachers=60,
-        answers="shares",
         random_state=0,
     )
     model.fit(

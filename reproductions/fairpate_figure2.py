@@ -6,7 +6,7 @@ Every seed is a split of its own (25 % test; of the rest 20 % public) with noise
 operating system (floating-point), delta 1e-5 for every method, defaults throughout. All settings
 are fixed here, none is chosen on test data, and every one is a row: mean and half width of a 95 %
 interval over seeds of test error and of the pairwise gap of the notion. Demographic parity
-(Figure 2): ``FairPATEClassifier`` on shares (its default) and on labels (as the papers have it) at
+(Figure 2): ``FairSharesClassifier`` and ``FairPATEClassifier`` (labels, as the paper has it) at
 margins .02 to .15, ten seeds; DP-FERMI, clipped, at three weights and DP-SGD at two margins, half
 as many seeds. Equalized odds (Figure 3; it has no Parkinsons): half as many seeds, and 2,000 of the
 public rows are labelled; FairPATE reads the margin on them and asks the others, DP-FERMI reads the
@@ -62,6 +62,7 @@ from evenhand import (
     DPSGDClassifier,
     EqualizedOdds,
     FairPATEClassifier,
+    FairSharesClassifier,
 )
 from evenhand.datasets import Dataset, load_adult, load_credit_default, load_parkinsons
 from evenhand.estimators import fit_many
@@ -83,7 +84,7 @@ SGD_MARGINS = (0.02, 0.1)
 LABELLED = 2000
 ERROR_WITHIN, GAP_WITHIN = 0.002, 0.015
 MATCHES = 0.002
-OURS = ("FairPATE, shares", "FairPATE, labels")
+OURS = ("FairShares", "FairPATE")
 FERMI = "DP-FERMI"
 METHODS = (*OURS, FERMI, "DP-SGD")
 
@@ -119,12 +120,10 @@ class Run:
         self.labelled, self.asked = order[:LABELLED], np.sort(order[LABELLED:])
         self.y_public = data.y.loc[public.X.index].to_numpy()
 
-    def fairpate(self, answers: str) -> Found:
-        """FairPATE under demographic parity, all margins from one training of the teachers."""
+    def fairpate(self, method: Any) -> Found:
+        """Either under demographic parity, all margins from one training of the teachers."""
         models = [
-            FairPATEClassifier(
-                fairness=DemographicParity(margin=margin), answers=answers, **self.common
-            )
+            method(fairness=DemographicParity(margin=margin), **self.common)
             for margin in MARGINS[PARITY]
         ]
         private, public = self.split.private, self.split.public
@@ -140,14 +139,12 @@ class Run:
                 raise error
             yield PARITY, margin, *self.measure(model, PARITY)
 
-    def fairpate_odds(self, answers: str) -> Found:
-        """FairPATE under equalized odds, the margin read on the labelled public rows."""
+    def fairpate_odds(self, method: Any) -> Found:
+        """Either under equalized odds, the margin read on the labelled public rows."""
         private, public = self.split.private, self.split.public
         groups = np.asarray(public.groups)
         for margin in MARGINS[ODDS]:
-            model = FairPATEClassifier(
-                fairness=EqualizedOdds(margin=margin), answers=answers, **self.common
-            ).fit(
+            model = method(fairness=EqualizedOdds(margin=margin), **self.common).fit(
                 private.X,
                 private.y,
                 X_public=public.X.iloc[self.asked],
@@ -203,15 +200,15 @@ def settings(has_odds: bool, seeds: int) -> list[tuple[str, Callable[[Run], Foun
     """Return each method, how to run it, and over how many seeds."""
     half = max(2, seeds // 2)
     todo: list[tuple[str, Callable[[Run], Found], int]] = [
-        ("FairPATE, shares", lambda run: run.fairpate("shares"), seeds),
-        ("FairPATE, labels", lambda run: run.fairpate("labels"), seeds),
+        ("FairShares", lambda run: run.fairpate(FairSharesClassifier), seeds),
+        ("FairPATE", lambda run: run.fairpate(FairPATEClassifier), seeds),
         ("DP-FERMI", lambda run: run.fermi(PARITY), half),
         ("DP-SGD", lambda run: run.sgd(), half),
     ]
     if has_odds:
         todo += [
-            ("FairPATE, shares", lambda run: run.fairpate_odds("shares"), half),
-            ("FairPATE, labels", lambda run: run.fairpate_odds("labels"), half),
+            ("FairShares", lambda run: run.fairpate_odds(FairSharesClassifier), half),
+            ("FairPATE", lambda run: run.fairpate_odds(FairPATEClassifier), half),
             ("DP-FERMI", lambda run: run.fermi(ODDS), half),
         ]
     return todo

@@ -5,8 +5,8 @@
 All models come from ``evenhand.frontier.sweep``: four seeds, each a split of its own (25 % test; of
 the rest 20 % public) with floating-point noise from the operating system, delta 1e-5, 250 teachers
 who answer with labels, sound accounting, defaults otherwise. "FairPATE, gate" is the algorithm of
-the paper: a gate at the aggregator, and a student that nothing binds. "FairPATE, shares" is
-``FairPATEClassifier`` as it comes. S_pre, S_in and S_post are PATE with fairness before, in and
+the paper: a gate at the aggregator, and a student that nothing binds. "FairShares" is
+``FairSharesClassifier`` as it comes. S_pre, S_in and S_post are PATE with fairness before, in and
 after the student. Gaps are those of a group against the rest, on the test rows that are answered.
 "IPP" is the reject option at inference, with the margin that the method was trained for. Sweeps go
 to FOLDER, or to a temporary one; a sweep that was stopped goes on there.
@@ -90,7 +90,7 @@ NOTIONS = ("error-parity", "demographic-parity", "equalized-odds")
 NOTION_EPSILONS = (1.0, 3.0, 100.0)
 NOTION_MARGINS = (0.02, 0.05, 0.1)
 
-GATE, SHARES, PATE, SGD = "FairPATE, gate", "FairPATE, shares", "PATE", "DP-SGD"
+GATE, SHARES, PATE, SGD = "FairPATE, gate", "FairShares", "PATE", "DP-SGD"
 OURS = (GATE, SHARES)
 BASELINES = (PATE, SGD, "S_pre", "S_in")
 LABELS: dict[str, Any] = {"n_teachers": [250], "noise": ["float"], "answers": ["labels"]}
@@ -106,8 +106,8 @@ def at(point: str, epsilons: Sequence[float], margin: float, *, ipp: bool) -> di
 
 
 def shares(epsilons: Sequence[float], margin: float, *, ipp: bool) -> dict[str, Any]:
-    """Return settings of ``FairPATEClassifier`` as it comes, at one margin."""
-    run = {"method": ["fairpate"], "epsilon": epsilons, "margin": [margin], "noise": ["float"]}
+    """Return settings of ``FairSharesClassifier`` as it comes, at one margin."""
+    run = {"method": ["fair-shares"], "epsilon": epsilons, "margin": [margin], "noise": ["float"]}
     return {**run, **({"reject_margin": [margin]} if ipp else {})}
 
 
@@ -130,13 +130,12 @@ def parts(folder: Path) -> list[tuple[str, str, Grid]]:
         {"method": ["dpsgd"], "epsilon": SGD_EPSILONS, "reject_margin": MARGINS},
     ]
     notions = {
-        "method": ["fairpate"],
+        "method": ["fair-shares"],
         "notion": NOTIONS,
         "epsilon": NOTION_EPSILONS,
         "margin": NOTION_MARGINS,
         "n_teachers": [100],
         "noise": ["float"],
-        "answers": ["shares"],
     }
     labelled = DataSource(name="adult", calibration_fraction=0.25)
     out = [
@@ -176,7 +175,7 @@ def method_of(setting: Setting) -> str:
     if setting.method == "intervention":
         point = str(setting.arguments["at"])
         return GATE if point == "aggregator" else point
-    return {"fairpate": SHARES, "pate": PATE, "dpsgd": SGD}[setting.method]
+    return {"fair-shares": SHARES, "pate": PATE, "dpsgd": SGD}[setting.method]
 
 
 def measured(folder: Path, jobs: int) -> Rows:

@@ -28,7 +28,14 @@ import numpy as np
 from _table import beside_saved, rule, write
 from scipy import stats
 
-from evenhand import REJECTED, Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand import (
+    REJECTED,
+    Budget,
+    DemographicParity,
+    FairPATEClassifier,
+    FairSharesClassifier,
+    PATEClassifier,
+)
 from evenhand.baselines import POINTS, InterventionClassifier
 from evenhand.datasets import Dataset, load_adult, load_credit_default
 from evenhand.fairness import fairness_report
@@ -63,9 +70,9 @@ class Run:
         model = PATEClassifier(answers=answers, **settings, **self.common)
         return model.fit(private.X, private.y, X_public=public.X)
 
-    def fair(self, answers: str) -> Any:
+    def fair(self, method: Any) -> Any:
         """Fit the estimator for use, which binds answers and student, or the student of shares."""
-        return self._fit(FairPATEClassifier(fairness=MARGIN, answers=answers, **self.common))
+        return self._fit(method(fairness=MARGIN, **self.common))
 
     def at(self, point: str, answers: str = "labels", **settings: Any) -> Any:
         """Fit PATE with fairness at one point."""
@@ -131,8 +138,8 @@ ROWS: dict[str, tuple[Callable[[Run], Any], bool]] = {
         False,
     ),
     "7 S_post, reject option": (lambda run: run.rejecting(), True),
-    "4 and 6: FairPATEClassifier, labels": (lambda run: run.fair("labels"), False),
-    "6 on shares: FairPATEClassifier": (lambda run: run.fair("shares"), False),
+    "4 and 6: FairPATEClassifier": (lambda run: run.fair(FairPATEClassifier), False),
+    "6 on shares: FairSharesClassifier": (lambda run: run.fair(FairSharesClassifier), False),
     "3 T_post on shares": (lambda run: run.at("T_post", "shares"), False),
     "7 S_post on shares": (lambda run: run.at("S_post", "shares"), True),
     "fair-tuned (App. D), 2,000 labelled rows": (lambda run: run.tuned(), False),

@@ -28,7 +28,13 @@ import numpy as np
 from _table import RESULTS, commit, rule, write
 from scipy import stats
 
-from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand import (
+    Budget,
+    DemographicParity,
+    FairPATEClassifier,
+    FairSharesClassifier,
+    PATEClassifier,
+)
 from evenhand.datasets import (
     Dataset,
     load_acs_income,
@@ -69,16 +75,16 @@ def measure(data: Dataset, epsilon: float, margin: float | None, answers: str, s
     split = data.split(public=0.2, test=0.25, random_state=seed)
     settings: dict[str, Any] = {
         "budget": Budget(epsilon=epsilon, delta=1e-5),
-        "answers": answers,
         "noise": FloatNoise(),
         "random_state": seed,
     }
     public: dict[str, Any] = {"X_public": split.public.X}
     start = time.process_time()
     if margin is None:
-        model: Any = PATEClassifier(**settings)
+        model: Any = PATEClassifier(answers=answers, **settings)
     else:
-        model = FairPATEClassifier(fairness=DemographicParity(margin=margin), **settings)
+        method = FairSharesClassifier if answers == "shares" else FairPATEClassifier
+        model = method(fairness=DemographicParity(margin=margin), **settings)
         public["sensitive_features_public"] = split.public.groups
     model.fit(split.private.X, split.private.y, **public)
     seconds = time.process_time() - start

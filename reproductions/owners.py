@@ -4,9 +4,9 @@
 
 The private rows of Adult are dealt to 100 owners, about 270 records each. Every owner trains what
 it has at hand (a third each: gradient-boosted trees, a random forest, logistic regression) and
-casts votes on the public rows; nothing else leaves an owner. From the votes ``FairPATEClassifier``
-makes one model, (epsilon, 1e-5)-differentially private for each record, within a margin of .05 on
-the public rows. Beside it what is possible without a vote:
+casts votes on the public rows; nothing else leaves an owner. From the votes
+``FairSharesClassifier`` makes one model, (epsilon, 1e-5)-differentially private for each record,
+within a margin of .05 on the public rows. Beside it what is possible without a vote:
 
 * *alone, private*: the mean owner trains by ``DPSGDClassifier`` on its own records;
 * *alone, not private*: the mean owner uses its own model for its own purposes;
@@ -30,7 +30,7 @@ from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
+from evenhand import Budget, DemographicParity, DPSGDClassifier, FairSharesClassifier
 from evenhand.datasets import PublicEncoder, Split, load_adult
 from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
@@ -85,7 +85,7 @@ def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
             "noise": FloatNoise(),
             "random_state": seed,
         }
-        voted = FairPATEClassifier(
+        voted = FairSharesClassifier(
             fairness=MARGIN, teachers=OutsideVotes(np.array(votes)), **settings
         ).fit(X, y, X_public=split.public.X, sensitive_features_public=split.public.groups)
         found["the owners' votes", epsilon] = judged(split, voted.predict(split.test.X))

@@ -2,7 +2,7 @@
 
     python reproductions/small_groups.py [--seeds 3] [--save]
 
-``FairPATEClassifier`` at epsilon 3 and delta 1e-5, all settings as they come, demographic parity
+``FairSharesClassifier`` at epsilon 3 and delta 1e-5, all settings as they come, demographic parity
 within .05 between the ten groups of sex and race. Each seed is a split of its own (25 % test, of
 the rest 20 % public). Nothing was chosen by looking at test rows. "before": ``small_groups=
 "margin"``, the margin for every group, whatever it costs; "held": the default, which holds a group
@@ -27,7 +27,7 @@ import pandas as pd
 from _table import commit, rule, write
 from scipy import stats
 
-from evenhand import Budget, DemographicParity, FairPATEClassifier
+from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import load_acs_income
 from evenhand.fairness import Grouping, Tally, encode_groups, parity_gaps
 
@@ -48,7 +48,7 @@ def measure(state: str, seed: int) -> dict[str, dict[str, Any]]:
         ("held", public[2], "interval"),
         ("merged", merge(public[2]), "interval"),
     ):
-        model = FairPATEClassifier(
+        model = FairSharesClassifier(
             Budget(epsilon=3.0, delta=1e-5),
             DemographicParity(margin=MARGIN),
             small_groups=small,

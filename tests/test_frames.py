@@ -13,7 +13,7 @@ from evenhand import (
     Budget,
     DemographicParity,
     DPSGDClassifier,
-    FairPATEClassifier,
+    FairSharesClassifier,
     NonPrivateClassifier,
     SFPATEClassifier,
 )
@@ -59,7 +59,7 @@ LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas on arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
 }
 CLASSIFIERS: dict[str, Any] = {
-    "FairPATE": FairPATEClassifier(
+    "FairShares": FairSharesClassifier(
         Budget(epsilon=8.0, delta=1e-5),
         DemographicParity(margin=0.2),
         n_teachers=10,
@@ -101,7 +101,7 @@ def test_a_model_is_the_same_from_every_library(method: str, library: str) -> No
         private, public = convert(table[:300]), convert(table[300:].reset_index(drop=True))
         columns = ["age", "score", "job", "town", "member"]
         given: dict[str, Any] = {"sensitive_features": _column(private, "sex")}
-        if method == "FairPATE":
+        if method == "FairShares":
             given["sensitive_features_public"] = _column(public, "sex")
         if method != "SF-PATE":
             given["X_public"] = _columns(public, columns)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evenhand.estimators import (
         DPSGDClassifier,
         FairPATEClassifier,
+        FairSharesClassifier,
         PATEClassifier,
         RejectOptionClassifier,
         SFPATEClassifier,
@@ -44,6 +45,7 @@ _HOMES = {
     "ErrorParity": "evenhand.fairness",
     "FairOnlyClassifier": "evenhand.baselines",
     "FairPATEClassifier": "evenhand.estimators",
+    "FairSharesClassifier": "evenhand.estimators",
     "FalsePositiveParity": "evenhand.fairness",
     "NonPrivateClassifier": "evenhand.baselines",
     "PATEClassifier": "evenhand.estimators",
@@ -67,6 +69,7 @@ __all__ = [
     "ErrorParity",
     "FairOnlyClassifier",
     "FairPATEClassifier",
+    "FairSharesClassifier",
     "FalsePositiveParity",
     "NonPrivateClassifier",
     "PATEClassifier",

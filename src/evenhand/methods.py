@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from evenhand.estimators.spec import MethodSpec
 
 HOMES: Final[Mapping[str, str]] = {
+    "fair-shares": "evenhand.estimators.fair_shares",
     "fairpate": "evenhand.estimators.fairpate",
     "pate": "evenhand.estimators.pate",
     "intervention": "evenhand.baselines.intervention",

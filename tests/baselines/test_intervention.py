@@ -143,7 +143,7 @@ def test_the_aggregator_is_fairpate_with_a_student_that_is_not_bound(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
     model = fitted(parts, settings, "aggregator")
-    fair = parts.fit(FairPATEClassifier(answers="labels", **settings))
+    fair = parts.fit(FairPATEClassifier(**settings))
     assert np.array_equal(model.answers_.labels, fair.answers_.labels)
     assert np.array_equal(model.answers_.reasons, fair.answers_.reasons)
     assert fair.bound_
@@ -257,7 +257,7 @@ def test_rows_set_aside_take_their_groups_with_them(
 
 def test_fairpate_takes_teachers_that_read_groups(parts: Parts, settings: dict[str, Any]) -> None:
     teachers = ResampledTeachers(Undersample(balance="cells"))
-    model = FairPATEClassifier(answers="labels", teachers=teachers, **settings)
+    model = FairPATEClassifier(teachers=teachers, **settings)
     parts.fit(model, sensitive_features=parts.groups)
     with pytest.raises(ValueError, match="the group of every private row, and sensitive_features"):
         parts.fit(model)

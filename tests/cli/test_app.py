@@ -46,7 +46,13 @@ def test_the_help_of_train_is_grouped_and_names_units_and_ranges(
     for panel in ("Columns", "Privacy", "Fairness", "Teachers", "Mechanism", "Account"):
         assert f"─ {panel}" in said
     told = " ".join(said.replace("│", " ").split())  # lines may break anywhere
-    for words in ("in nats", "in [0, 1]", "in (0, 1)", "In votes", "trained: fairpate, pate"):
+    for words in (
+        "in nats",
+        "in [0, 1]",
+        "in (0, 1)",
+        "In votes",
+        "trained: fair-shares, fairpate, pate",
+    ):
         assert words in told
 
 

@@ -69,8 +69,8 @@ def refused(refuse: Run, asked: Run, town: Path) -> Run:
         ({"--sensitive": None}, "--sensitive is missing"),
         ({"--teachers": "0"}, "n_teachers must be at least 1"),
         ({"--method": "pate"}, "--method pate keeps no margin"),
-        ({"--sigma": "0"}, "--sigma must be finite and > 0"),
-        ({"--threshold": "30"}, "--sigma and --sigma-check is missing"),
+        ({"--method": "fairpate", "--sigma": "0"}, "--sigma must be finite and > 0"),
+        ({"--method": "fairpate", "--threshold": "30"}, "--sigma and --sigma-check is missing"),
         ({"--public": None}, "either --public FILE or --public-fraction SHARE, got neither"),
         ({"--public-fraction": "0.2"}, "got both"),
         ({"--public": None, "--public-fraction": "1.2"}, "public_fraction must lie strictly"),
@@ -104,7 +104,8 @@ def test_a_wrong_option_is_named_with_the_way_out(
 def test_a_misspelt_word_gets_the_nearest_one(
     refused: Run, option: str, typed: str, meant: str
 ) -> None:
-    line = refused({option: typed})
+    fairpate = {"--method": "fairpate"} if option == "--rule" else {}
+    line = refused({**fairpate, option: typed})
     assert option in line
     assert repr(typed) in line
     assert f"Did you mean {meant!r}?" in line
@@ -218,15 +219,15 @@ def test_more_teachers_than_records_says_how_many_there_are(refused: Run) -> Non
 
 @one_answer
 def test_a_budget_too_small_for_one_answer_says_what_would_do(refused: Run, train: Run) -> None:
-    line = refused({"--epsilon": "0.001", "--answers": "labels"})
+    line = refused({"--epsilon": "0.001", "--method": "fairpate"})
     assert "costs more for one answer than the budget has left" in line
     enough = line.split("Raise epsilon to at least ")[1].split(",")[0]
-    assert train({"--epsilon": enough, "--answers": "labels"})["n_asked"] >= 1
+    assert train({"--epsilon": enough, "--method": "fairpate"})["n_asked"] >= 1
 
 
 @one_answer
 def test_a_budget_too_small_says_how_many_teachers_would_do(refused: Run, train: Run) -> None:
-    labels = {"--epsilon": "0.05", "--answers": "labels"}
+    labels = {"--epsilon": "0.05", "--method": "fairpate"}
     line = refused({**labels, "--teachers": "10"})
     enough = line.split("use at least ")[1].split()[0]
     assert train({**labels, "--teachers": enough})["n_asked"] >= 1
@@ -236,7 +237,7 @@ def test_a_refusal_spends_nothing(refused: Run, train: Run) -> None:
     account = {"--ledger": "ledger.db", "--account-epsilon": "6"}
     train({**account, "--epsilon": "6", "--out": "first"})
     spent = DatabaseStore("ledger.db").spent("default")
-    line = refused({**account, "--sigma": "2"})
+    line = refused({**account, "--method": "fairpate", "--sigma": "2"})
     assert "The account 'default'" in line
     assert "is spent: epsilon=" in line
     assert DatabaseStore("ledger.db").spent("default") == spent

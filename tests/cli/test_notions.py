@@ -15,7 +15,7 @@ from evenhand.cli import vocabulary
 from evenhand.fairness import NOTIONS
 
 Run = Callable[..., Any]
-ODDS = {"--notion": "equalized-odds", "--answers": "shares", "--margin": "0.2"}
+ODDS = {"--notion": "equalized-odds", "--margin": "0.2"}
 
 
 def test_the_command_line_knows_every_notion() -> None:
@@ -39,7 +39,7 @@ def test_calibration_rows_bind_the_model(town: Path, train: Run) -> None:
 def test_without_them_the_answers_tell_the_classes_and_people_read_it(
     town: Path, run: Run, asked: Run
 ) -> None:
-    words = " ".join(run(*asked({**ODDS, "--answers": "labels"})).stdout.split())
+    words = " ".join(run(*asked({**ODDS, "--method": "fairpate"})).stdout.split())
     assert "gap of the model on public rows (classes by the released answers)" in words
     assert "margin 0.2 of equalized odds" in words
     assert "what the teachers say about the public rows, with noise" in words
@@ -49,7 +49,7 @@ def test_without_them_the_answers_tell_the_classes_and_people_read_it(
 def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
     town: Path, train: Run
 ) -> None:
-    asked = {"--notion": "false-positive-parity", "--answers": "shares", "--margin": "0.3"}
+    asked = {"--notion": "false-positive-parity", "--margin": "0.3"}
     train({**asked, "--positive": "granted"})
     assert evenhand.load("model").fairness == FalsePositiveParity(margin=0.3, positive=0)
     train({**asked, "--out": "all"})

@@ -45,7 +45,7 @@ def test_what_has_another_role_is_no_feature(town: Path, train: Run) -> None:
 
 
 def test_people_read_the_claim_and_what_the_margin_binds(town: Path, run: Run, asked: Run) -> None:
-    result = run(*asked({"--answers": "labels"}))
+    result = run(*asked({"--method": "fairpate"}))
     assert "(4.0, 1e-05)-differentially private for each record" in result.stdout
     words = " ".join(result.stdout.split())
     assert "The gate binds the answered set" in words
@@ -110,7 +110,7 @@ def test_pate_needs_no_margin_and_no_groups(town: Path, train: Run) -> None:
 def test_the_mechanism_is_the_one_that_was_named(
     town: Path, train: Run, more: dict[str, str], mechanism: object
 ) -> None:
-    assert train(more)["mechanism"] == repr(mechanism)
+    assert train({**more, "--method": "fairpate"})["mechanism"] == repr(mechanism)
 
 
 @pytest.mark.parametrize("teacher", ["logistic", "tree", "forest"])
@@ -197,7 +197,7 @@ def test_an_account_adds_up_over_runs(town: Path, train: Run) -> None:
 def test_an_account_that_is_nearly_spent_stops_the_asking(
     town: Path, run: Run, asked: Run, train: Run
 ) -> None:
-    account = {"--ledger": "ledger.db", "--account-epsilon": "5", "--answers": "labels"}
+    account = {"--ledger": "ledger.db", "--account-epsilon": "5", "--method": "fairpate"}
     first = train(account)
     result = run(*asked({**account, "--out": "second"}), "--json")
     second = json.loads(result.stdout)
@@ -207,7 +207,7 @@ def test_an_account_that_is_nearly_spent_stops_the_asking(
 
 
 def test_shares_are_bought_where_they_are_asked_for(town: Path, train: Run, refuse: Run) -> None:
-    said = train({"--answers": "shares"})
+    said = train({})
     assert train({"--out": "other"})["mechanism"] == said["mechanism"]
     assert "NoisyHistogram" in said["mechanism"]
     assert said["n_answered"] == said["n_queries"] == 400
@@ -218,8 +218,12 @@ def test_shares_are_bought_where_they_are_asked_for(town: Path, train: Run, refu
 
 
 def test_what_draws_labels_does_not_draw_shares(asked: Run, refuse: Run) -> None:
-    line = refuse(*asked({"--answers": "shares", "--sigma": "20", "--out": "other"}))
-    assert "--answers shares" in line
+    line = refuse(*asked({"--sigma": "20", "--out": "other"}))
+    assert "--method fair-shares asks for no noisy labels, got --sigma" in line
+    line = refuse(
+        *asked({"--method": "pate", "--margin": None, "--answers": "shares", "--sigma": "20"})
+    )
+    assert "--answers shares spends the budget on all public rows alike" in line
     assert "Leave out --sigma" in line
 
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from evenhand import Budget, DemographicParity, FairPATEClassifier, NonPrivateClassifier
+from evenhand import Budget, DemographicParity, FairSharesClassifier, NonPrivateClassifier
 from evenhand.baselines import RandomizedResponseClassifier
 from evenhand.estimators import EachFitIsARelease
 from evenhand.privacy import Ledger, SeededNoise
@@ -36,15 +36,15 @@ def routing() -> Any:
         yield
 
 
-def fair(seed: int | None = 1) -> FairPATEClassifier:
-    model = FairPATEClassifier(
+def fair(seed: int | None = 1) -> FairSharesClassifier:
+    model = FairSharesClassifier(
         Budget(epsilon=20.0, delta=1e-5),
         DemographicParity(margin=0.3),
         n_teachers=8,
         noise=None if seed is None else SeededNoise(seed),
         random_state=0,
     )
-    requested: FairPATEClassifier = model.set_fit_request(
+    requested: FairSharesClassifier = model.set_fit_request(
         X_public=True, sensitive_features_public=True, ledger=True
     )
     return requested
@@ -103,7 +103,7 @@ def test_where_no_claim_is_about_features_any_step_passes() -> None:
 
 def test_a_search_over_nested_parameters_warns_that_each_fit_is_a_release() -> None:
     search = GridSearchCV(fair(), {"budget__epsilon": [5.0, 20.0], "fairness__margin": [0.3]}, cv=2)
-    with pytest.warns(EachFitIsARelease, match="sklearn.model_selection fits FairPATEClassifier"):
+    with pytest.warns(EachFitIsARelease, match="sklearn.model_selection fits FairSharesClassifier"):
         search.fit(X[:300], Y[:300], **GIVEN)
     assert set(search.cv_results_["param_budget__epsilon"]) == {5.0, 20.0}
     assert search.best_estimator_.budget.epsilon == search.best_params_["budget__epsilon"]

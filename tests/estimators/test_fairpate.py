@@ -268,7 +268,6 @@ def test_a_budget_too_small_names_epsilon_and_teachers(
 ) -> None:
     changes = {
         "budget": Budget(epsilon=0.2, delta=1e-9),
-        "answers": "labels",
         "mechanism": None,
         "noise": None,
     }

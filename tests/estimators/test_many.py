@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand import (
+    Budget,
+    DemographicParity,
+    FairPATEClassifier,
+    FairSharesClassifier,
+    PATEClassifier,
+)
 from evenhand.estimators import fit_many
 from evenhand.fairness import EqualizedOdds, ErrorParity
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, NoisyHistogram, SeededNoise
@@ -25,6 +31,22 @@ def table() -> dict[str, Any]:
     }
 
 
+def shares() -> list[FairSharesClassifier]:
+    common: dict[str, Any] = {"n_teachers": 30, "random_state": 3}
+    return [
+        FairSharesClassifier(
+            Budget(epsilon=9.0, delta=1e-5),
+            DemographicParity(margin=margin),
+            mechanism=mechanism,
+            **common,
+            noise=SeededNoise(200 + i),
+        )
+        for i, (margin, mechanism) in enumerate(
+            [(0.1, None), (0.05, None), (0.1, NoisyHistogram(sigma=20.0, n_classes=2))]
+        )
+    ]
+
+
 def settings() -> list[FairPATEClassifier]:
     common: dict[str, Any] = {"n_teachers": 30, "random_state": 3}
     made = [
@@ -36,7 +58,6 @@ def settings() -> list[FairPATEClassifier]:
             "mechanism": ConfidentGNMax(threshold=20.0, sigma_check=5.0, sigma=4.0),
         },
         {"margin": 0.1, "epsilon": 9.0, "mechanism": None},
-        {"margin": 0.1, "epsilon": 9.0, "mechanism": NoisyHistogram(sigma=20.0, n_classes=2)},
         {"margin": 0.1, "epsilon": 20.0, "mechanism": GNMax(sigma=4.0), "rule": "published"},
         {"margin": 0.1, "epsilon": 20.0, "mechanism": GNMax(sigma=4.0), "keep_order": True},
         {"margin": 0.1, "epsilon": 20.0, "mechanism": GNMax(sigma=4.0), "reference": "pairwise"},
@@ -53,8 +74,11 @@ def settings() -> list[FairPATEClassifier]:
     ]
 
 
-def test_many_models_are_those_of_their_own_fit_given_the_same_noise(table: dict[str, Any]) -> None:
-    together, alone = settings(), settings()
+@pytest.mark.parametrize("made", [settings, shares])
+def test_many_models_are_those_of_their_own_fit_given_the_same_noise(
+    table: dict[str, Any], made: Any
+) -> None:
+    together, alone = made(), made()
     assert fit_many(together, **table) == [None] * len(together)
     for one, other in zip(together, alone, strict=True):
         other.fit(**table)
@@ -90,17 +114,20 @@ def test_models_without_a_margin_share_teachers_too(table: dict[str, Any]) -> No
         assert np.array_equal(one.student_.coef_, other.student_.coef_)
 
 
-def test_a_margin_about_true_classes_is_read_on_the_calibration_rows(table: dict[str, Any]) -> None:
+@pytest.mark.parametrize("method", [FairPATEClassifier, FairSharesClassifier])
+def test_a_margin_about_true_classes_is_read_on_the_calibration_rows(
+    table: dict[str, Any], method: Any
+) -> None:
     labelled = {
         "X_calibration": table["X"][:120],
         "y_calibration": table["y"][:120],
         "sensitive_features_calibration": (table["X"][:120, 0] > 0.5).astype(int),
     }
 
-    def make() -> list[FairPATEClassifier]:
+    def make() -> list[Any]:
         kinds = (EqualizedOdds, ErrorParity, DemographicParity)
         return [
-            FairPATEClassifier(
+            method(
                 Budget(epsilon=12.0, delta=1e-5),
                 kind(margin=0.05),
                 n_teachers=30,

@@ -19,6 +19,7 @@ from evenhand import (
     EqualizedOdds,
     ErrorParity,
     FairPATEClassifier,
+    FairSharesClassifier,
     FalsePositiveParity,
 )
 from evenhand.estimators import CellsNotRead
@@ -44,7 +45,7 @@ class Town:
         self.private, self.public = slice(0, 4000), slice(4000, 5500)
         self.calibration, self.new = slice(5500, 6300), slice(6300, None)
 
-    def fit(self, model: FairPATEClassifier, **changes: Any) -> FairPATEClassifier:
+    def fit(self, model: Any, **changes: Any) -> Any:
         given = {
             "X": self.X[self.private],
             "y": self.y[self.private],
@@ -74,7 +75,7 @@ def town() -> Town:
     return Town()
 
 
-def classifier(fairness: Any, **changes: Any) -> FairPATEClassifier:
+def classifier(fairness: Any, kind: Any = FairSharesClassifier, **changes: Any) -> Any:
     settings = {
         "budget": Budget(epsilon=8.0, delta=1e-5),
         "fairness": fairness,
@@ -82,17 +83,17 @@ def classifier(fairness: Any, **changes: Any) -> FairPATEClassifier:
         "noise": SeededNoise(1),
         "random_state": 0,
     }
-    return FairPATEClassifier(**(settings | changes))
+    return kind(**(settings | changes))
 
 
-@pytest.mark.parametrize("answers", ["labels", "shares"])
+@pytest.mark.parametrize("method", [FairPATEClassifier, FairSharesClassifier])
 @pytest.mark.parametrize("kind", LABELLED)
 def test_the_students_decisions_on_the_calibration_rows_are_within_the_margin(
-    town: Town, kind: type, answers: str
+    town: Town, kind: type, method: Any
 ) -> None:
     notion = kind(margin=0.04)
-    model = town.fit(classifier(notion, answers=answers), **town.labelled)
-    free = town.fit(classifier(kind(margin=1.0), answers=answers), **town.labelled)
+    model = town.fit(classifier(notion, kind=method), **town.labelled)
+    free = town.fit(classifier(kind(margin=1.0), kind=method), **town.labelled)
     on_calibration = town.joint(model, town.calibration)
     assert notion.gap(town.joint(free, town.calibration).counts) > 0.08  # it had something to do
     assert model.bound_
@@ -109,12 +110,12 @@ def test_the_students_decisions_on_the_calibration_rows_are_within_the_margin(
     assert new.low <= gap_of(notion, on_calibration, level=sure).high
 
 
-@pytest.mark.parametrize("answers", ["labels", "shares"])
+@pytest.mark.parametrize("method", [FairPATEClassifier, FairSharesClassifier])
 @pytest.mark.parametrize("kind", LABELLED)
 def test_without_calibration_rows_the_released_answers_tell_the_classes(
-    town: Town, kind: type, answers: str
+    town: Town, kind: type, method: Any
 ) -> None:
-    model = town.fit(classifier(kind(margin=0.04), answers=answers))
+    model = town.fit(classifier(kind(margin=0.04), kind=method))
     assert model.bound_
     assert model.within_margin_
     assert model.margin_source_ == "released answers"
@@ -125,7 +126,7 @@ def test_without_calibration_rows_the_released_answers_tell_the_classes(
 
 
 def test_demographic_parity_reads_the_public_rows_and_keeps_its_gate(town: Town) -> None:
-    model = town.fit(classifier(DemographicParity(margin=0.1), answers="labels"))
+    model = town.fit(classifier(DemographicParity(margin=0.1), kind=FairPATEClassifier))
     assert model.margin_source_ == "public rows"
     assert model.gate_ is not None
     assert model.gate_.gap <= 0.1
@@ -134,8 +135,8 @@ def test_demographic_parity_reads_the_public_rows_and_keeps_its_gate(town: Town)
 
 
 def test_the_claim_lists_the_calibration_rows_as_public_and_costs_no_more(town: Town) -> None:
-    with_rows = town.fit(classifier(EqualizedOdds(margin=0.1), answers="shares"), **town.labelled)
-    without = town.fit(classifier(EqualizedOdds(margin=0.1), answers="shares"))
+    with_rows = town.fit(classifier(EqualizedOdds(margin=0.1)), **town.labelled)
+    without = town.fit(classifier(EqualizedOdds(margin=0.1)))
     assert "the 800 calibration rows with their labels and groups" in with_rows.guarantee_.public
     assert with_rows.ledger_.spent == without.ledger_.spent
     assert np.array_equal(with_rows.answers_.shares, without.answers_.shares)
@@ -147,7 +148,7 @@ def test_a_saved_model_keeps_the_notion_and_where_it_was_read(
 ) -> None:
     notion = FalsePositiveParity(margin=0.1, positive=1, reference="pairwise")
     rows = town.labelled if calibrated else {}
-    model = town.fit(classifier(notion, answers="shares"), **rows)
+    model = town.fit(classifier(notion), **rows)
     head = json.loads((model.save(tmp_path / "model") / "model.json").read_text())
     assert head["arguments"]["fairness"]["type"] == "FalsePositiveParity"
     loaded = evenhand.load(tmp_path / "model")
@@ -162,7 +163,7 @@ def test_the_report_says_which_notion_and_whose_classes(
     town: Town, tmp_path: Path, calibrated: bool
 ) -> None:
     rows = town.labelled if calibrated else {}
-    model = town.fit(classifier(EqualizedOdds(margin=0.1), answers="labels"), **rows)
+    model = town.fit(classifier(EqualizedOdds(margin=0.1), kind=FairPATEClassifier), **rows)
     report = ModelReport.of(model)
     page = write_model_report(model, tmp_path / "report.html").read_text()
     lines = " ".join(summary_lines(report))
@@ -228,18 +229,23 @@ def test_unknown_notions_and_classes_are_refused_before_anything_is_spent(town: 
             town.fit(classifier(fairness))
     for gate in ({"rule": "published"}, {"cold_start": 5}, {"keep_order": True}):
         with pytest.raises(ValueError, match="about the gate, and EqualizedOdds has none"):
-            town.fit(classifier(EqualizedOdds(margin=0.1), **gate))
+            town.fit(classifier(EqualizedOdds(margin=0.1), FairPATEClassifier, **gate))
+    with pytest.raises(ValueError, match="leaves the margin to the gate, and EqualizedOdds has no"):
+        town.fit(classifier(EqualizedOdds(margin=0.1), FairPATEClassifier, student_margin=False))
     with pytest.raises(ValueError, match="positive must be a class from 0 to 1, got positive=5"):
         town.fit(classifier(FalsePositiveParity(margin=0.1, positive=5)))
     with pytest.raises(ValueError, match=r"student=DecisionTreeClassifier nothing would keep"):
-        town.fit(classifier(EqualizedOdds(margin=0.1), student=DecisionTreeClassifier(),
-                            answers="labels"))  # fmt: skip
+        town.fit(
+            classifier(
+                EqualizedOdds(margin=0.1), FairPATEClassifier, student=DecisionTreeClassifier()
+            )
+        )
 
 
 def test_a_class_that_no_teacher_ever_votes_for_is_named_and_does_not_stop_the_fit(
     town: Town,
 ) -> None:
-    declared = {"classes": ["maybe", "no", "yes"], "answers": "shares"}
+    declared = {"classes": ["maybe", "no", "yes"]}
     with pytest.warns(CellsNotRead, match=r"'men' among class 'maybe', 'women' among"):
         model = town.fit(classifier(EqualizedOdds(margin=0.1), **declared))
     assert model.within_margin_
@@ -254,7 +260,7 @@ def test_several_groups_and_classes_are_bound_too() -> None:
     X[:, 0] += 0.6 * z
     y = np.digitize(X[:, 0] + X[:, 1] + rng.normal(0, 0.3 + 0.4 * z), [0.0, 1.2])
     notion = EqualizedOdds(margin=0.15, reference="pairwise")
-    model = classifier(notion, answers="shares").fit(
+    model = classifier(notion).fit(
         X[:3500],
         y[:3500],
         X_public=X[3500:4800],
@@ -270,7 +276,7 @@ def test_several_groups_and_classes_are_bound_too() -> None:
 
 
 def test_public_rows_set_aside_go_with_calibration_rows(town: Town) -> None:
-    model = classifier(EqualizedOdds(margin=0.1), answers="shares", public_fraction=0.3).fit(
+    model = classifier(EqualizedOdds(margin=0.1), public_fraction=0.3).fit(
         town.X[town.private],
         town.y[town.private],
         sensitive_features=town.groups[town.private],

@@ -10,27 +10,35 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import evenhand
-from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier
+from evenhand import (
+    Budget,
+    DemographicParity,
+    FairPATEClassifier,
+    FairSharesClassifier,
+    PATEClassifier,
+)
+from evenhand.estimators import ModelDamaged
 from evenhand.estimators.plan import NoiseDrownsAnswers
 from evenhand.estimators.small_groups import SmallGroupsWarning
+from evenhand.fairness import FairnessKind
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, NoisyHistogram, SeededNoise
 from evenhand.report import write_model_report
 from evenhand.students import MarginNotMet
 from evenhand.voting import Answers
 
-from .conftest import Parts
+from .conftest import Parts, Reseal
 
 
 @pytest.fixture
 def by_shares(settings: dict[str, Any]) -> dict[str, Any]:
-    return settings | {"answers": "shares", "mechanism": None}
+    return settings | {"mechanism": None}
 
 
 def test_shares_spend_the_whole_budget_in_three_rounds(
     parts: Parts, by_shares: dict[str, Any]
 ) -> None:
     for noise in (None, by_shares["noise"]):
-        model = parts.fit(FairPATEClassifier(**(by_shares | {"noise": noise})))
+        model = parts.fit(FairSharesClassifier(**(by_shares | {"noise": noise})))
         assert model.answers_.n_answered == 300
         assert model.answers_.n_asked == 300 + 2 * 60
         assert len(np.unique(model.answers_.variance)) > 1
@@ -39,15 +47,15 @@ def test_shares_spend_the_whole_budget_in_three_rounds(
         assert model.gate_ is None
 
 
-@pytest.mark.parametrize("answers", ["labels", "shares"])
+@pytest.mark.parametrize("method", [FairPATEClassifier, FairSharesClassifier])
 @pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])
 def test_the_students_decisions_on_the_public_rows_are_within_the_margin(
-    parts: Parts, settings: dict[str, Any], answers: str, reference: str
+    parts: Parts, settings: dict[str, Any], method: Any, reference: str
 ) -> None:
     fairness = DemographicParity(margin=0.1, reference=reference)
-    mechanism = settings["mechanism"] if answers == "labels" else None
-    changes = {"answers": answers, "fairness": fairness, "mechanism": mechanism}
-    model = parts.fit(FairPATEClassifier(**(settings | changes)))
+    mechanism = settings["mechanism"] if method is FairPATEClassifier else None
+    changes = {"fairness": fairness, "mechanism": mechanism}
+    model = parts.fit(method(**(settings | changes)))
     assert model.bound_
     assert model.within_margin_
     decided = model.predict(parts.X_public) == "yes"
@@ -55,9 +63,7 @@ def test_the_students_decisions_on_the_public_rows_are_within_the_margin(
     table = [[int((decided[groups == g] == k).sum()) for k in (False, True)] for g in ("a", "b")]
     assert fairness.gap(table) == pytest.approx(model.public_gap_)
     assert model.public_gap_ <= 0.1
-    free = parts.fit(
-        FairPATEClassifier(**(settings | changes | {"fairness": DemographicParity(margin=1.0)}))
-    )
+    free = parts.fit(method(**(settings | changes | {"fairness": DemographicParity(margin=1.0)})))
     assert free.public_gap_ > 0.1  # the margin did bind
 
 
@@ -76,7 +82,7 @@ def test_few_labels_and_decisions_in_steps_meet_the_margin_too(seed: int) -> Non
         }
     )
     y = np.where(X["income"] + rng.normal(0, 10, n) > 50, "yes", "no")
-    model = FairPATEClassifier(
+    model = FairSharesClassifier(
         Budget(epsilon=4.0, delta=1e-5),
         DemographicParity(margin=0.05),
         n_teachers=60,
@@ -98,27 +104,50 @@ def test_a_student_of_your_own_is_not_bound_and_says_so(
     assert np.isnan(model.public_gap_)
 
 
+def test_the_answers_of_fairpate_and_a_free_student_are_the_papers_algorithm(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = parts.fit(FairPATEClassifier(**settings))
+    free = parts.fit(FairPATEClassifier(**settings, student_margin=False))
+    assert np.array_equal(free.answers_.labels, model.answers_.labels)
+    assert (free.bound_, free.within_margin_) == (False, None)
+    assert free.fairness_kind_ is FairnessKind.ANSWERS
+    assert model.fairness_kind_ is FairnessKind.WEIGHTS
+    # What the margin costs is free to look at: it is the student that learns the same answers.
+    other = model.without_margin()
+    assert np.array_equal(free.predict(parts.X_public), other.predict(parts.X_public))
+
+
 def test_shares_are_not_labels_for_a_student_of_your_own(
     parts: Parts, by_shares: dict[str, Any]
 ) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
+    by_shares.pop("fairness")
+    model = PATEClassifier(**by_shares, answers="shares", student=DecisionTreeClassifier())
     with pytest.raises(ValueError, match="Noisy shares are not labels"):
-        parts.fit(FairPATEClassifier(**(by_shares | {"student": DecisionTreeClassifier()})))
+        model.fit(parts.X, parts.y, X_public=parts.X_public)
 
 
 def test_a_mechanism_must_release_what_is_asked_for(parts: Parts, settings: dict[str, Any]) -> None:
     histogram = NoisyHistogram(sigma=30.0, n_classes=2)
-    with pytest.raises(ValueError, match=r"does not release labels.*GNMax"):
-        parts.fit(FairPATEClassifier(**(settings | {"answers": "labels", "mechanism": histogram})))
-    shares = {"answers": "shares", "mechanism": GNMax(sigma=3.0)}
-    with pytest.raises(ValueError, match=r"does not release shares"):
-        parts.fit(FairPATEClassifier(**(settings | shares)))
-    with pytest.raises(ValueError, match="'labels', 'shares'"):
-        parts.fit(FairPATEClassifier(**(settings | {"answers": "share"})))
+    with pytest.raises(ValueError, match=r"not release labels.*GNMax.*use FairSharesClassifier"):
+        parts.fit(FairPATEClassifier(**(settings | {"mechanism": histogram})))
+    with pytest.raises(ValueError, match=r"not release shares.*Rounds, use FairPATEClassifier"):
+        parts.fit(FairSharesClassifier(**settings))
     small = NoisyHistogram(sigma=0.5, n_classes=2)
     with pytest.raises(BudgetExceeded, match="all 300 public rows"):
-        parts.fit(FairPATEClassifier(**(settings | shares | {"mechanism": small})))
+        parts.fit(FairSharesClassifier(**(settings | {"mechanism": small})))
+    settings.pop("fairness")
+    public = {"X_public": parts.X_public}
+    with pytest.raises(ValueError, match=r"not release shares.*Rounds, answers='labels', or leave"):
+        PATEClassifier(**settings, answers="shares").fit(parts.X, parts.y, **public)
+    with pytest.raises(ValueError, match=r"not release labels.*LNMax, answers='shares', or leave"):
+        PATEClassifier(**(settings | {"mechanism": histogram}), answers="labels").fit(
+            parts.X, parts.y, **public
+        )
+    with pytest.raises(ValueError, match="'labels', 'shares'"):
+        PATEClassifier(**settings, answers="share").fit(parts.X, parts.y, **public)
 
 
 def test_a_margin_no_student_can_meet_is_said_and_saved(
@@ -127,7 +156,7 @@ def test_a_margin_no_student_can_meet_is_said_and_saved(
     monkeypatch.setattr("evenhand.students.constrained.STIFFNESS", 1e-9)
     monkeypatch.setattr("evenhand.students.constrained._shifted", lambda *_: None)
     with pytest.warns(MarginNotMet, match="Widen the margin"):
-        model = parts.fit(FairPATEClassifier(**by_shares))
+        model = parts.fit(FairSharesClassifier(**by_shares))
     assert not model.within_margin_
     loaded = evenhand.load(model.save(tmp_path / "model"))
     assert loaded.within_margin_ is False
@@ -138,7 +167,7 @@ def test_a_margin_no_student_can_meet_is_said_and_saved(
 def test_shares_are_saved_and_loaded(
     parts: Parts, by_shares: dict[str, Any], tmp_path: Any
 ) -> None:
-    model = parts.fit(FairPATEClassifier(**by_shares))
+    model = parts.fit(FairSharesClassifier(**by_shares))
     loaded = evenhand.load(model.save(tmp_path / "model"))
     assert np.array_equal(loaded.answers_.shares, model.answers_.shares)
     assert np.array_equal(loaded.answers_.variance, model.answers_.variance)
@@ -151,7 +180,7 @@ def test_more_than_two_classes_learn_from_shares(parts: Parts, by_shares: dict[s
     y = np.where(parts.X["income"].fillna(0) > 1, "high", parts.y)
     budget = Budget(epsilon=100.0, delta=1e-5)
     settings = by_shares | {"budget": budget, "fairness": DemographicParity(margin=0.15)}
-    model = parts.fit(FairPATEClassifier(**settings), y=y)
+    model = parts.fit(FairSharesClassifier(**settings), y=y)
     assert {histogram.n_classes for histogram in model.mechanism_.histograms} == {3}
     assert model.predict_proba(parts.X).shape == (600, 3)
     assert (model.predict(parts.X) == y).mean() > 0.5
@@ -165,26 +194,29 @@ def test_more_than_two_classes_learn_from_shares(parts: Parts, by_shares: dict[s
         ({"mechanism": NoisyHistogram(sigma=9.0, n_classes=2)}, False),
         ({"mechanism": GNMax(sigma=3.0)}, True),
         ({"mechanism": ConfidentGNMax(threshold=5.0, sigma_check=3.0, sigma=3.0)}, True),
-        ({"rule": "published"}, True),
-        ({"cold_start": 60}, True),
-        ({"keep_order": True}, True),
+        ({"student": LogisticRegression()}, True),
     ],
 )
-def test_shares_are_bought_unless_another_setting_is_about_labels(
+def test_pate_releases_shares_unless_another_setting_is_about_labels(
     parts: Parts, by_shares: dict[str, Any], changes: dict[str, Any], labels: bool
 ) -> None:
-    model = parts.fit(FairPATEClassifier(**(by_shares | {"answers": None} | changes)))
-    assert (model.gate_ is not None) == labels
+    by_shares.pop("fairness")
+    model = PATEClassifier(**(by_shares | changes)).fit(parts.X, parts.y, X_public=parts.X_public)
     assert isinstance(model.answers_, Answers) == labels
 
 
-def test_a_student_of_your_own_learns_labels_by_default(
-    parts: Parts, by_shares: dict[str, Any]
+def test_a_model_of_a_version_that_had_one_class_for_both_says_how_to_convert(
+    parts: Parts, by_shares: dict[str, Any], tmp_path: Path, reseal: Reseal
 ) -> None:
-    from sklearn.tree import DecisionTreeClassifier
+    parts.fit(FairSharesClassifier(**by_shares)).save(tmp_path / "model")
 
-    settings = by_shares | {"answers": None, "student": DecisionTreeClassifier(max_depth=2)}
-    assert isinstance(parts.fit(FairPATEClassifier(**settings)).answers_, Answers)
+    def older(head: dict[str, Any]) -> None:
+        head["method"] = "FairPATEClassifier"
+        head["arguments"] |= {"answers": None, "student": None, "rule": "sound"}
+
+    reseal(tmp_path / "model", older)
+    with pytest.raises(ModelDamaged, match=r"no longer has: answers.*with FairSharesClassifier if"):
+        evenhand.load(tmp_path / "model")
 
 
 def test_pate_learns_from_shares_too(parts: Parts, by_shares: dict[str, Any]) -> None:
@@ -198,7 +230,7 @@ def test_pate_learns_from_shares_too(parts: Parts, by_shares: dict[str, Any]) ->
 def test_noise_that_drowns_the_answers_is_said(parts: Parts, by_shares: dict[str, Any]) -> None:
     changes = {"budget": Budget(epsilon=0.01, delta=1e-5)}
     with pytest.warns(NoiseDrownsAnswers, match=r"20 teachers x mu .* Raise epsilon"):
-        parts.fit(FairPATEClassifier(**(by_shares | changes)))
+        parts.fit(FairSharesClassifier(**(by_shares | changes)))
 
 
 @pytest.mark.filterwarnings("ignore::evenhand.estimators.plan.NoiseDrownsAnswers")
@@ -207,31 +239,31 @@ def test_how_many_records_units_have_reaches_neither_teachers_nor_their_reasons(
     parts: Parts, by_shares: dict[str, Any]
 ) -> None:
     settings = by_shares | {"n_teachers": None}
-    whole = parts.fit(FairPATEClassifier(**settings), unit_ids=np.arange(600))
+    whole = parts.fit(FairSharesClassifier(**settings), unit_ids=np.arange(600))
     fewer = parts.fit(
-        FairPATEClassifier(**settings), X=parts.X[:300], y=parts.y[:300], unit_ids=np.arange(300)
+        FairSharesClassifier(**settings), X=parts.X[:300], y=parts.y[:300], unit_ids=np.arange(300)
     )
     assert whole.n_teachers_ == fewer.n_teachers_ == 250
     assert whole.choices_ == fewer.choices_
     # Of records, whose number is public, it may.
-    assert parts.fit(FairPATEClassifier(**settings)).n_teachers_ < 150
+    assert parts.fit(FairSharesClassifier(**settings)).n_teachers_ < 150
 
 
-@pytest.mark.parametrize("answers", ["labels", "shares"])
+@pytest.mark.parametrize("method", [FairPATEClassifier, FairSharesClassifier])
 def test_the_same_model_without_its_margin_is_that_of_a_margin_that_binds_nothing(
-    parts: Parts, settings: dict[str, Any], answers: str, tmp_path: Path
+    parts: Parts, settings: dict[str, Any], method: Any, tmp_path: Path
 ) -> None:
-    given = settings | {"answers": answers}
-    given |= {"mechanism": None} if answers == "shares" else {"cold_start": 300}
-    model = parts.fit(FairPATEClassifier(**given))
+    by_shares = method is FairSharesClassifier
+    given = settings | ({"mechanism": None} if by_shares else {"cold_start": 300})
+    model = parts.fit(method(**given))
     yardstick = model.public_yardstick_
     assert yardstick.error.value < yardstick.majority_error.value
     assert yardstick.without_margin.value < yardstick.majority_error.value
     free = model.without_margin()
     assert (free.predict(parts.X_public) != model.predict(parts.X_public)).any()
-    if answers == "shares":  # with labels the gate refuses others under another margin
+    if by_shares:  # with labels the gate refuses others under another margin
         wide = given | {"fairness": DemographicParity(margin=1.0)}
-        loose = parts.fit(FairPATEClassifier(**wide))
+        loose = parts.fit(method(**wide))
         assert (free.predict(parts.X_public) == loose.predict(parts.X_public)).all()
     assert (free.bound_, free.within_margin_) == (False, None)
     assert model.ledger_.spent == free.ledger_.spent  # nothing was drawn for it
@@ -279,10 +311,10 @@ def test_a_small_group_is_named_with_its_rows_its_cost_and_the_way_out(tmp_path:
     public = {"X_public": X_public, "sensitive_features_public": groups}
     said = rf"'few' \({n} public rows: 0\..*Merge small groups .* --merge-small {n + 1}"
     with pytest.warns(SmallGroupsWarning, match=said):
-        model = FairPATEClassifier(**given).fit(X, y, **public)
+        model = FairSharesClassifier(**given).fit(X, y, **public)
     assert model.within_margin_ is False
     assert [model.groups_[group.group] for group in model.held_.groups] == ["few"]
-    insisting = FairPATEClassifier(**given, small_groups="margin").fit(X, y, **public)
+    insisting = FairSharesClassifier(**given, small_groups="margin").fit(X, y, **public)
     assert insisting.held_ is None
     assert insisting.within_margin_
     errors = [m.public_yardstick_.error.value for m in (insisting, model)]

@@ -126,17 +126,20 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (ADULT + RUN.replace("epsilon = 1", "epsilon = -1"), "epsilon must be finite and > 0"),
         (ADULT + RUN.replace("epsilon = 1\n", ""), "'fairpate' needs epsilon, and the grid gives"),
         (ADULT + RUN + "threshold = 90\n", "needs threshold, sigma_check and sigma together"),
-        (ADULT + RUN + 'sigma = 3\nanswers = "shares"\n', "sigma is the noise of labels"),
+        (
+            ADULT + '[[runs]]\nmethod = "pate"\nepsilon = 1\nsigma = 3\nanswers = "shares"\n',
+            "sigma is the noise of labels",
+        ),
         (ADULT + RUN + 'sigma = "much"\n', "sigma must be a number, got 'much'"),
         (
             ADULT + '[[runs]]\nmethod = ["pate", "non-private"]\nepsilon = 2\nmargin = [0, 0.1]\n',
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'non-private'\] beside it, "
-            "but by 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', 'sf-student', "
-            "'sf-teachers', 'randomized-response', 'pf-ld', 'fair-only'",
+            "but by 'fair-shares', 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', "
+            "'sf-student', 'sf-teachers', 'randomized-response', 'pf-ld', 'fair-only'",
         ),
         (
             ADULT + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\nn_teachers = 50\n',
-            "n_teachers = 50 is not read by method = 'dpsgd' .* by 'fairpate', 'pate', 'interv",
+            "n_teachers = 50 is not read by method = 'dpsgd' .* by 'fair-shares', 'fairpate', 'pa",
         ),
         (
             ADULT + RUN + "fairness_weight = 2\n",

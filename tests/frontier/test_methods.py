@@ -26,9 +26,14 @@ from evenhand.frontier.train import _Trial, train_one
 from evenhand.methods import METHODS
 
 EVERY: tuple[dict[str, list[Any]], ...] = (
-    {"method": ["fairpate", "pate"], "epsilon": [9], "margin": [0.1], "n_teachers": [30]},
     {
-        "method": ["fairpate"],
+        "method": ["fair-shares", "fairpate", "pate"],
+        "epsilon": [9],
+        "margin": [0.1],
+        "n_teachers": [30],
+    },
+    {
+        "method": ["fair-shares", "fairpate"],
         "epsilon": [9],
         "margin": [0.1],
         "n_teachers": [30],

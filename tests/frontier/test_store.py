@@ -280,7 +280,7 @@ def test_a_store_of_another_version_is_refused_and_left_alone(where: str, run_of
     store.add(run_of())
     with store._transaction("changed", write=True) as db:
         db.execute(sa.text("UPDATE evenhand_frontier SET schema_version = 99"))
-    with pytest.raises(StoreOfAnotherVersion, match=r"is a store of version 99\.1, and .* 1\.1"):
+    with pytest.raises(StoreOfAnotherVersion, match=r"is a store of version 99\.2, and .* 1\.2"):
         RunStore(where)
     assert len(store) == 1
 

@@ -11,7 +11,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.baselines import DPPostProcessingClassifier, FairOnlyClassifier
-from evenhand.estimators import DPSGDClassifier, FairPATEClassifier, PATEClassifier
+from evenhand.estimators import (
+    DPSGDClassifier,
+    FairPATEClassifier,
+    FairSharesClassifier,
+    PATEClassifier,
+)
 from evenhand.fairness import DemographicParity, FairnessReport, fairness_report
 from evenhand.privacy import Budget, ConfidentGNMax, SeededNoise
 
@@ -73,7 +78,6 @@ def protected() -> Case:
         Budget(epsilon=4.0, delta=1e-5),
         DemographicParity(margin=0.08),
         n_teachers=60,
-        answers="labels",
         random_state=0,
     )
     names = np.array(["north", "south"])[(z > 0).astype(int)]
@@ -102,13 +106,12 @@ def plain() -> Case:
 
 @pytest.fixture(scope="session")
 def shares() -> Case:
-    """FairPATE on noisy shares: no label is released, and no gate stands."""
+    """FairShares: no label is released, and no gate stands."""
     X, y, z = _table(seed=3)
-    model = FairPATEClassifier(
+    model = FairSharesClassifier(
         Budget(epsilon=8.0, delta=1e-5),
         DemographicParity(margin=0.1),
         n_teachers=60,
-        answers="shares",
         random_state=0,
     )
     model.fit(

@@ -443,7 +443,6 @@ def test_adult_is_reported_as_it_was_measured(real_data: Callable[..., Dataset])
         Budget(epsilon=3.0, delta=1e-5),
         DemographicParity(margin=0.05),
         n_teachers=100,
-        answers="labels",
         random_state=0,
     ).fit(
         split.private.X,

@@ -119,7 +119,7 @@ def dealt_by_label(partition: Partition, y: Any) -> tuple[Any, Partition]:
 
 
 @pytest.mark.parametrize("deal", [dealt_twice, dealt_by_label])
-@pytest.mark.parametrize("name", ["pate", "pate, labels", "fairpate"])
+@pytest.mark.parametrize("name", ["pate", "pate, labels", "fairpate", "fair-shares"])
 def test_a_record_that_reaches_two_teachers_is_convicted(
     name: str, deal: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

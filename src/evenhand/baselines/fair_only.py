@@ -144,7 +144,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
         if len(read.data.classes) != 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is multiclass: "
-                f"y has {len(read.data.classes)} classes. Use FairPATEClassifier or "
+                f"y has {len(read.data.classes)} classes. Use FairSharesClassifier or "
                 f"DPSGDClassifier, which take any number."
             )
         if sensitive_features is None:

@@ -43,12 +43,12 @@ def demo(
         bars.begin("reading Adult")
         from evenhand.cli import results
         from evenhand.datasets import fetch, load_adult
-        from evenhand.estimators import FairPATEClassifier
+        from evenhand.estimators import FairSharesClassifier
         from evenhand.fairness import DemographicParity
         from evenhand.privacy import Budget
         from evenhand.report import write_model_report
 
-        model = FairPATEClassifier(
+        model = FairSharesClassifier(
             budget=Budget(epsilon=epsilon, delta=delta),
             fairness=DemographicParity(margin=margin, reference=reference),
             n_teachers=n_teachers,

@@ -72,7 +72,7 @@ class TrainOptions(Options):
             help=f"How the model is trained: {', '.join(METHODS)}. The "
             "long help says what each of them does.",
         ),
-    ] = "fairpate"
+    ] = "fair-shares"
     test: Annotated[
         Path | None,
         typer.Option(
@@ -231,10 +231,9 @@ class TrainOptions(Options):
         str | None,
         choice(
             vocabulary.ANSWERS,
-            help="What is released about a public row: noisy shares of the votes, for a model that "
-            "knows the noise (no refusals; the margin binds the model alone); or a noisy label, "
-            "through the gate.",
-            show_default="shares; labels with --sigma or --rule published",
+            help="What --method pate releases about a public row: noisy shares of the votes, for a "
+            "model that knows the noise, or a noisy label.",
+            show_default="shares; labels with --sigma",
             rich_help_panel=MECHANISM,
         ),
     ] = None

@@ -189,7 +189,7 @@ NOT_ALWAYS_READ: Final = {
     ),
     **dict.fromkeys(("epsilon", "delta", "noise"), "promises no privacy"),
     **dict.fromkeys(("sigma", "threshold", "sigma_check"), "asks for no noisy labels"),
-    "answers": "gates labels, or asks no teachers",
+    "answers": "gates labels, releases shares alone, or asks no teachers",
     "notion": "keeps no margin",
     "calibration": "reads no calibration rows",
     **dict.fromkeys(

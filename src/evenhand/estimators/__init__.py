@@ -3,6 +3,7 @@
 from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.callers import EachFitIsARelease
 from evenhand.estimators.dpsgd import DPSGDClassifier
+from evenhand.estimators.fair_shares import FairSharesClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.fitted import Bound
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
@@ -20,6 +21,7 @@ __all__ = [
     "DPSGDClassifier",
     "EachFitIsARelease",
     "FairPATEClassifier",
+    "FairSharesClassifier",
     "GroupThresholdClassifier",
     "ModelDamaged",
     "PATEClassifier",

@@ -64,7 +64,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     teachers: Any
     answers: str | None
     mechanism: Mechanism | NoisyHistogram | Rounds | None
-    student: Any
+    student: Any = None
     n_teachers_: int
     choices_: tuple[str, ...]
     answers_: Answers | Shares
@@ -114,18 +114,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.groups_ = None if data.groups_public is None else data.groups_public.names
         return data
 
-    @property
-    def _gate_is_set(self) -> bool:
-        """Whether a parameter of the gate was changed, which is about labels."""
-        return False
-
     def _what_is_released(self) -> str:
         """Labels or shares; refuses a mechanism that releases the other."""
-        return resolve_answers(
-            self.answers,
-            self.mechanism,
-            wants_labels=self.student is not None or self._gate_is_set,
-        )
+        return resolve_answers(self.answers, self.mechanism, wants_labels=self.student is not None)
 
     def _open_ledger(
         self, ledger: Ledger | None, data: FitInputs, partition: Partition

@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Final, Self, cast
+from typing import Any
 
-from evenhand import _checks
-from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
-from evenhand.estimators.calibration import Calibration, read_calibration
+from evenhand.estimators.calibration import Calibration
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
+from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import (
     NOTIONS,
     DemographicParity,
     DemographicParityGate,
     FairnessKind,
-    LabelledNotion,
     Notion,
-    require_notion,
 )
-from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
+from evenhand.privacy import Budget, Noise
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Answers, Mechanism, Rounds
-
-SMALL_GROUPS: Final = ("interval", "margin")
-"""What a group of few public rows is held to."""
+from evenhand.voting import Mechanism
 
 
 @registered(
     MethodSpec(
         name="fairpate",
-        words="Teachers vote on public rows, and a student learns within the margin.",
+        words="Teachers vote on public rows, and a gate keeps their labels within the margin.",
         reads=(
             *BUDGET,
             *VOTES,
             *ACCOUNT,
             *PUBLIC_ROWS,
-            "answers",
             "calibration",
             "group_thresholds",
             "margin",
@@ -54,8 +48,11 @@ SMALL_GROUPS: Final = ("interval", "margin")
         shares_votes=True,
     )
 )
-class FairPATEClassifier(TeacherEnsembleClassifier):
-    """Train a differentially private classifier on answers that stay within a fairness margin.
+class FairPATEClassifier(MarginClassifier):
+    """Train a differentially private classifier on labels that stay within a fairness margin.
+
+    FairPATE made sound: teachers vote on public rows, a gate stands before their noisy winners, and
+    a refused row stays without a label. What differs from the paper is in ``docs/guarantees.md``.
 
     Parameters
     ----------
@@ -70,17 +67,15 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
     teachers : Teachers, classifier, torch.nn.Module or callable, optional
         How teachers are trained, or what each of them is; a callable makes it from
         ``(n_features, n_classes)``. Default ``LogisticTeachers()``.
-    answers : {"shares", "labels"}, optional
-        What is released about a public row. ``"shares"``: the noisy histogram of the votes, for a
-        student that knows the noise. ``"labels"``: a noisy winner. Default: shares, which measure
-        better (``docs/students.md``), unless another setting is about labels.
-    mechanism : NoisyHistogram, Rounds, GNMax, ConfidentGNMax or LNMax, optional
-        How it is drawn; the first two release shares, the others labels. Default: chosen from
-        public numbers; ``choices_`` says how.
+    mechanism : GNMax, ConfidentGNMax or LNMax, optional
+        How a noisy winner is drawn. Default: chosen from public numbers; ``choices_`` says how.
     student : scikit-learn classifier, optional
         Learns from the answered public rows, and knows of no margin. Default: a logistic
         regression whose own decisions on the public rows are held within the margin; it needs no
         group to predict.
+    student_margin : bool, default True
+        Whether the default student is held within the margin as well. False: it learns the answers
+        as they are, as the paper's does, and may leave the margin that they keep.
     rule : {"sound", "published"}, default "sound"
         ``"sound"`` keeps every group and class within the margin after every answer.
         ``"published"`` is Algorithm 1 of the paper, for comparison; it does not keep its own
@@ -107,8 +102,8 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
     groups_ : tuple of str
         Names of the groups of the public rows.
     gate_ : DemographicParityGate or None
-        The table of given answers, ``gap`` and ``violations``; None for shares, and for a notion
-        that needs true classes.
+        The table of given answers, ``gap`` and ``violations``; None for a notion that needs true
+        classes.
     bound_, within_margin_, public_gap_ : bool, bool or None, float
         Whether the margin was a constraint on the student, whether it was met (if not, the best
         student found is kept, with a warning), and the student's gap where the margin is read. A
@@ -132,7 +127,7 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
 
     Notes
     -----
-    Two sets keep the margin: the *answers that the student learns from* (always, with labels), and
+    Two sets keep the margin: the *answers that the student learns from* (``rule="sound"``), and
     the *student's decisions on the public rows* (where ``within_margin_``). On new rows its gap is
     measured, not promised; it is near if they come from the population of the public rows.
 
@@ -151,9 +146,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         *,
         n_teachers: int | None = None,
         teachers: Any = None,
-        answers: str | None = None,
-        mechanism: Mechanism | NoisyHistogram | Rounds | None = None,
+        mechanism: Mechanism | None = None,
         student: Any = None,
+        student_margin: bool = True,
         rule: str = "sound",
         cold_start: int | None = None,
         keep_order: bool = False,
@@ -169,9 +164,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         self.fairness = fairness
         self.n_teachers = n_teachers
         self.teachers = teachers
-        self.answers = answers
         self.mechanism = mechanism
         self.student = student
+        self.student_margin = student_margin
         self.rule = rule
         self.cold_start = cold_start
         self.keep_order = keep_order
@@ -183,77 +178,9 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
         self.random_state = random_state
         self.small_groups = small_groups
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        X_calibration: Any = None,
-        y_calibration: ArrayLike | None = None,
-        sensitive_features_calibration: Any = None,
-        unit_ids: ArrayLike | None = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train teachers on the private rows, ask within the margin, fit the student.
-
-        Parameters
-        ----------
-        X, y, X_public, unit_ids, ledger, progress
-            As for ``PATEClassifier.fit``.
-        sensitive_features : array-like or DataFrame, n_private rows, optional
-            Groups of the private rows. This method does not read them, except where
-            ``public_fraction`` sets rows of ``X`` aside as public.
-        sensitive_features_public : array-like or DataFrame, n_public rows
-            Groups of the public rows; several columns are combined.
-        X_calibration, y_calibration, sensitive_features_calibration : optional
-            A few *public* rows with labels and groups, on which a margin about true classes is
-            read; each class must occur in each group. Without them it is read from the released
-            answers.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        BudgetExceeded
-            If the budget does not cover one answer. Nothing is spent then.
-        """
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            unit_ids=unit_ids,
-            needs_groups=True,
-        )
-        groups = data.required_groups
-        notion = self._notion(data)
-        calibration = read_calibration(
-            self, data, notion, X_calibration, y_calibration, sensitive_features_calibration
-        )
-        gate = self._open_gate(notion, groups.n_groups, data.n_classes)
-        partition = self._deal(data)
-        run, mechanism = self._open_ledger(ledger, data, partition)
-        votes, X_asked = self._teach(data, partition, progress)
-        answers = self._ask(
-            votes,
-            X_asked,
-            mechanism,
-            run,
-            progress,
-            gate=gate,
-            groups=groups.codes,
-            keep_order=self.keep_order,
-        )
-        self.gate_ = gate if isinstance(answers, Answers) else None
-        within = self._within(data, notion, calibration)
-        self._conclude(data, X_asked, answers, run, mechanism, partition, within)
-        self._claim_calibration(calibration)
-        return self
+    def _what_is_released(self) -> str:
+        way_out = "use FairSharesClassifier, which learns from noisy shares"
+        return refuse_mechanism(self.mechanism, "labels", way_out)
 
     @property
     def fitted_(self) -> FittedModel:
@@ -262,19 +189,19 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
 
     @property
     def _gate_is_set(self) -> bool:
+        """Whether a parameter of the gate was changed."""
         return self.rule != "sound" or self.cold_start is not None or self.keep_order
 
     def _notion(self, data: FitInputs) -> Notion:
-        """Check the notion before anything is spent."""
-        notion = require_notion(
-            self.fairness,
-            "Say how far apart the groups may be, for example "
-            "fairness=DemographicParity(margin=0.05); for no margin use PATEClassifier.",
-        )
-        _checks.one_of("small_groups", self.small_groups, SMALL_GROUPS)
+        notion = super()._notion(data)
         if notion.needs_labels:
-            cast(LabelledNotion, notion).rates(data.n_classes)
             refuse_unbound(self.student, notion)
+            if not self.student_margin:
+                raise ValueError(
+                    f"student_margin=False leaves the margin to the gate, and "
+                    f"{type(notion).__name__} has none: it binds the student alone. Leave it out, "
+                    f"or use DemographicParity."
+                )
             if self._gate_is_set:
                 raise ValueError(
                     f"rule, cold_start and keep_order are about the gate, and "
@@ -283,30 +210,10 @@ class FairPATEClassifier(TeacherEnsembleClassifier):
                 )
         return notion
 
-    def _within(self, data: FitInputs, notion: Notion, calibration: Calibration | None) -> Within:
-        """Say on which rows the student's margin is read."""
-        groups = data.required_groups
-        if calibration is None:
-            return Within(
-                notion=notion,
-                groups=groups.codes,
-                n_groups=groups.n_groups,
-                hold_small=self.small_groups == "interval",
-            )
-        return Within(
-            notion=notion,
-            groups=calibration.groups,
-            n_groups=groups.n_groups,
-            X=self.encoder_.transform(calibration.X),
-            labels=calibration.labels,
-            source="calibration rows",
-        )
-
-    def _claim_calibration(self, calibration: Calibration | None) -> None:
-        """Say in the claim that the calibration rows are public."""
-        if calibration is not None:
-            said = f"the {len(calibration)} calibration rows with their labels and groups"
-            self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
+    def _within(
+        self, data: FitInputs, notion: Notion, calibration: Calibration | None
+    ) -> Within | None:
+        return super()._within(data, notion, calibration) if self.student_margin else None
 
     def _open_gate(
         self, notion: Notion, n_groups: int, n_classes: int

@@ -74,7 +74,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         if len(model.classes_) != 2:
             raise ValueError(
                 f"Group thresholds are for two classes, and the model has {len(model.classes_)}. "
-                f"Use a margin in training instead: FairPATEClassifier, or DPSGDClassifier with "
+                f"Use a margin in training instead: FairSharesClassifier, or DPSGDClassifier with "
                 f"fairness=."
             )
         if not hasattr(model, "predict_proba"):

@@ -10,9 +10,11 @@ import numpy as np
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.calibration import Calibration, read_calibration
+from evenhand.estimators.fair_shares import FairSharesClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.pate import PATEClassifier
+from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import DemographicParityGate
 from evenhand.privacy import BudgetExceeded, Ledger
 from evenhand.students.within import Within
@@ -23,11 +25,14 @@ from evenhand.voting import Answers, Rounds, Shares, Votes, aggregate_many
 SHARED: Final = ("n_teachers", "teachers", "classes", "schema", "public_fraction", "unit")
 """Arguments that decide the teachers, and so must be those of every model."""
 
+KINDS: Final = (FairPATEClassifier, FairSharesClassifier, PATEClassifier)
+"""What ``fit_many`` fits."""
+
 _READ: Final = ("classes_", "groups_", "encoder_", "n_features_in_", "feature_names_in_")
 
 
 def fit_many(
-    models: Sequence[FairPATEClassifier] | Sequence[PATEClassifier],
+    models: Sequence[TeacherEnsembleClassifier],
     X: Any,
     y: ArrayLike,
     *,
@@ -48,7 +53,7 @@ def fit_many(
 
     Parameters
     ----------
-    models : sequence of FairPATEClassifier or of PATEClassifier
+    models : sequence of FairPATEClassifier, of FairSharesClassifier or of PATEClassifier
         All of one class, with the same arguments about teachers and the same whole number as
         ``random_state``. They are fitted in place.
     X, y, sensitive_features, X_public, sensitive_features_public, unit_ids, progress
@@ -76,7 +81,7 @@ def fit_many(
     """
     first = _require_one_training(models)
     groups = {"sensitive_features": None, "sensitive_features_public": None, "needs_groups": False}
-    if isinstance(first, FairPATEClassifier):
+    if isinstance(first, MarginClassifier):
         groups = {
             "sensitive_features": sensitive_features,
             "sensitive_features_public": sensitive_features_public,
@@ -161,7 +166,7 @@ class _Opened:
     def of(cls, model: Any, data: FitInputs, partition: Partition) -> _Opened:
         opened = cls(model)
         try:
-            if isinstance(model, FairPATEClassifier):
+            if isinstance(model, MarginClassifier):
                 groups = data.required_groups
                 notion = model._notion(data)
                 opened.gate = model._open_gate(notion, groups.n_groups, data.n_classes)
@@ -223,22 +228,23 @@ def _conclude(
         groups = None if data.groups_public is None else data.groups_public.codes
         answers = model._ask(votes, X_asked, opened.mechanism, opened.ledger, None, groups=groups)
     within = opened.within
-    if isinstance(model, FairPATEClassifier):
-        model.gate_ = opened.gate if isinstance(answers, Answers) else None
+    if isinstance(model, MarginClassifier):
+        model.gate_ = opened.gate
         if within is not None and opened.calibration is not None:
             within = model._within(data, within.notion, opened.calibration)
     model._conclude(data, X_asked, answers, opened.ledger, opened.mechanism, partition, within)
-    if isinstance(model, FairPATEClassifier):
+    if isinstance(model, MarginClassifier):
         model._claim_calibration(opened.calibration)
 
 
 def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:
     """Return a copy of the first model, which trains the teachers for all."""
     kinds = {type(model) for model in models}
-    if kinds not in ({FairPATEClassifier}, {PATEClassifier}):
+    if kinds not in [{kind} for kind in KINDS]:
+        listed = " or ".join(kind.__name__ for kind in KINDS)
         raise ValueError(
-            f"fit_many takes models that are all FairPATEClassifier or all PATEClassifier, and at "
-            f"least one; got {', '.join(sorted(kind.__name__ for kind in kinds)) or 'none'}."
+            f"fit_many takes models that are all of one class, {listed}, and at least one;"
+            f" got {', '.join(sorted(kind.__name__ for kind in kinds)) or 'none'}."
         )
     first = models[0]
     for name in (*SHARED, "random_state"):

@@ -59,15 +59,26 @@ def resolve_answers(
     wants_labels : bool
         Whether another setting needs labels: a student of the user's, or the gate.
     """
-    for_shares = isinstance(mechanism, NoisyHistogram | Rounds)
     if answers is None:
+        for_shares = isinstance(mechanism, NoisyHistogram | Rounds)
         about_labels = wants_labels if mechanism is None else not for_shares
         return "labels" if about_labels else "shares"
     _checks.one_of("answers", answers, ANSWERS)
+    other = "shares" if answers == "labels" else "labels"
+    return refuse_mechanism(mechanism, answers, f"answers={other!r}")
+
+
+def refuse_mechanism(
+    mechanism: Mechanism | NoisyHistogram | Rounds | None, answers: str, way_out: str
+) -> str:
+    """Return ``answers``, what is released; raise ValueError for a mechanism of something else."""
+    for_shares = isinstance(mechanism, NoisyHistogram | Rounds)
     if mechanism is not None and for_shares != (answers == "shares"):
+        known = (
+            "NoisyHistogram or Rounds" if answers == "shares" else "GNMax, ConfidentGNMax or LNMax"
+        )
         raise ValueError(
-            f"mechanism={mechanism!r} does not release {answers}. Use GNMax, ConfidentGNMax or "
-            f"LNMax for answers='labels', NoisyHistogram or Rounds for answers='shares', or leave "
+            f"mechanism={mechanism!r} does not release {answers}. Use {known}, {way_out}, or leave "
             f"it out."
         )
     return answers

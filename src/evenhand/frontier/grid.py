@@ -149,7 +149,7 @@ def _checked(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...]]
     if "method" not in run:
         raise ValueError(
             "The grid has nothing to run: [[runs]] names no method. For example: "
-            'method = "fairpate".'
+            'method = "fair-shares".'
         )
     checked = {}
     for name, values in run.items():

@@ -17,7 +17,7 @@ Plain: TypeAlias = str | int | float | bool | None
 OBJECTIVES: Final = ("epsilon", "gap", "error", "coverage")
 """What a frontier trades off. Coverage is the better the larger, the others the smaller."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of what a key is made of, and of a stored run."""
 
 

@@ -347,7 +347,7 @@ def _warn_of_few(answers: Answers, n_columns: int) -> None:
         warnings.warn(
             f"The student learns from {n:,} labels, and has {n_columns:,} columns: fewer than "
             f"{enough:,} labels could be followed whatever they are. Raise epsilon, lower sigma, "
-            f"or use answers='shares'.",
+            f"or learn from shares: FairSharesClassifier, or PATEClassifier(answers='shares').",
             FewAnswersWarning,
             stacklevel=5,
         )

@@ -134,7 +134,7 @@ def _asking() -> Iterator[Case]:
     yield _estimator("pate", kind="PATEClassifier", **of)
     yield _estimator("pate, labels", kind="PATEClassifier", answers="labels", **of)
     yield _estimator("fairpate", **fair)
-    yield _estimator("fairpate, labels", answers="labels", **fair)
+    yield _estimator("fair-shares", **fair | {"kind": "FairSharesClassifier"})
     for at in POINTS:
         yield _estimator(
             f"intervention, {at}",

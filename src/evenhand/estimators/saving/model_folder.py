@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,6 +119,7 @@ def _claims(
 
 
 def _restore(folder: Folder, head: Mapping[str, Any], method: Any, trusted: Iterable[str]) -> Any:
+    _refuse_older(head["method"], head["arguments"], method)
     given = {name: parameters.decode(value) for name, value in head["arguments"].items()}
     if head["others"]:
         given |= load_skops(folder, SETTINGS, trusted)
@@ -140,6 +142,19 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any, trusted: Iter
     )
     model._take(fitted)
     return model
+
+
+def _refuse_older(name: str, arguments: Mapping[str, Any], method: Any) -> None:
+    """Raise ModelDamaged for arguments of an earlier version, and say how to convert."""
+    unknown = sorted(set(arguments) - set(signature(method).parameters))
+    if unknown:
+        shares = name == "FairPATEClassifier" and "answers" in unknown
+        raise ModelDamaged(
+            f"The model was saved by an earlier version of evenhand, with arguments that {name} no "
+            f"longer has: {', '.join(unknown)}. Train it again"
+            + (", with FairSharesClassifier if it learned from noisy shares" if shares else "")
+            + "; or go on with the version that saved it."
+        )
 
 
 def _write(model: Any, folder: Path) -> None:

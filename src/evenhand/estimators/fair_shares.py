@@ -1,0 +1,151 @@
+"""FairShares: noisy shares of the votes of teachers, and a student within a margin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenhand.estimators.plan import refuse_mechanism
+from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, MethodSpec, registered
+from evenhand.estimators.within_margin import MarginClassifier
+from evenhand.fairness import NOTIONS, FairnessKind, Notion
+from evenhand.privacy import Budget, Noise, NoisyHistogram
+from evenhand.typing import ArrayLike, RandomState
+from evenhand.voting import Rounds
+
+
+@registered(
+    MethodSpec(
+        name="fair-shares",
+        words="Teachers vote on public rows; a student learns noisy shares within the margin.",
+        reads=(
+            *BUDGET,
+            "noise",
+            "n_teachers",
+            "teacher",
+            *ACCOUNT,
+            *PUBLIC_ROWS,
+            "calibration",
+            "group_thresholds",
+            "margin",
+            "reference",
+        ),
+        needs=("epsilon", "margin"),
+        notions=tuple(NOTIONS),
+        kind=FairnessKind.WEIGHTS,
+        public_groups=True,
+        shares_votes=True,
+    )
+)
+class FairSharesClassifier(MarginClassifier):
+    """Train a differentially private classifier on noisy shares of votes, within a fairness margin.
+
+    Teachers vote as in PATE. Released about each public row is the whole noisy histogram of the
+    votes, and a linear student that knows the noise learns from it, held within the margin. At the
+    same budget it measures better than labels past a gate (``docs/students.md``). This is not an
+    algorithm of the FairPATE paper, which is ``FairPATEClassifier``.
+
+    Parameters
+    ----------
+    budget : Budget
+        The (epsilon, delta) that the whole fit may spend. Needed.
+    fairness : DemographicParity, EqualizedOdds, ErrorParity or FalsePositiveParity
+        The margin. Needed. It binds the student.
+    n_teachers : int, optional
+        Each is trained on its own part of the private rows. At most the number of records.
+        Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
+    teachers : Teachers, classifier, torch.nn.Module or callable, optional
+        How teachers are trained, or what each of them is; a callable makes it from
+        ``(n_features, n_classes)``. Default ``LogisticTeachers()``.
+    mechanism : NoisyHistogram or Rounds, optional
+        How shares are drawn. Default: chosen from public numbers; ``choices_`` says how.
+    schema, classes, public_fraction, unit, noise, random_state
+        As for ``PATEClassifier``.
+    small_groups : {"interval", "margin"}, default "interval"
+        What a group is held to that has so few public rows that the 95 % interval of its rate is
+        wider than the margin. ``"interval"``: that interval, where the margin would cost more than
+        .01 of error by the released answers, beyond chance; ``held_`` and a ``SmallGroupsWarning``
+        say which. With ``"margin"``, or where fewer than two groups are larger, the margin,
+        whatever it costs.
+
+    Attributes
+    ----------
+    guarantee_, answers_, ledger_, classes_, student_, encoder_, mechanism_
+        As for ``PATEClassifier``.
+    groups_ : tuple of str
+        Names of the groups of the public rows.
+    bound_, within_margin_, public_gap_ : bool, bool or None, float
+        Whether the margin was a constraint on the student, whether it was met (if not, the best
+        student found is kept, with a warning), and the student's gap where the margin is read. A
+        student that reads no margin has None and NaN: nobody looked.
+    held_ : Held or None
+        The groups that are held to an interval wider than the margin; None if there are none.
+        ``within_margin_`` is about all groups, so it may then be False.
+    margin_source_ : str or None
+        Where that is: ``"public rows"`` for demographic parity; else ``"calibration rows"``, or
+        ``"released answers"``: the gap is then one with respect to what the teachers say, with
+        noise, and not to the truth. None if the student was not bound.
+    calibration_gap_ : Estimate or None
+        The gap on the calibration rows with the interval that so many rows allow. The same rows
+        chose the student, so the interval is on the hopeful side.
+
+    Privacy
+    -------
+    Neighbors : replace one record, or add or remove one unit, as for ``PATEClassifier``.
+    Cost : the budget, charged before the first noise is drawn. What a noisy winner costs covers the
+        whole histogram.
+
+    Notes
+    -----
+    The *student's decisions on the public rows* keep the margin (where ``within_margin_``). No
+    answer is refused: a share decides about nobody. On new rows the gap is measured, not promised;
+    it is near if they come from the population of the public rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.fairness import DemographicParity
+    >>> rng = np.random.default_rng(0)
+    >>> groups = rng.integers(2, size=900)
+    >>> X = rng.normal(size=(900, 3)) + groups[:, None] * [[1.0, 0.0, 0.0]]
+    >>> y = X.sum(axis=1) + rng.normal(size=900) > 0.5
+    >>> clf = FairSharesClassifier(
+    ...     Budget(epsilon=4.0, delta=1e-5), DemographicParity(margin=0.05), n_teachers=30,
+    ...     random_state=0,
+    ... )
+    >>> clf = clf.fit(X[:600], y[:600], X_public=X[600:], sensitive_features_public=groups[600:])
+    >>> clf.within_margin_, clf.answers_.coverage
+    (True, 1.0)
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        fairness: Notion | None = None,
+        *,
+        n_teachers: int | None = None,
+        teachers: Any = None,
+        mechanism: NoisyHistogram | Rounds | None = None,
+        schema: Any = None,
+        classes: ArrayLike | None = None,
+        public_fraction: float | None = None,
+        unit: str = "person",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+        small_groups: str = "interval",
+    ) -> None:
+        self.budget = budget
+        self.fairness = fairness
+        self.n_teachers = n_teachers
+        self.teachers = teachers
+        self.mechanism = mechanism
+        self.schema = schema
+        self.classes = classes
+        self.public_fraction = public_fraction
+        self.unit = unit
+        self.noise = noise
+        self.random_state = random_state
+        self.small_groups = small_groups
+
+    def _what_is_released(self) -> str:
+        way_out = "use FairPATEClassifier, which learns from labels"
+        return refuse_mechanism(self.mechanism, "shares", way_out)

@@ -1,0 +1,144 @@
+"""Teachers whose student is held within a margin: what FairPATE and FairShares have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, Self, cast
+
+from evenhand import _checks
+from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.estimators.calibration import Calibration, read_calibration
+from evenhand.estimators.inputs import FitInputs
+from evenhand.fairness import DemographicParityGate, LabelledNotion, Notion, require_notion
+from evenhand.privacy import Ledger
+from evenhand.students.within import Within
+from evenhand.typing import ArrayLike
+
+SMALL_GROUPS: Final = ("interval", "margin")
+"""What a group of few public rows is held to."""
+
+
+class MarginClassifier(TeacherEnsembleClassifier):
+    """Base of the teacher ensembles under a margin; use one of its subclasses."""
+
+    fairness: Notion | None
+    small_groups: str
+    keep_order: bool = False
+    gate_: DemographicParityGate | None = None
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+        X_calibration: Any = None,
+        y_calibration: ArrayLike | None = None,
+        sensitive_features_calibration: Any = None,
+        unit_ids: ArrayLike | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train teachers on the private rows, ask them about the public rows, fit the student.
+
+        Parameters
+        ----------
+        X, y, X_public, unit_ids, ledger, progress
+            As for ``PATEClassifier.fit``.
+        sensitive_features : array-like or DataFrame, n_private rows, optional
+            Groups of the private rows. This method does not read them, except where
+            ``public_fraction`` sets rows of ``X`` aside as public.
+        sensitive_features_public : array-like or DataFrame, n_public rows
+            Groups of the public rows; several columns are combined.
+        X_calibration, y_calibration, sensitive_features_calibration : optional
+            A few *public* rows with labels and groups, on which a margin about true classes is
+            read; each class must occur in each group. Without them it is read from the released
+            answers.
+
+        Raises
+        ------
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        BudgetExceeded
+            If the budget does not cover one answer. Nothing is spent then.
+        """
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            unit_ids=unit_ids,
+            needs_groups=True,
+        )
+        groups = data.required_groups
+        notion = self._notion(data)
+        calibration = read_calibration(
+            self, data, notion, X_calibration, y_calibration, sensitive_features_calibration
+        )
+        gate = self._open_gate(notion, groups.n_groups, data.n_classes)
+        partition = self._deal(data)
+        run, mechanism = self._open_ledger(ledger, data, partition)
+        votes, X_asked = self._teach(data, partition, progress)
+        answers = self._ask(
+            votes,
+            X_asked,
+            mechanism,
+            run,
+            progress,
+            gate=gate,
+            groups=groups.codes,
+            keep_order=self.keep_order,
+        )
+        self.gate_ = gate
+        within = self._within(data, notion, calibration)
+        self._conclude(data, X_asked, answers, run, mechanism, partition, within)
+        self._claim_calibration(calibration)
+        return self
+
+    def _notion(self, data: FitInputs) -> Notion:
+        """Check the notion before anything is spent."""
+        notion = require_notion(
+            self.fairness,
+            "Say how far apart the groups may be, for example "
+            "fairness=DemographicParity(margin=0.05); for no margin use PATEClassifier.",
+        )
+        _checks.one_of("small_groups", self.small_groups, SMALL_GROUPS)
+        if notion.needs_labels:
+            cast(LabelledNotion, notion).rates(data.n_classes)
+        return notion
+
+    def _within(
+        self, data: FitInputs, notion: Notion, calibration: Calibration | None
+    ) -> Within | None:
+        """Say on which rows the student's margin is read."""
+        groups = data.required_groups
+        if calibration is None:
+            return Within(
+                notion=notion,
+                groups=groups.codes,
+                n_groups=groups.n_groups,
+                hold_small=self.small_groups == "interval",
+            )
+        return Within(
+            notion=notion,
+            groups=calibration.groups,
+            n_groups=groups.n_groups,
+            X=self.encoder_.transform(calibration.X),
+            labels=calibration.labels,
+            source="calibration rows",
+        )
+
+    def _claim_calibration(self, calibration: Calibration | None) -> None:
+        """Say in the claim that the calibration rows are public."""
+        if calibration is not None:
+            said = f"the {len(calibration)} calibration rows with their labels and groups"
+            self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
+
+    def _open_gate(
+        self, notion: Notion, n_groups: int, n_classes: int
+    ) -> DemographicParityGate | None:
+        """Open the gate on labels; None where there is none."""
+        return None
