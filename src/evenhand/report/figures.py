@@ -54,6 +54,7 @@ SYNTHETIC: Final = PALETTE[0]
 REAL: Final = PALETTE[1]
 TALL: Final = 120  # pixels of the bars of a column
 WRITTEN: Final = 90  # pixels below them, for categories
+NUMBERED: Final = 0.12  # share of the width left of them, for the numbers of their axis
 
 
 def spending(found: Spending) -> Markup:
@@ -124,7 +125,8 @@ def disparity(trace: Disparity) -> Markup:
     for at, (group, n) in enumerate(late):
         where = across.share(n)
         parts.append(line(where, 0, where, height(0), "joined"))
-        parts.append(beside(where, 12 + 17 * at, f"first answers to {shortened(group)}", "tick"))
+        said = f"first answers to {shortened(group, 18)}"
+        parts.append(beside(where, 12 + 17 * at, said, "tick"))
     parts.append(line(0, height(margin), 1, height(margin), "margin"))
     parts.append(words(1, height(margin) - 5, f"margin {margin:g}", "end", "margin-words"))
     parts.append(words(0, ABOVE + TRACE + 36, "answers given so far", kind="tick"))
@@ -147,7 +149,7 @@ def gaps(measured: Measured, notion: Notion | None) -> Markup:
         top = rows.top(kinds.index(kind))
         at = scale.share(bound)
         marks.append(line(at, top - 3, at, top + rows.tall + 3, "margin"))
-        marks.append(words(1, top - 6, f"margin {bound:g}", "end", "margin-words"))
+        marks.append(words(1, top - 6, f"margin {bound:g} (dashed)", "end", "margin-words"))
     for place, reference in enumerate(references):
         shift = 0.3 * (place - (len(references) - 1) / 2)
         marks += [
@@ -227,21 +229,23 @@ def _column(view: ColumnView) -> Markup:
         high=max([share for _, shares, _ in both for share in shares] + [0.01]), percent=True
     )
     heights = [(tick, TALL * (1.0 - up.share(tick)) + 12) for tick in up.ticks(4)]
-    parts = [line(0, y, 1, y, "grid") for _, y in heights]
-    wide = 0.88 / n / len(both)
+    parts = [line(NUMBERED, y, 1, y, "grid") for _, y in heights]
+    each = (1.0 - NUMBERED) / n
+    wide = 0.88 * each / len(both)
     for at, said in enumerate(view.words):
         for place, (name, shares, colour) in enumerate(both):
             tall = TALL * up.share(shares[at])
             hover = f"{said}: {shares[at]:.1%} of the {name}"
-            x = (at + 0.06) / n + place * wide
+            x = NUMBERED + (at + 0.06) * each + place * wide
             parts.append(bar(x, wide, TALL + 12 - tall, tall, colour, hover=hover))
         if not view.numeric:
-            parts.append(upright((at + 0.5) / n, TALL + 18, shortened(said, 13), "tick"))
-    parts.append(line(0, TALL + 12, 1, TALL + 12, "axis"))
-    parts += [words(0, y - 2, up.words(tick), kind="tick over") for tick, y in heights[1:]]
+            x = NUMBERED + (at + 0.5) * each
+            parts.append(upright(x, TALL + 18, shortened(said, 13), "tick"))
+    parts.append(line(NUMBERED, TALL + 12, 1, TALL + 12, "axis"))
+    parts += [words(0, y + 4, up.words(tick), kind="tick") for tick, y in heights]
     if view.numeric and view.at:
         for at, anchor in ((0, "start"), (len(view.at) // 2, "middle"), (len(view.at) - 1, "end")):
-            x = {"start": 0.0, "middle": (at + 0.5) / n, "end": 1.0}[anchor]
+            x = {"start": NUMBERED, "middle": NUMBERED + (at + 0.5) * each, "end": 1.0}[anchor]
             parts.append(words(x, TALL + 29, view.words[at], anchor, "tick"))
     return drawing(TALL + 12 + (AXIS + 4 if view.numeric else WRITTEN), parts)
 

@@ -226,10 +226,12 @@ def segments(
             x, y = starts[row], rows.top(row)
             drawn.append(bar(x, share, y, rows.tall, colour, hover=hover, hatch=hatch))
             if share >= NARROWEST_NAMED:
+                kind = "share slim" if share < WIDEST_SLIM else "share"
+                own = f"fill:{ink_on(colour)};stroke:{colour}"
                 at = Markup(
-                    f'<text class="{"slim" if share < WIDEST_SLIM else "wide"}" '
-                    f'x="{_at(x + share / 2)}" y="{rows.middle(row) + 4.5:g}" '
-                    f'text-anchor="middle" style="fill:{ink_on(colour)}">{share:.1%}</text>'
+                    f'<text class="{kind}" x="{_at(x + share / 2)}" '
+                    f'y="{rows.middle(row) + 4.5:g}" text-anchor="middle" style="{own}">'
+                    f"{share:.1%}</text>"
                 )
                 drawn.append(at)
             starts[row] += share
