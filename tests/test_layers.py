@@ -133,3 +133,31 @@ def test_torch_is_imported_in_one_place_and_when_it_is_used() -> None:
 def test_every_folder_stands_in_the_table() -> None:
     folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert folders - {"testing"} == set(BELOW)
+
+
+def looks_for_fitted_attributes(source: str) -> list[str]:
+    """Return the calls that ask an object other than ``self`` whether it was fitted with a part."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    named = [
+        call
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id in ("getattr", "hasattr")
+    ]
+    return [
+        ast.unparse(call)
+        for call in named
+        if isinstance(call.args[1], ast.Constant)
+        and str(call.args[1].value).endswith("_")
+        and not str(call.args[1].value).startswith("__")
+        and not (call.func.id == "hasattr" and ast.unparse(call.args[0]) == "self")  # type: ignore[attr-defined]
+    ]
+
+
+def test_what_a_model_tells_is_looked_for_in_one_place() -> None:
+    assert looks_for_fitted_attributes("getattr(model, 'answers_', None)")
+    assert looks_for_fitted_attributes("hasattr(model, 'rule_') and hasattr(self, 'rule_')")
+    assert not looks_for_fitted_attributes("hasattr(self, 'rule_') or hasattr(x, '__len__')")
+    for file in ROOT.rglob("*.py"):
+        if file != ROOT / "estimators" / "fitted.py":
+            found = looks_for_fitted_attributes(file.read_text())
+            assert not found, f"{file.relative_to(ROOT)}: read model.fitted_, not {found[0]}"

@@ -184,7 +184,7 @@ def test_derived_decisions_keep_the_margin_by_the_table(made: Path, run: Run, re
 
 
 def test_people_read_what_derived_decisions_keep(made: Path) -> None:
-    parts = results.run_parts(said_of("post"))
+    parts = results.run_parts(evenhand.load("post").fitted_)
     assert any("by the noisy table: 0.0" in part for part in parts if isinstance(part, str))
 
 

@@ -41,7 +41,7 @@ def demo(
     vocabulary.check_reference(reference)
     with progress_bars() as bars:
         bars.begin("reading Adult")
-        from evenhand.cli import results
+        from evenhand.cli import measuring, results
         from evenhand.datasets import fetch, load_adult
         from evenhand.estimators import FairSharesClassifier
         from evenhand.fairness import DemographicParity
@@ -68,10 +68,10 @@ def demo(
             progress=bars,
         )
         bars.begin("measuring and writing")
-        trial = results.Trial(
+        trial = measuring.Trial(
             X=split.test.X, y=split.test.y, groups=split.test.groups, path=Path("Adult")
         )
-        measured = results.measure(model, trial, positive="1")
+        measured = measuring.measure(model, trial, positive="1")
         write_model_folder(
             model,
             out,
@@ -87,7 +87,7 @@ def demo(
             ),
             replace_demo=True,
         )
-    found = results.of_measured(measured, reference)
+    found = measuring.of_measured(measured, reference)
     summary = results.of_run(model, measured, reference) | {
         "dataset": data.name,
         "error": found["error"],
@@ -102,7 +102,7 @@ def demo(
     if json:
         emit(summary)
         return
-    show(*results.run_parts(summary), *results.measured_parts(measured, reference))
+    show(*results.run_parts(model.fitted_), *measuring.measured_parts(measured, reference))
     show(
         f"The model, its claim and report.html are in {out} ({summary['wall_s']:.1f} s). "
         f"Open {out / 'report.html'} in a browser."

@@ -78,7 +78,7 @@ def measured_table(
     more: list[tuple[str, str]],
 ) -> list[Any]:
     """Return means over models that were trained on synthetic data, and what belongs below."""
-    from evenhand.cli.results import NOT_COVERED
+    from evenhand.cli.measuring import NOT_COVERED
 
     rows = [(words, f"{found.mean(name):.3f}") for words, name in shown]
     head = f"trained on synthetic, tested on real {what}: mean"

@@ -67,7 +67,7 @@ def evaluate(
     """
     with progress_bars() as bars:
         bars.begin(f"measuring on {test}")
-        from evenhand.cli import results
+        from evenhand.cli import measuring
         from evenhand.methods import load
         from evenhand.report import write_model_report
 
@@ -77,8 +77,8 @@ def evaluate(
         compared = vocabulary.check_reference(reference or (known.reference if known else "rest"))
         same_groups = known is not None and roles.sensitive == known.sensitive
         grouping = known.grouping if known is not None and same_groups else None
-        trial = results.read_trial(test, roles, grouping)
-        measured = results.measure(
+        trial = measuring.read_trial(test, roles, grouping)
+        measured = measuring.measure(
             fitted,
             trial,
             positive=positive if positive is not None or known is None else known.positive,
@@ -91,14 +91,14 @@ def evaluate(
                 )
     if report is not None:
         note(f"the report is in {report}")
-    summary = results.of_measured(measured, compared)
+    summary = measuring.of_measured(measured, compared)
     for warning in summary["warnings"]:
         note(f"warning: {warning}")
     if json:
         about = {"model": str(model), "test": str(test), "label": roles.label}
         emit(about | {"sensitive": roles.sensitive} | summary)
     else:
-        show(*results.measured_parts(measured, compared))
+        show(*measuring.measured_parts(measured, compared))
 
 
 def _roles(known: Training | None, label: str | None, sensitive: list[str] | None) -> Roles:

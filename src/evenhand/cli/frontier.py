@@ -232,10 +232,10 @@ def _train(grid: Grid, key: str, out: Path, *, json: bool) -> None:
         )
     model = train_one(grid.data, chosen[0])
     model.save(out)
-    claim = getattr(model, "guarantee_", None)
+    claim = str(model.fitted_.guarantee)
     if json:
-        emit({"model": str(out), "guarantee": None if claim is None else str(claim)})
+        emit({"model": str(out), "guarantee": claim})
         return
-    show(*([] if claim is None else [str(claim)]), f"The model is in {out}.")
+    show(claim, f"The model is in {out}.")
     if grid.data.kind == "private":
         show(TRAINED_ANEW)

@@ -101,7 +101,6 @@ def predict(
             require_place(place, overwrite=overwrite)
     with progress_bars() as bars:
         bars.begin(f"predicting {new}")
-        from evenhand.cli.results import predictions, probabilities
         from evenhand.cli.tables import features_of
         from evenhand.datasets import read_table
         from evenhand.methods import load
@@ -140,6 +139,27 @@ def predict(
         emit(found)
     else:
         write_table(_frame(labels, shares, classes), None, raw=raw)
+
+
+def predictions(model: Any, X: Any, groups: Any) -> Any:
+    """Predict, with the groups where the model needs them; the same rows get the same labels."""
+    from evenhand.estimators.fitted import decide
+
+    if model.needs_group_at_prediction_ and groups is None:
+        raise ValueError(
+            "This model decides by the group as well, and needs the sensitive columns of its "
+            "training. Name them with --sensitive, and have them in the table."
+        )
+    return decide(model, X, groups)
+
+
+def probabilities(model: Any, X: Any, groups: Any) -> Any:
+    """Return the probability of each class: of a decision, where that is derived from the group."""
+    from evenhand.fairness import FairnessKind
+
+    if model.fairness_kind_ is FairnessKind.DERIVED:
+        return model.predict_proba(X, sensitive_features=groups)
+    return model.predict_proba(X)
 
 
 def _frame(labels: Any, shares: Any, classes: list[str]) -> pd.DataFrame:

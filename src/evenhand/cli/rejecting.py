@@ -156,7 +156,7 @@ class Decided:
 def _around_what(fitted: Any) -> str:
     """Return the way out, where a model of its own stands inside the thresholds."""
     words = ", or train without --group-thresholds and put the reject option around that model"
-    return words if hasattr(fitted, "thresholds_") else ""
+    return words if fitted.fitted_.inside is not None else ""
 
 
 def decide(

@@ -37,7 +37,7 @@ def train(given: TrainOptions) -> None:
     key = options.private_key(given.sign)
     with progress_bars() as bars:
         bars.begin(f"reading {given.private}")
-        from evenhand.cli import results
+        from evenhand.cli import measuring, results
         from evenhand.cli.calibration import read_calibration
         from evenhand.cli.tables import read_training, sharing
         from evenhand.report import write_model_report
@@ -51,9 +51,9 @@ def train(given: TrainOptions) -> None:
             groups_are_all=given.spec.protects == "attribute",
             regrouping=regrouping,
         )
-        results.check_positive(given.positive, tables.y)
+        measuring.check_positive(given.positive, tables.y)
         labelled = read_calibration(given.calibration, roles, tables) if given.calibration else {}
-        trial = results.read_trial(given.test, roles, tables.grouping) if given.test else None
+        trial = measuring.read_trial(given.test, roles, tables.grouping) if given.test else None
         model = train_settings.estimator_of(given, tables)
         ledger = account.open_account(given, tables)
         left = None if ledger is None else account.epsilon_left(ledger)
@@ -61,7 +61,7 @@ def train(given: TrainOptions) -> None:
             _fit(model, given, tables, labelled, ledger, bars)
         model = _with_thresholds(model, given, tables)
         bars.begin("measuring and writing")
-        measured = results.measure(model, trial, positive=given.positive) if trial else None
+        measured = measuring.measure(model, trial, positive=given.positive) if trial else None
         write_model_folder(
             model,
             given.out,
@@ -83,18 +83,19 @@ def train(given: TrainOptions) -> None:
         "account": None if ledger is None else account.summary(ledger),
         "wall_s": time.perf_counter() - started,
     }
-    _tell(given, summary, measured, ledger, left)
+    _tell(given, model, summary, measured, ledger, left)
 
 
 def _tell(
     given: TrainOptions,
+    model: Any,
     summary: dict[str, Any],
     measured: Any,
     ledger: Ledger | None,
     left: float | None,
 ) -> None:
     """Say what came of it, to people or to machines."""
-    from evenhand.cli import results
+    from evenhand.cli import measuring, results
 
     for warning in summary["warnings"]:
         note(f"warning: {warning}")
@@ -103,9 +104,9 @@ def _tell(
     if given.json:
         emit(summary)
         return
-    show(*results.run_parts(summary))
+    show(*results.run_parts(model.fitted_))
     if measured is not None:
-        show(*results.measured_parts(measured, given.compared_with))
+        show(*measuring.measured_parts(measured, given.compared_with))
     if ledger is not None:
         show(account.sentence(ledger))
     show(f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).")

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand.estimators import fit_many, train_teachers
 from evenhand.estimators.fairpate import patience
+from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.fairness import (
     SCORE_NOTION,
     DemographicParityGate,
@@ -207,44 +208,44 @@ class _Trial:
 
     def run(self, setting: Setting, model: Any, spec: str) -> dict[str, Any]:
         """Measure a fitted model; returns the fields of its run."""
-        predicted = self._predict(model)
+        fitted: FittedModel = model.fitted_
+        predicted = self._predict(model, fitted)
         classes, groups = self._classes, self._groups
         reject = setting.arguments.get("reject_margin")
         if reject is not None:
             predicted = self._within(float(reject), predicted, len(classes))
         joint = JointTally.of(groups.codes, self._truth, predicted, groups.n_groups, len(classes))
-        error, gap = error_rate(joint), self._gap(setting, model, joint)
-        guarantee = getattr(model, "guarantee_", None)
+        error, gap = error_rate(joint), self._gap(setting, fitted, joint)
+        guarantee = fitted.guarantee
         private = METHODS[setting.method].private
-        kind = getattr(model, "fairness_kind_", FairnessKind.NONE)
         return {
             "setting": setting,
-            "epsilon": guarantee.epsilon if guarantee is not None and private else np.inf,
-            "delta": guarantee.delta if guarantee is not None and private else np.nan,
+            "epsilon": guarantee.epsilon if private else np.inf,
+            "delta": guarantee.delta if private else np.nan,
             "error": error.value,
             "gap": gap.value,
             "coverage": float((predicted != REJECTED).mean()),
             "error_interval": (error.low, error.high),
             "gap_interval": (gap.low, gap.high),
-            "mu_squared": guarantee.mu_squared if guarantee is not None and private else None,
-            "fairness_kind": str(kind if reject is None else FairnessKind.REJECT_OPTION),
+            "mu_squared": guarantee.mu_squared if private else None,
+            "fairness_kind": str(fitted.kind if reject is None else FairnessKind.REJECT_OPTION),
             "groups": self._rows(joint, predicted),
-            "guarantee": {} if guarantee is None else guarantee.to_dict(),
+            "guarantee": guarantee.to_dict(),
             "command": f"evenhand frontier {spec} --train {setting.key} --out model",
             "measured_on": (
                 "private holdout, not covered" if self._source.kind == "private" else "public rows"
             ),
             "gap_name": gap.name,
             "data_kind": self._source.kind,
-            **self._beside(model, predicted, len(classes)),
+            **self._beside(fitted, predicted, len(classes)),
         }
 
-    def _beside(self, model: Any, predicted: IntArray, n_classes: int) -> dict[str, Any]:
+    def _beside(self, fitted: FittedModel, predicted: IntArray, n_classes: int) -> dict[str, Any]:
         """Return the errors to read the run's error beside, on the rows that it answered."""
         given = predicted != REJECTED
         if not given.any():
             return {}
-        free = getattr(model, "student_without_margin_", None)
+        free = fitted.without_margin
         found = Yardstick.of_truth(
             self._truth[given],
             predicted[given],
@@ -258,24 +259,23 @@ class _Trial:
             "no_better": found.no_better,
         }
 
-    def _predict(self, model: Any) -> IntArray:
+    def _predict(self, model: Any, fitted: FittedModel) -> IntArray:
         if not self._classes:
-            self._classes = model.classes_.tolist()
+            self._classes = fitted.classes.tolist()
             place = {value: code for code, value in enumerate(self._classes)}
             self._truth = np.array(
                 [place[value] for value in self._material.y_test.tolist()], dtype=np.int64
             )
-        if not model.needs_group_at_prediction_:
+        if not fitted.needs_group:
             # Every model of a task encodes with the same public rows.
             if self._encoded is None:
-                self._encoded = model.encoder_.transform(self._material.X_test)
-            linear = isinstance(model.student_, LogisticRegression)
-            codes: IntArray = model.student_.predict(self._sparse if linear else self._encoded)
+                assert fitted.encoder is not None
+                self._encoded = fitted.encoder.transform(self._material.X_test)
+            linear = isinstance(fitted.student, LogisticRegression)
+            codes: IntArray = fitted.student.predict(self._sparse if linear else self._encoded)
             return codes.astype(np.int64)
-        labels = model.predict(
-            self._material.X_test, sensitive_features=self._material.groups_test, random_state=0
-        )
-        found: IntArray = np.searchsorted(model.classes_, labels).astype(np.int64)
+        labels = decide(model, self._material.X_test, self._material.groups_test)
+        found: IntArray = np.searchsorted(fitted.classes, labels).astype(np.int64)
         return found
 
     @cached_property
@@ -283,11 +283,11 @@ class _Trial:
         """The encoded rows, most of whose entries are 0: a linear model reads them faster so."""
         return csr_array(self._encoded)
 
-    def _gap(self, setting: Setting, model: Any, joint: JointTally) -> Estimate:
-        """Return the gap that is asked for: of decisions, or of the laws of the score."""
+    def _gap(self, setting: Setting, fitted: FittedModel, joint: JointTally) -> Estimate:
+        """Return the gap that is asked for: of decisions, or of the distributions of the score."""
         if measured_notion(setting.arguments) != SCORE_NOTION:
             return gap_of(gap_notion_of(setting), joint)
-        probabilities = model.student_.predict_proba(self._encoded)
+        probabilities = fitted.student.predict_proba(self._encoded)
         reference = str({**DEFAULTS, **setting.arguments}["reference"])
         return generalized_demographic_parity(
             probabilities, self._groups.codes, n_groups=self._groups.n_groups, reference=reference
