@@ -33,7 +33,7 @@ def test_the_claim_is_about_the_attribute_in_words_json_and_report(town, train, 
     page = (town / "model" / "report.html").read_text()
     assert "sensitive attribute of one person" in page
     assert "nothing else about the person is protected" in page
-    assert "True groups and noisy ones" in page
+    assert "True and noisy groups" in page
     assert ("SF-PATE Theorem 2" in page) is (method == "sf-teachers")
     assert ("SF-PATE Corollary 1, as printed" in page) is (method == "sf-student")
 
