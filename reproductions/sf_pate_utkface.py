@@ -6,7 +6,7 @@ Gender is the label and race the group (White, or not, so that teachers see both
 alpha .01, epsilon 1, delta 1e-5, 75 % of 1,500 faces to train on, 50 teachers. "features": 1,280
 means of EfficientNet-Lite0's last maps (ImageNet weights, frozen; faces enlarged to 128 pixels),
 their first 64 principal components, and logistic regressions; the paper trains a ResNet-50, which
-is out of reach here. "conv": faces of 32 pixels and ``small_conv`` as student and teachers,
+is out of reach here. "conv": faces of 32 pixels and ``Convolutional`` as student and teachers,
 ``ModuleStudent`` and ``ModuleClassifier``. Teachers of SF_S learn the group; SF_T's are fair black
 boxes (conv) or constrained (features). M: randomised response and the same student under the
 constraint with unbiased weights; "fair": with the true groups. Features are kept in the user's
@@ -35,7 +35,7 @@ from evenhand import Budget, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.images import load_utkface
 from evenhand.fairness import function_named, unbiased_sums, worst_violation
-from evenhand.learners.nets.module import small_conv
+from evenhand.learners.nets.architectures import Convolutional
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
 from evenhand.students import MarginNotMet, ModuleClassifier, ModuleStudent
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
@@ -104,7 +104,7 @@ def conv() -> Any:
     """Return the same fresh network for everybody."""
     with torch.random.fork_rng(devices=[]):
         torch.random.manual_seed(0)
-        return small_conv((3, 32, 32), width=8)
+        return Convolutional(shape=(3, 32, 32), widths=(8, 16)).build((3 * 32 * 32,), 2)
 
 
 def student_of_pictures() -> ModuleStudent:

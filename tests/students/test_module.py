@@ -11,8 +11,9 @@ from sklearn.base import clone
 
 from evenhand.estimators import SFPATEClassifier
 from evenhand.fairness import DemographicParityFunction, worst_violation
+from evenhand.learners.nets.architectures import Convolutional
 from evenhand.learners.nets.mlp import StackedMLP
-from evenhand.learners.nets.module import ModuleLearner, probabilities_of, small_conv
+from evenhand.learners.nets.module import ModuleLearner, probabilities_of
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.students import ModuleClassifier, ModuleStudent
 from evenhand.teachers import BlackBoxFairTeachers, SklearnTeachers, by_position
@@ -169,9 +170,11 @@ def test_a_small_conv_net_reads_pictures_that_lie_flat() -> None:
     for i, k in enumerate(y):
         pictures[i, :, 4 * k : 4 * k + 4] += 1.0
     X = pictures.reshape(400, -1)
-    model = ModuleClassifier(small_conv((3, 8, 8)), epochs=5, batch_size=32).fit(X[:300], y[:300])
+    model = ModuleClassifier(Convolutional(shape=(3, 8, 8)), epochs=5, batch_size=32).fit(
+        X[:300], y[:300]
+    )
     assert model.score(X[300:], y[300:]) > 0.9
-    assert sum(w.numel() for w in small_conv((3, 32, 32)).parameters()) == 9_186
+    assert sum(w.numel() for w in Convolutional().build((3, 32, 32), 2).parameters()) == 9_186
 
 
 def test_what_is_no_module_or_has_other_scores_is_refused() -> None:
@@ -181,7 +184,7 @@ def test_what_is_no_module_or_has_other_scores_is_refused() -> None:
     with pytest.raises(ValueError, match=r"shape \(256, 2\), one per class, got \(256, 3\)"):
         ModuleClassifier(torch.nn.Linear(4, 3), batch_size=300).fit(X[:256], y[:256])
     with pytest.raises(ValueError, match=r"4 x 4 pixels at least, got \(1, 2, 9\)"):
-        small_conv((1, 2, 9))
+        Convolutional(shape=(1, 2, 9))
 
 
 @pytest.mark.filterwarnings("ignore::evenhand.students.ConstantStudentWarning")  # of one epoch

@@ -25,7 +25,7 @@ class ModuleStudent(NetworkStudent):
     module : torch.nn.Module
         Maps encoded rows (n, d) to scores (n, n_classes), without softmax; starts from the weights
         it has. ``small_conv`` makes one for pictures.
-    epochs, fair_epochs, batch_size, learning_rate, weight_decay, step
+    epochs, fair_epochs, batch_size, learning_rate, weight_decay, step, device
         As for ``NetworkStudent``.
 
     Notes
@@ -44,6 +44,7 @@ class ModuleStudent(NetworkStudent):
         learning_rate: float = 0.003,
         weight_decay: float = 1e-4,
         step: float = 3.0,
+        device: str = "cpu",
     ) -> None:
         self.module = module
         self.epochs = epochs
@@ -52,6 +53,7 @@ class ModuleStudent(NetworkStudent):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.step = step
+        self.device = device
 
     def probabilities(self, fitted: Any, X: FloatArray) -> FloatArray:
         """Return the probabilities of the classes that a trained module gives to rows."""
@@ -83,6 +85,7 @@ class ModuleStudent(NetworkStudent):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             regularizer=regularizer,
+            device=self.device,
         )
         return learner.fit(X, targets, rng=rng)
 
@@ -100,7 +103,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
     notion : str or FairnessFunction, optional
         What shall be equal among the groups that ``fit`` is given. Default: nothing.
     alpha : float
-    epochs, batch_size, learning_rate, weight_decay, step
+    epochs, batch_size, learning_rate, weight_decay, step, device
         As for ``NetworkStudent``.
     random_state : int, Generator or None
         Of the order of rows, and of what the module draws.
@@ -117,6 +120,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         learning_rate: float = 0.003,
         weight_decay: float = 1e-4,
         step: float = 3.0,
+        device: str = "cpu",
         random_state: RandomState = None,
     ) -> None:
         self.module = module
@@ -127,6 +131,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.step = step
+        self.device = device
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: Any = None) -> Self:
@@ -151,6 +156,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             regularizer=regularizer,
+            device=self.device,
         )
         targets = np.eye(len(self.classes_))[codes.reshape(-1)]
         self.module_ = learner.fit(rows, targets, rng=as_generator(self.random_state))

@@ -46,6 +46,8 @@ class NetworkStudent(Shown):
         Of Adam.
     step : float
         Of the multipliers.
+    device : str
+        Where it is trained, as PyTorch names it.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class NetworkStudent(Shown):
         learning_rate: float = 0.003,
         weight_decay: float = 1e-4,
         step: float = 3.0,
+        device: str = "cpu",
     ) -> None:
         self.hidden = hidden
         self.epochs = epochs
@@ -71,6 +74,7 @@ class NetworkStudent(Shown):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.step = step
+        self.device = device
 
     def free(self, X: FloatArray, targets: FloatArray, rng: np.random.Generator) -> Layers:
         """Train without a constraint on weights of the classes (n, n_classes)."""
@@ -161,6 +165,7 @@ class NetworkStudent(Shown):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             regularizer=regularizer,
+            device=self.device,
         )
         rows = [np.arange(len(X))]
         stack = learner.fit(X, targets, rows, n_classes=targets.shape[1], rng=rng)

@@ -93,7 +93,7 @@ class ConstrainedMLPTeachers(MLPTeachers):
     alpha : float
     step : float
         Of the multipliers, which move once in each epoch.
-    hidden, epochs, batch_size, learning_rate, weight_decay
+    hidden, epochs, batch_size, learning_rate, weight_decay, device
         As for ``MLPTeachers``.
     """
 
@@ -110,6 +110,7 @@ class ConstrainedMLPTeachers(MLPTeachers):
         batch_size: int = 128,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
+        device: str = "cpu",
     ) -> None:
         super().__init__(
             hidden,
@@ -117,6 +118,7 @@ class ConstrainedMLPTeachers(MLPTeachers):
             batch_size=batch_size,
             learning_rate=learning_rate,
             weight_decay=weight_decay,
+            device=device,
         )
         self.function = function
         self.alpha = alpha

@@ -141,6 +141,8 @@ class MLPTeachers(StackedTeachers):
         Of Adam, constant.
     weight_decay : float
         Weight of ``|w|^2 / 2`` in the loss, at least 0.
+    device : str
+        Where they are trained, as PyTorch names it.
 
     Notes
     -----
@@ -163,12 +165,14 @@ class MLPTeachers(StackedTeachers):
         batch_size: int = 128,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
+        device: str = "cpu",
     ) -> None:
         self.hidden = hidden
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.device = device
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
@@ -182,6 +186,7 @@ class MLPTeachers(StackedTeachers):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             regularizer=self._regularizer(),
+            device=self.device,
         )
 
     def _regularizer(self) -> Regularizer | None:

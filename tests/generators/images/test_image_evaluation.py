@@ -50,9 +50,9 @@ def test_a_classifier_learns_bars_and_touches_no_global_seed(name: str, epochs: 
 
 
 def test_the_networks_have_the_published_widths() -> None:
-    mlp = classifiers.IMAGE_MODELS["MLP"]((1, 28, 28), 2)
+    mlp = classifiers.IMAGE_MODELS["MLP"].build((1, 28, 28), 2)
     assert sum(p.numel() for p in mlp.parameters()) == 784 * 100 + 100 + 100 * 2 + 2
-    cnn = classifiers.IMAGE_MODELS["CNN"]((1, 28, 28), 2)
+    cnn = classifiers.IMAGE_MODELS["CNN"].build((1, 28, 28), 2)
     filters = 32 * 9 + 32 + 64 * 32 * 9 + 64
     assert sum(p.numel() for p in cnn.parameters()) == (
         filters + 64 * 7 * 7 * 512 + 512 + 512 * 2 + 2

@@ -19,9 +19,10 @@ from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.base import COUNTS, ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.critics import CriticNetwork, DenseCritic
-from evenhand.generators.images.networks import GrowingNetwork, Learner, one_thread, paint
+from evenhand.generators.images.networks import GrowingNetwork, Learner, paint
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import Progress
+from evenhand.learners.nets.tensors import computing
 from evenhand.privacy import FloatNoise, Guarantee, Noise
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition
@@ -172,7 +173,7 @@ class AdversarialImages(ImageSynthesizer):
         mu = (plan.ledger.budget.mu_squared * plan.shares.get(STEPS, 0.0)) ** 0.5
         self.snr_ = self._snr(mu, width)
         self.network_ = self._network(self.conditions_.n)
-        with one_thread():
+        with computing():
             learner = Learner(
                 self.network_,
                 n_steps=self.n_steps,

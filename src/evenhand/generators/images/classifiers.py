@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.generators.images.codec import FloatPixels
+from evenhand.learners.nets.architectures import Architecture, Convolutional, Dense
 from evenhand.typing import FloatArray, IntArray
 
 BATCH: Final = 128
@@ -17,26 +18,9 @@ RATE: Final = 1e-3
 _ROWS: Final = 1024  # pictures that are classified at once
 
 
-def _mlp(size: tuple[int, int, int], n_classes: int) -> Any:
-    nn = torch.nn
-    pixels = int(np.prod(size))
-    return nn.Sequential(nn.Flatten(), nn.Linear(pixels, 100), nn.ReLU(), nn.Linear(100, n_classes))
-
-
-def _cnn(size: tuple[int, int, int], n_classes: int) -> Any:
-    nn = torch.nn
-    channels, height, width = size
-    flat = 64 * (height // 4) * (width // 4)
-    return nn.Sequential(
-        *(nn.Conv2d(channels, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(flat, 512), nn.ReLU(), nn.Linear(512, n_classes)),
-    )
-
-
-IMAGE_MODELS: Final[Mapping[str, Callable[[tuple[int, int, int], int], Any]]] = {
-    "MLP": _mlp,
-    "CNN": _cnn,
+IMAGE_MODELS: Final[Mapping[str, Architecture]] = {
+    "MLP": Dense(hidden=(100,)),
+    "CNN": Convolutional(widths=(32, 64), hidden=(512,)),
 }
 """By name: 100 hidden units; or 32 and 64 filters of 3 x 3 with pooling, and 512 units."""
 
@@ -74,7 +58,7 @@ def classify(
         raise ValueError(f"The CNN needs pictures of at least 4 x 4, got {height} x {width}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = IMAGE_MODELS[name]((channels, height, width), n_classes)
+        model = IMAGE_MODELS[name].build((channels, height, width), n_classes)
         x, y = torch.as_tensor(images), torch.as_tensor(labels)
         adam = torch.optim.Adam(model.parameters(), lr=RATE)
         for _ in range(epochs):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.images.codec import FloatPixels
+from evenhand.learners.nets.tensors import computing, seeded
 from evenhand.typing import FloatArray, IntArray
 
 BASE: Final = 7
@@ -24,22 +24,6 @@ PULL_INSIDE: Final = 0.05
 CHUNK: Final = 1000  # pictures drawn at a time
 
 Weights = dict[str, Any]
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Small products on several threads wait for each other; the caller's number comes back."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def seeded(rng: np.random.Generator) -> Any:
-    """Return a torch generator of its own, seeded from ``rng``; no global seed is touched."""
-    return torch.Generator().manual_seed(int(rng.integers(0, 2**63)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +184,7 @@ def paint(
     """Draw pictures in [0, 1] for conditions (n,), from saved weights."""
     loaded = {name: torch.as_tensor(weight) for name, weight in weights.items()}
     stream, parts = seeded(rng), []
-    with one_thread(), torch.no_grad():
+    with computing(), torch.no_grad():
         for start in range(0, len(heads), CHUNK):
             some = torch.as_tensor(heads[start : start + CHUNK])
             noise = torch.randn(len(some), network.n_noise, generator=stream)

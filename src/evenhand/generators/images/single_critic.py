@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand._torch import torch
 from evenhand.generators.images.critics import CriticNetwork
-from evenhand.generators.images.networks import seeded
+from evenhand.learners.nets.tensors import seeded
 from evenhand.typing import FloatArray, IntArray
 
 BOUND: Final = 0.1

@@ -20,12 +20,13 @@ from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gr
 from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import CriticTraining
-from evenhand.generators.images.networks import Learner, seeded
+from evenhand.generators.images.networks import Learner
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import Progress
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
+from evenhand.learners.nets.tensors import seeded
 from evenhand.privacy import Noise
 from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray, IntArray, RandomState

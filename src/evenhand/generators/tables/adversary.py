@@ -11,7 +11,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.generators.tables.state_network import StateNetwork
-from evenhand.learners.nets.stack import one_thread
+from evenhand.learners.nets.tensors import computing
 from evenhand.typing import FloatArray, IntArray
 
 BETAS: Final = (0.5, 0.9)
@@ -68,7 +68,7 @@ class Student:
 
     def learn(self, rows: IntArray, answers: FloatArray) -> None:
         """Take one step of the cross-entropy with answers in [0, 1]."""
-        with one_thread():
+        with computing():
             scores = self.score(one_hot(rows, self.starts))
             said = torch.as_tensor(answers)
             loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, said)
@@ -123,7 +123,7 @@ class Forger:
             Takes a tensor (n_rows, n_states + n_conditions) to losses (n_rows,) to be lowered.
         """
         start = self.start
-        with one_thread():
+        with computing():
             unit = torch.eye(len(start.base), dtype=torch.float64)[torch.as_tensor(conditions)]
             noise = torch.as_tensor(rng.normal(size=(len(conditions), start.n_noise)))
             x = torch.cat([noise, unit], dim=1)

@@ -11,7 +11,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.learners.nets.mlp import CHUNK_MODELS
-from evenhand.learners.nets.stack import StackedNetwork, one_thread
+from evenhand.learners.nets.stack import StackedNetwork
+from evenhand.learners.nets.tensors import array, computing, floats
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 BETAS: Final = (0.5, 0.9)  # of Adam, as is usual against a generator
@@ -41,6 +42,8 @@ class StackedCritics:
         Weight generated rows by ``exp(D)``, normalised over the rows of a step, with D the log-odds
         of being real as the critic sees them now (GOLD, Mo et al. 2019): rows that pass for real
         count for more.
+    device : str
+        Where they are trained.
 
     Privacy
     -------
@@ -57,16 +60,17 @@ class StackedCritics:
         streams: Sequence[np.random.Generator],
         learning_rate: float,
         gold: bool = False,
+        device: str = "cpu",
     ) -> None:
         require_torch("StackedCritics")
         _checks.positive("learning_rate", learning_rate)
         for width in hidden:
             _checks.at_least("hidden", width, 1)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.gold = gold
+        self.gold, self.device = gold, device
         layers = (int(self.starts[-1]), *hidden, 2)
         self._chunks = []
-        with one_thread(), torch.no_grad():
+        with computing(self.device), torch.no_grad():
             for first in range(0, len(streams), CHUNK_MODELS):
                 network = StackedNetwork(streams[first : first + CHUNK_MODELS], layers)
                 adam = torch.optim.Adam([network.flat], lr=learning_rate, betas=BETAS, fused=True)
@@ -93,11 +97,11 @@ class StackedCritics:
         judged : ndarray of bool, shape (n_models, n_steps, n_generated), optional
             Which generated rows are a critic's business; all if not given.
         """
-        with one_thread(), torch.no_grad():
+        with computing(self.device), torch.no_grad():
             drawn = [torch.as_tensor(self._places(rows)) for rows in generated]
             for at, (network, adam) in enumerate(self._chunks):
                 some = slice(at * CHUNK_MODELS, (at + 1) * CHUNK_MODELS)
-                weight = torch.as_tensor(present[some], dtype=torch.float32)
+                weight = floats(present[some])
                 for step, fake in enumerate(drawn):
                     mine = None if judged is None else judged[some, step]
                     self._step(network, self._places(real[some, step]), weight, fake, mine)
@@ -105,11 +109,11 @@ class StackedCritics:
 
     def judge(self, rows: IntArray) -> IntArray:
         """Return 1 where a critic takes a row for real, shape (n_models, n_rows)."""
-        with one_thread(), torch.no_grad():
+        with computing(self.device), torch.no_grad():
             x = self._one_hot(torch.as_tensor(self._places(rows)))
             found = [_scores(network, x) for network, _ in self._chunks]
             odds = torch.cat([scores[..., 1] - scores[..., 0] for scores in found])
-            votes: IntArray = (odds > 0).numpy().astype(np.int64)
+            votes: IntArray = array(odds > 0).astype(np.int64)
         return votes
 
     def network(self, t: int) -> tuple[tuple[FloatArray, FloatArray], ...]:
@@ -117,7 +121,7 @@ class StackedCritics:
         network, _ = self._chunks[t // CHUNK_MODELS]
         at = t % CHUNK_MODELS
         return tuple(
-            (weight[at].numpy().astype(np.float64), bias[at, 0].numpy().astype(np.float64))
+            (array(weight[at]).astype(np.float64), array(bias[at, 0]).astype(np.float64))
             for weight, bias in network.layers
         )
 
@@ -127,7 +131,7 @@ class StackedCritics:
         kept = adam.state[network.flat]
         blocks = [network.flat, *(kept[name] for name in ("exp_avg", "exp_avg_sq") if name in kept)]
         parts = [
-            view[t % CHUNK_MODELS].numpy().ravel()
+            array(view[t % CHUNK_MODELS]).ravel()
             for block in blocks
             for layer in network.like(block)
             for view in layer
@@ -152,7 +156,7 @@ class StackedCritics:
         target[:, n_real:, 0] = 1.0
         share = torch.empty(n, n_real + n_fake, 1)
         share[:, :n_real] = present[:, None, None] / n_real
-        counted = torch.ones(n, n_fake) if judged is None else torch.as_tensor(judged).float()
+        counted = torch.ones(n, n_fake) if judged is None else floats(judged)
         if self.gold:
             scores = _scores(network, self._one_hot(fake))
             odds = scores[..., 1] - scores[..., 0]

@@ -14,7 +14,8 @@ from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.learners.learner import Progress, needed
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of, one_thread, round_up
+from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of, round_up
+from evenhand.learners.nets.tensors import array, computing, floats
 from evenhand.typing import FloatArray, IntArray
 
 CHUNK_MODELS: Final = 32  # of one stack: parameters, gradients and moments stay in the cache
@@ -42,20 +43,20 @@ class MLPStack:
     def network(self, t: int) -> tuple[tuple[FloatArray, FloatArray], ...]:
         """Return the layers of model ``t``: weight (in, out) and bias (out,) of each."""
         return tuple(
-            (weight[t].numpy().astype(np.float64), bias[t, 0].numpy().astype(np.float64))
+            (array(weight[t]).astype(np.float64), array(bias[t, 0]).astype(np.float64))
             for weight, bias in self.layers
         )
 
     def predict(self, X: FloatArray) -> IntArray:
         """Return the class of each row by each model, shape (n_models, n_rows)."""
         out = np.empty((self.n_models, len(X)), dtype=np.int64)
-        features = torch.as_tensor(X, dtype=torch.float32)
-        allowed = torch.as_tensor(self.allowed, dtype=torch.float32)[:, None, :]
+        features = floats(X)
+        allowed = floats(self.allowed)[:, None, :]
         widest = max(weight.shape[2] for weight, _ in self.layers)
         cells = max(1, CHUNK_BYTES // (4 * widest))  # rows times models
         n_rows = max(1, min(len(X), cells // FEW_MODELS))
         n_models = max(1, cells // n_rows)
-        with one_thread(), torch.no_grad():
+        with computing(), torch.no_grad():
             for first in range(0, self.n_models, n_models):
                 some = slice(first, first + n_models)
                 layers = [(weight[some], bias[some]) for weight, bias in self.layers]
@@ -67,7 +68,7 @@ class MLPStack:
                         if i + 1 < len(layers):
                             score.relu_()
                     score.add_(allowed[some])
-                    out[some, row : row + n_rows] = score.argmax(dim=2).numpy()
+                    out[some, row : row + n_rows] = array(score.argmax(dim=2))
         return out
 
 
@@ -90,6 +91,8 @@ class StackedMLP:
         Weight of ``|w|^2 / 2`` in the loss, at least 0.
     regularizer : Regularizer, optional
         What the models learn beside their labels.
+    device : str
+        Where they are trained; fitted models are on the processor.
 
     Notes
     -----
@@ -106,6 +109,7 @@ class StackedMLP:
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     regularizer: Regularizer | None = None
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         require_torch("MLPTeachers")
@@ -155,7 +159,7 @@ class StackedMLP:
         done = len(rows) - sum(map(len, shapes.values()))
         if progress is not None:
             progress(done, len(rows))
-        with one_thread(), torch.no_grad():
+        with computing(self.device), torch.no_grad():
             for shape in sorted(shapes):
                 for start in range(0, len(shapes[shape]), CHUNK_MODELS):
                     some = shapes[shape][start : start + CHUNK_MODELS]
@@ -163,7 +167,7 @@ class StackedMLP:
                     own_streams = [streams[t] for t in some]
                     trained = self._train(X, targets, parts, own_streams, sizes, shape, regularizer)
                     for layer, its in zip(layers, trained, strict=True):
-                        layer[0][some], layer[1][some] = its
+                        layer[0][some], layer[1][some] = (part.to("cpu") for part in its)
                     done += len(some)
                     if progress is not None:
                         progress(done, len(rows))
@@ -231,8 +235,8 @@ class _Deal:
         steps, width = shape
         self._shape = (len(parts), width)
         rows = np.concatenate(parts)
-        self._features = torch.as_tensor(X.take(rows, axis=0), dtype=torch.float32)
-        self._labels = torch.as_tensor(targets.take(rows, axis=0), dtype=torch.float32)
+        self._features = floats(X.take(rows, axis=0))
+        self._labels = floats(targets.take(rows, axis=0))
         orders = 1 if steps == 1 else epochs
         # Row numbers in the table; a batch is padded with rows that are read and weighted 0.
         order = np.zeros((orders, steps, len(parts), width), dtype=np.int64)

@@ -1,0 +1,159 @@
+"""Networks by name and sizes: a value that builds one, and says in a file which one it was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand._torch import require_torch, torch
+from evenhand.learners.nets.tensors import array
+from evenhand.typing import Array
+
+__all__ = [
+    "ARCHITECTURES",
+    "Architecture",
+    "Convolutional",
+    "Dense",
+    "is_architecture",
+    "restored",
+    "weights_of",
+]
+
+
+class Architecture(Protocol):
+    """The sizes of a network: a frozen dataclass of plain values.
+
+    A new one is a class in a module of its own, its tests, and a line in ``ARCHITECTURES``.
+    """
+
+    def build(self, shape: tuple[int, ...], n_outputs: int) -> Any:
+        """Return a ``torch.nn.Module`` from rows to scores (n, n_outputs), with fresh weights.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of one row: ``(n_features,)``, or ``(channels, height, width)`` of a picture.
+        n_outputs : int
+        """
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Fully connected layers with ReLU between them.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+
+    def __post_init__(self) -> None:
+        for width in self.hidden:
+            _checks.at_least("hidden", width, 1)
+
+    def build(self, shape: tuple[int, ...], n_outputs: int) -> Any:
+        """Return the network; see ``Architecture.build``."""
+        require_torch("A network")
+        nn = torch.nn
+        layers, n_in = [nn.Flatten()], math.prod(shape)
+        for width in self.hidden:
+            layers += [nn.Linear(n_in, width), nn.ReLU()]
+            n_in = width
+        return nn.Sequential(*layers, nn.Linear(n_in, n_outputs))
+
+
+@dataclass(frozen=True)
+class Convolutional:
+    """Two 3 x 3 convolutions with ReLU and pooling by 2, then linear layers.
+
+    With the defaults, 3 x 32 x 32 pixels in two classes have 9,186 weights.
+
+    Parameters
+    ----------
+    shape : (channels, height, width), optional
+        Of a picture, at least 4 x 4 pixels. Needed where rows are pictures that lie flat.
+    widths : (int, int)
+        Channels after each convolution.
+    hidden : tuple of int
+        Widths of hidden linear layers.
+    """
+
+    shape: tuple[int, int, int] | None = None
+    widths: tuple[int, int] = (16, 32)
+    hidden: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for width in self.widths:
+            _checks.at_least("widths", width, 1)
+        for width in self.hidden:
+            _checks.at_least("hidden", width, 1)
+        if self.shape is not None:
+            _of_picture(self.shape)
+
+    def build(self, shape: tuple[int, ...], n_outputs: int) -> Any:
+        """Return the network; see ``Architecture.build``."""
+        require_torch("A network")
+        channels, height, width = _of_picture(shape if self.shape is None else self.shape)
+        nn, (first, second) = torch.nn, self.widths
+        return nn.Sequential(
+            nn.Sequential(nn.Flatten(), nn.Unflatten(1, (channels, height, width))),
+            *(nn.Conv2d(channels, first, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(first, second, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+            *Dense(self.hidden).build((second * (height // 4) * (width // 4),), n_outputs),
+        )
+
+
+ARCHITECTURES: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (Convolutional, Dense)}
+"""By name: what a file may name, and nothing else is built from one."""
+
+
+def is_architecture(value: Any) -> bool:
+    """Whether this is one of the registered architectures."""
+    return ARCHITECTURES.get(type(value).__name__) is type(value)
+
+
+def weights_of(module: Any) -> dict[str, Array]:
+    """Return the weights of a module by name, for a file."""
+    return {name: array(weight) for name, weight in module.state_dict().items()}
+
+
+def restored(
+    architecture: Architecture,
+    shape: tuple[int, ...],
+    n_outputs: int,
+    weights: Mapping[str, Array],
+) -> Any:
+    """Return the network with given weights; nothing but this package's own code is run.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not those of such a network.
+    """
+    with torch.device("meta"):  # shapes alone: a file may name sizes for which there is no memory
+        module = architecture.build(shape, n_outputs)
+    wanted = {name: tuple(weight.shape) for name, weight in module.state_dict().items()}
+    found = {name: weight.shape for name, weight in weights.items()}
+    if wanted != found:
+        raise ValueError(f"these are not the weights of {architecture!r} for rows of {shape}.")
+    tensors = {name: torch.as_tensor(np.array(weight)) for name, weight in weights.items()}
+    module.load_state_dict(tensors, assign=True)
+    return module.eval()
+
+
+def _of_picture(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    if len(shape) != 3 or min(shape) < 1 or min(shape[1:]) < 4:
+        raise ValueError(
+            f"shape must be (channels, height, width) with 4 x 4 pixels at least, got {shape!r}. "
+            f"For pictures that lie flat say it: Convolutional(shape=(3, 32, 32)). Smaller "
+            f"pictures are rows of numbers: use Dense."
+        )
+    channels, height, width = shape
+    return channels, height, width
