@@ -9,9 +9,10 @@ import pytest
 from runs import falls_short
 from sklearn.base import clone
 
+import evenhand
 from evenhand.estimators import SFPATEClassifier
 from evenhand.fairness import DemographicParityFunction, worst_violation
-from evenhand.learners.nets.architectures import Convolutional
+from evenhand.learners.nets.architectures import Convolutional, Dense
 from evenhand.learners.nets.mlp import StackedMLP
 from evenhand.learners.nets.module import ModuleLearner, probabilities_of
 from evenhand.privacy import Budget, SeededNoise
@@ -206,3 +207,24 @@ def test_a_model_with_a_module_is_not_saved(settings, name, tmp_path) -> None:
     with pytest.raises(ValueError, match=rf"^{name} holds a torch module, .* Keep the weights by"):
         model.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_a_model_of_architectures_is_saved_and_answers_the_same(tmp_path) -> None:
+    X, y, z = people(300)
+    dense = Dense(hidden=(6,))
+    model = SFPATEClassifier(
+        Budget(epsilon=1.0, delta=1e-6),
+        n_teachers=5,
+        alpha=1.0,
+        random_state=0,
+        student=ModuleStudent(dense, epochs=5, fair_epochs=5),
+        teachers=SklearnTeachers(ModuleClassifier(dense, epochs=5)),
+    ).fit(X, y, sensitive_features=z)
+    model.save(tmp_path / "model")
+    names = {path.suffix for path in (tmp_path / "model").iterdir()}
+    assert ".safetensors" in names
+    assert ".skops" not in names
+    again = evenhand.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.student.module == dense
+    assert again.teachers.estimator.module == dense

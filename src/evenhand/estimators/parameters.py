@@ -23,6 +23,7 @@ from evenhand.fairness import (
     FalsePositiveParity,
     MomentsFunction,
 )
+from evenhand.learners.nets.architectures import ARCHITECTURES
 from evenhand.privacy import (
     Budget,
     ConfidentGNMax,
@@ -34,8 +35,9 @@ from evenhand.privacy import (
     NoisyHistogram,
     SeededNoise,
 )
-from evenhand.students import NetworkStudent, ReductionStudent
+from evenhand.students import ModuleClassifier, ModuleStudent, NetworkStudent, ReductionStudent
 from evenhand.teachers import (
+    BlackBoxFairTeachers,
     KeepWithin,
     LogisticTeachers,
     MLPTeachers,
@@ -49,6 +51,8 @@ from evenhand.teachers.fair import ConstrainedLogisticTeachers, ConstrainedMLPTe
 OWN: Final[Mapping[str, type]] = {
     kind.__name__: kind
     for kind in (
+        *ARCHITECTURES.values(),
+        BlackBoxFairTeachers,
         Budget,
         ColumnSchema,
         ConfidentGNMax,
@@ -71,6 +75,8 @@ OWN: Final[Mapping[str, type]] = {
         LogisticTeachers,
         MLPClassifier,
         MLPTeachers,
+        ModuleClassifier,
+        ModuleStudent,
         MomentsFunction,
         NetworkStudent,
         NoisyHistogram,

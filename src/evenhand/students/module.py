@@ -22,16 +22,16 @@ class ModuleStudent(NetworkStudent):
 
     Parameters
     ----------
-    module : torch.nn.Module
-        Maps encoded rows (n, d) to scores (n, n_classes), without softmax; starts from the weights
-        it has. ``small_conv`` makes one for pictures.
+    module : Architecture or torch.nn.Module
+        Maps encoded rows (n, d) to scores (n, n_classes), without softmax. A torch module starts
+        from the weights it has, an architecture (``Dense``, ``Convolutional``) from fresh ones.
     epochs, fair_epochs, batch_size, learning_rate, weight_decay, step, device
         As for ``NetworkStudent``.
 
     Notes
     -----
-    ``save`` writes no module: what a module is cannot be read back without running its code. Keep
-    ``model.student_.module_`` by ``torch.save`` for yourself.
+    ``save`` writes an architecture and its weights, and refuses a module of your own: what that is
+    cannot be read back without running its code. Keep its weights by ``torch.save`` for yourself.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
 
     Parameters
     ----------
-    module : torch.nn.Module
-        As for ``ModuleStudent``; cloned with its weights, which are public.
+    module : Architecture or torch.nn.Module
+        As for ``ModuleStudent``; a module is cloned with its weights, which are public.
     notion : str or FairnessFunction, optional
         What shall be equal among the groups that ``fit`` is given. Default: nothing.
     alpha : float

@@ -18,6 +18,12 @@ from evenhand.estimators import parameters
 from evenhand.estimators.saving.skops_files import dump_skops, load_skops
 from evenhand.estimators.teaching import is_module, makes_models
 from evenhand.learners.mixture import Mixture
+from evenhand.learners.nets.architectures import (
+    ARCHITECTURES,
+    is_architecture,
+    restored,
+    weights_of,
+)
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
 from evenhand.typing import Array, FloatArray
 
@@ -31,12 +37,13 @@ def refuse_modules(model: Any) -> None:
     """Raise ValueError for a model whose student or teachers are torch modules of the user's."""
     for name, value in model.get_params(deep=True).items():
         bare = name == "teachers" and (is_module(value) or makes_models(value))
-        if bare or isinstance(value, ModuleStudent | ModuleClassifier):
+        of_module = isinstance(value, ModuleStudent | ModuleClassifier)
+        if bare or (of_module and not is_architecture(value.module)):
             raise ValueError(
                 f"{name.replace('__', '.')} holds a torch module, or what makes one, which cannot "
                 f"be read back without running its code. Keep the weights by torch.save (those of "
-                f"the student are in model.student_.module_), or use a NetworkStudent and "
-                f"MLPTeachers."
+                f"the student are in model.student_.module_), or name one of the architectures "
+                f"{', '.join(ARCHITECTURES)} of evenhand.learners.nets in its place."
             )
 
 
@@ -181,12 +188,33 @@ def _to_reduction(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str)
     return student
 
 
+def _module(student: ModuleClassifier, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    said = parameters.encode(student.module)  # of a module of the user's: not plain
+    for name, weight in weights_of(student.module_).items():
+        arrays[f"{at}module.{name}"] = weight
+    shape = [int(side) for side in student.module_.row_shape]
+    return {"architecture": said, "row_shape": shape, "classes": student.classes_.tolist()}
+
+
+def _to_module(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> ModuleClassifier:
+    architecture, own = parameters.decode(said["architecture"]), f"{at}module."
+    if not is_architecture(architecture):
+        raise ValueError("the student's architecture is not known.")
+    weights = {k.removeprefix(own): w for k, w in arrays.items() if k.startswith(own)}
+    student = ModuleClassifier(architecture)
+    student.classes_ = np.array(said["classes"], dtype=np.int64)
+    shape = tuple(int(side) for side in said["row_shape"])
+    student.module_ = restored(architecture, shape, len(student.classes_), weights)
+    return student
+
+
 _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[..., Any]]]] = {
     LogisticRegression: ("linear", _linear, _to_linear),
     MLPClassifier: ("network", _network, _to_network),
     DummyClassifier: ("constant", _constant, _to_constant),
     Mixture: ("mixture", _mixture, _to_mixture),
     ReductionStudent: ("reduction", _reduction, _to_reduction),
+    ModuleClassifier: ("module", _module, _to_module),
 }
 """Students that arrays and JSON say in full: their name there, and the ways there and back."""
 

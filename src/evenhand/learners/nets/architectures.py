@@ -145,6 +145,7 @@ def restored(
         raise ValueError(f"these are not the weights of {architecture!r} for rows of {shape}.")
     tensors = {name: torch.as_tensor(np.array(weight)) for name, weight in weights.items()}
     module.load_state_dict(tensors, assign=True)
+    module.row_shape = shape
     return module.eval()
 
 

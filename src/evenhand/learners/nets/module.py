@@ -73,11 +73,12 @@ class ModuleLearner:
         What the module draws itself (dropout) comes from ``rng`` as well, and torch's own generator
         is as it was afterwards.
         """
-        own = [] if self.device == "cpu" else [torch.device(self.device)]
-        with computing(self.device), torch.random.fork_rng(own):
-            torch.random.manual_seed(int(rng.integers(2**31)))
-            model = self._start(X.shape[1:], targets.shape[1])
-            self._train(model, X, targets, rng)
+        with computing(self.device) as place:
+            own = [] if place.type == "cpu" else [place]
+            with torch.random.fork_rng(own):
+                torch.random.manual_seed(int(rng.integers(2**31)))
+                model = self._start(X.shape[1:], targets.shape[1])
+                self._train(model, X, targets, rng)
         model.row_shape = X.shape[1:]
         return model.to("cpu").eval()
 

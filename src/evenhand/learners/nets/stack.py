@@ -26,9 +26,9 @@ class StackedNetwork:
     -----
     The backward pass is written by hand. A step of 32 networks (102, 64, 64, 2) on 120 rows each
     takes 1.5 times as long with ``torch.func`` (``vmap`` of ``grad`` of ``functional_call``) and
-    with plain autograd on the same stacked products, 4.0 and 1.7 times for (20, 32, 2) on 32 rows,
-    1.8 and 1.3 times for (102, 32, 2) on 104, and 4.6 and 1.9 times for one network (102, 64, 64,
-    2) on 256; the weights after 30 steps agree to 5e-4 (``benchmarks/backward.py``).
+    1.4 times with autograd on the same stacked products; 4.4 and 2.0 times for (20, 32, 2) on 32
+    rows, 1.9 and 1.3 times for (102, 32, 2) on 104, and 4.7 and 1.6 times for one network
+    (102, 64, 64, 2) on 256 (``benchmarks/backward.py``, which first compares the weights).
     """
 
     def __init__(self, streams: Sequence[np.random.Generator], sizes: tuple[int, ...]) -> None:

@@ -15,8 +15,8 @@ __all__ = ["array", "computing", "floats", "seeded"]
 
 
 @contextmanager
-def computing(device: str = "cpu") -> Iterator[None]:
-    """Compute on one thread, and make every new tensor on ``device``.
+def computing(device: str = "cpu") -> Iterator[Any]:
+    """Compute on one thread, and make every new tensor on ``device``, which is yielded.
 
     Small products on several threads wait for each other; the caller's number comes back.
 
@@ -30,7 +30,7 @@ def computing(device: str = "cpu") -> Iterator[None]:
     try:
         # A mode of torch costs a little in every call, and the processor is its default anyway.
         with nullcontext() if place.type == "cpu" else place:
-            yield
+            yield place
     finally:
         torch.set_num_threads(before)
 

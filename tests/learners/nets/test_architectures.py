@@ -1,0 +1,90 @@
+"""Architectures: what each builds, and that files hold them without code."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from evenhand.estimators import parameters
+from evenhand.learners.nets.architectures import (
+    ARCHITECTURES,
+    Convolutional,
+    Dense,
+    is_architecture,
+    restored,
+    weights_of,
+)
+from evenhand.learners.nets.module import ModuleLearner, probabilities_of
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+SHAPE = (3, 8, 8)
+
+
+def pictures(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, *SHAPE)), np.eye(3)[rng.integers(3, size=n)]
+
+
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+class TestEveryArchitecture:
+    """A new one is checked here from the day that its line stands in the registry."""
+
+    def test_maps_rows_to_one_score_per_output(self, name: str) -> None:
+        X, _ = pictures()
+        scores = ARCHITECTURES[name]().build(SHAPE, 3)(torch.as_tensor(X, dtype=torch.float32))
+        assert scores.shape == (60, 3)
+
+    def test_starts_from_what_the_generator_draws_and_from_nothing_else(self, name: str) -> None:
+        X, y = pictures()
+        fits = [
+            ModuleLearner(module=ARCHITECTURES[name](), epochs=1).fit(
+                X, y, rng=np.random.default_rng(seed)
+            )
+            for seed in (0, 0, 1)
+        ]
+        one, same, other = (probabilities_of(model, X) for model in fits)
+        np.testing.assert_array_equal(one, same)
+        assert np.abs(one - other).max() > 1e-4
+
+    def test_is_read_back_from_json_and_arrays_to_the_last_bit(self, name: str) -> None:
+        X, y = pictures()
+        value = ARCHITECTURES[name]()
+        model = ModuleLearner(module=value, epochs=1).fit(X, y, rng=np.random.default_rng(0))
+        again = parameters.decode(json.loads(json.dumps(parameters.encode(value))))
+        assert again == value
+        assert is_architecture(again)
+        read = restored(again, SHAPE, 3, weights_of(model))
+        np.testing.assert_array_equal(probabilities_of(read, X), probabilities_of(model, X))
+
+    def test_weights_of_another_network_are_refused(self, name: str) -> None:
+        weights = weights_of(ARCHITECTURES[name]().build(SHAPE, 3))
+        with pytest.raises(ValueError, match=f"not the weights of {name}"):
+            restored(ARCHITECTURES[name](), SHAPE, 2, weights)
+
+
+def test_pictures_may_lie_flat_where_the_architecture_says_their_shape() -> None:
+    X, y = pictures()
+    rng = [np.random.default_rng(0) for _ in range(2)]
+    shaped = ModuleLearner(module=Convolutional(), epochs=2).fit(X, y, rng=rng[0])
+    flat = ModuleLearner(module=Convolutional(shape=SHAPE), epochs=2)
+    lying = X.reshape(len(X), -1)
+    model = flat.fit(lying, y, rng=rng[1])
+    np.testing.assert_array_equal(probabilities_of(model, lying), probabilities_of(shaped, X))
+    with pytest.raises(ValueError, match=r"got \(192,\).*Convolutional\(shape=\(3, 32, 32\)\)"):
+        Convolutional().build((192,), 2)
+
+
+def test_sizes_for_which_there_is_no_memory_are_refused_by_the_weights() -> None:
+    # A file may say anything: nothing of that size is made before the weights are looked at.
+    with pytest.raises(ValueError, match="not the weights"):
+        restored(Dense(hidden=(10**9, 10**9)), (10,), 2, {})
+
+
+def test_widths_are_checked() -> None:
+    for wrong in (lambda: Dense(hidden=(0,)), lambda: Convolutional(widths=(0, 4))):
+        with pytest.raises(ValueError, match="at least 1"):
+            wrong()
+    assert asdict(Dense()) == {"hidden": (64, 64)}
