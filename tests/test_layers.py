@@ -161,3 +161,37 @@ def test_what_a_model_tells_is_looked_for_in_one_place() -> None:
         if file != ROOT / "estimators" / "fitted.py":
             found = looks_for_fitted_attributes(file.read_text())
             assert not found, f"{file.relative_to(ROOT)}: read model.fitted_, not {found[0]}"
+
+
+def imported_modules(file: Path, modules: set[str]) -> set[str]:
+    """Return the modules of the package that a file imports when it runs, in functions too."""
+    found: set[str] = set()
+    open_nodes: list[ast.AST] = [ast.parse(file.read_text())]
+    while open_nodes:
+        node = open_nodes.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            open_nodes += node.orelse
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            members = {f"{node.module}.{name.name}" for name in node.names}
+            # A module by its name is that module; another name is one of the package's face.
+            found |= {name if name in modules else str(node.module) for name in members}
+        else:
+            open_nodes += ast.iter_child_nodes(node)
+    return found & modules
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    files = {
+        ".".join(("evenhand", *file.relative_to(ROOT).with_suffix("").parts)): file
+        for file in ROOT.rglob("*.py")
+    }
+    files = {name.removesuffix(".__init__"): file for name, file in files.items()}
+    graph = {name: imported_modules(file, set(files)) - {name} for name, file in files.items()}
+    assert graph["evenhand.report.page"] >= {"evenhand.report.claim", "evenhand.report.figures"}
+    while ends := graph.keys() - (graph.keys() & set().union(*graph.values())) | {
+        name for name, below in graph.items() if not below
+    }:  # what nobody imports, and what imports nothing, stands in no circle
+        graph = {name: below - ends for name, below in graph.items() if name not in ends}
+    assert not graph, f"in circles: {sorted(graph)}"

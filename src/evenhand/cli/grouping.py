@@ -47,15 +47,18 @@ class GroupingOptions:
                 f"--public FILE, or edges of your own: --bins COLUMN=25,45,65."
             )
 
-    def read(self, public: pd.DataFrame | None, path: Path | None, roles: Roles) -> Grouping:
-        """Return the grouping, from public rows where there are some."""
-        from evenhand.cli.tables import group_columns
+    @property
+    def counts_rows(self) -> bool:
+        """Whether anything is to be cut or merged."""
+        return bool(self.bins or self.merge_small)
+
+    def read(self, groups: pd.DataFrame | None, path: Path | None) -> Grouping:
+        """Return the grouping, from the sensitive columns of public rows where there are some."""
         from evenhand.fairness import Grouping
 
-        if public is None or path is None or not (self.bins or self.merge_small):
+        if groups is None:
             edges = {name: cuts for name, cuts in self.bins.items() if isinstance(cuts, tuple)}
             return Grouping(edges=edges)
-        groups = group_columns(public, path, roles.sensitive)
         try:
             return Grouping.of_public(groups, bins=self.bins, merge_small=self.merge_small)
         except ValueError as error:

@@ -151,7 +151,12 @@ def read_training(
         X_public = X_public[list(X.columns)]
         if declared is None:
             _refuse_other_kinds(X, private, X_public, public)
-    grouping = None if regrouping is None else regrouping.read(asked, public, roles)
+    grouping = None
+    if regrouping is not None:
+        counted = None
+        if asked is not None and public is not None and regrouping.counts_rows:
+            counted = group_columns(asked, public, roles.sensitive)
+        grouping = regrouping.read(counted, public)
     groups = _groups(holder, where, roles, grouping, needed="public" in groups_of)
     private_groups = _groups(
         table,
