@@ -28,7 +28,8 @@ from _table import commit, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import Schema, load_adult, load_german, load_parkinsons
-from evenhand.generators import MarginalSynthesizer, fidelity
+from evenhand.generators import MarginalSynthesizer
+from evenhand.generators.tables.fidelity import fidelity
 
 LOADERS = {"Adult": load_adult, "German": load_german, "Parkinsons": load_parkinsons}
 ROWS, NEAR, BUDGET = 5_000, 1e-5, Budget(epsilon=1.0, delta=1e-5)

@@ -49,14 +49,10 @@ from evenhand.datasets.images import (
     rare_class,
     rotated,
 )
-from evenhand.generators.images import (
-    GSWGANImages,
-    ImageSample,
-    MeanEmbeddingImages,
-    TeacherGANImages,
-    evaluate_images,
-)
+from evenhand.generators.images import GSWGANImages, MeanEmbeddingImages, TeacherGANImages
 from evenhand.generators.images.classifiers import classify
+from evenhand.generators.images.codec import ImageSample
+from evenhand.generators.images.evaluation import evaluate_images
 
 ROWS, PER_GROUP = 4_000, 300
 ORDER = ["clothes", "two", "rare", "faces"]

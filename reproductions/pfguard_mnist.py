@@ -48,13 +48,13 @@ from evenhand.generators.images import (
     EfficientNetLite0,
     GroupReference,
     GSWGANImages,
-    ImageSample,
-    ImageSynthesizer,
     MeanEmbeddingImages,
     PlainGANImages,
     TeacherGANImages,
-    evaluate_images,
 )
+from evenhand.generators.images.codec import ImageSample
+from evenhand.generators.images.evaluation import evaluate_images
+from evenhand.generators.images.synthesizer import ImageSynthesizer
 
 ROWS = 4_000
 EVENLY = GroupBalancedSampler()
@@ -227,7 +227,7 @@ def one_run(name: str, epsilon: float, seed: int, extractor: Any) -> dict[str, A
         parts = unknown_groups(private, reference=REFERENCE, random_state=seed)
         pictures = parts.private
         groups = GroupReference(parts.reference.images, parts.reference.sensitive_features)
-        right = float((groups.tell(pictures.images) == parts.truth).mean())
+        right = float((groups.predict(pictures.images) == parts.truth).mean())
     began = time.process_time()
     made = maker(random_state=seed).fit(
         pictures.images,

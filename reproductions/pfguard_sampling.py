@@ -42,8 +42,8 @@ from evenhand.generators.images import (
     GroupReference,
     GSWGANImages,
     TeacherGANImages,
-    evaluate_images,
 )
+from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.generators.images.teachers import Teachers
 from evenhand.typing import Array, FloatArray
 
@@ -167,7 +167,7 @@ def measure(setting: Setting, seed: int) -> dict[str, Any]:
         parts = unknown_groups(private, reference=0.1, random_state=seed)
         private, judged_by = parts.private, parts.reference
         groups = GroupReference(judged_by.images, judged_by.sensitive_features)
-        accuracy = float((groups.tell(private.images) == parts.truth).mean())
+        accuracy = float((groups.predict(private.images) == parts.truth).mean())
         train = judged_by
     else:
         train = private

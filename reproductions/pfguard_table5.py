@@ -24,14 +24,10 @@ from _table import commit, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import load_adult
-from evenhand.generators import (
-    MODELS,
-    MarginalSynthesizer,
-    ModelUtility,
-    balance_of,
-    even_rates,
-    utility,
-)
+from evenhand.generators import MarginalSynthesizer, even_rates
+from evenhand.generators.balance import balance_of
+from evenhand.generators.tables.utility import MODELS, utility
+from evenhand.generators.utility import ModelUtility
 
 ROWS = 10_000
 FAST = ("logistic regression", "gradient boosting")

@@ -45,10 +45,10 @@ from evenhand.generators import (
     ReweightedSynthesizer,
     RONGaussSynthesizer,
     even_rates,
-    fidelity,
-    groups_from_reference,
-    utility,
 )
+from evenhand.generators.tables.fidelity import fidelity
+from evenhand.generators.tables.predicted_groups import groups_from_reference
+from evenhand.generators.tables.utility import utility
 from evenhand.privacy import ORDERS, RenyiCurve
 
 ROWS = 10_000

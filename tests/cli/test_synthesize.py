@@ -10,10 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from evenhand import generators
-from evenhand.cli.synthesize import METHODS
 from evenhand.datasets import Schema
-from evenhand.generators import load_synthesizer
+from evenhand.generators import load
+from evenhand.generators.registry import GENERATORS, generators
 
 Run = Callable[..., Any]
 WORDS = ("synthesize", "private.csv", "--label", "loan", "--sensitive", "sex", "--drop", "person")
@@ -67,9 +66,9 @@ def test_a_declared_schema_is_kept_and_the_generator_can_be_saved(town: Path, ru
         }
     ).save("schema.json")
     done = run(*ASKED, "--schema", "schema.json", "--save", "generator", "--balance", "none")
-    assert "bought from the budget" not in done.stderr
+    assert "released from the budget" not in done.stderr
     assert pd.read_csv("made.csv")["hours"].between(10, 60).all()
-    again = load_synthesizer("generator")
+    again = load("generator")
     assert len(again.sample(10)) == 10
 
 
@@ -101,10 +100,13 @@ def test_a_group_without_a_record_and_a_memory_that_is_too_small_are_said_in_one
     assert "Lower n_teachers, hidden or n_bins" in refuse(*ASKED, "--method", "pate-gan")
 
 
-def test_every_generator_of_tables_that_keeps_a_budget_is_a_method() -> None:
-    kept = {kind.method for kind in generators.METHODS.values()}
-    assert sorted(METHODS) == sorted(kept - {"non-private", "reweighted"})
-    assert METHODS[0] == "marginal"  # the default
+def test_every_record_says_what_its_generator_says() -> None:
+    for payload, default in (("tables", "marginal"), ("images", "mean-embedding")):
+        assert next(iter(generators(payload, private=True))) == default
+        for (of, name), record in GENERATORS.items():
+            assert (record.kind.payload, record.kind.method) == (of, name)
+            assert record.private == (not record.kind.not_private)
+            assert record.arguments
 
 
 def test_the_claim_can_be_for_each_person(town: Path, run: Run) -> None:

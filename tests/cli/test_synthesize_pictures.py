@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand.generators.images import MeanEmbeddingImages, load_image_synthesizer
+from evenhand.generators import load
+from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.testing.images import pictures
 
 Run = Callable[..., Any]
@@ -57,7 +58,7 @@ def test_it_writes_pictures_claim_and_report_with_exact_counts(
     spent = sum(entry["mu_squared"] for entry in claim["ledger"]["entries"])
     assert spent <= claim["ledger"]["mu_squared_budget"]
     assert 'class="strip"' in Path("made.html").read_text(encoding="utf-8")
-    again = load_image_synthesizer("generator")
+    again = load("generator")
     assert again.conditions_.names == ("bar", "side")
 
 

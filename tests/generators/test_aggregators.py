@@ -7,17 +7,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from evenhand.generators import (
+from evenhand.generators.aggregators import ClippedSums, FeatureSums, TableCounts, TableDistances
+from evenhand.generators.budget_plan import noisy_sum
+from evenhand.generators.teacher_sums import (
     BinaryVotes,
-    ClippedSums,
-    FeatureSums,
     GradientSum,
     ProjectedHistogram,
     SeveralTeachers,
-    TableCounts,
-    TableDistances,
     TopKSigns,
-    noisy_sum,
 )
 from evenhand.privacy import FloatNoise, audit_epsilon_lower_bound, epsilon_from_mu
 from evenhand.typing import IntArray

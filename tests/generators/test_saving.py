@@ -16,7 +16,7 @@ import pytest
 
 from evenhand import Budget
 from evenhand._folder import seal
-from evenhand.generators import MeanEmbeddingSynthesizer, NotedWarning, load_synthesizer
+from evenhand.generators import MeanEmbeddingSynthesizer, NotedWarning, load
 from evenhand.generators.saving import GeneratorDamaged
 from evenhand.privacy import Guarantee
 
@@ -71,17 +71,17 @@ def say(claim: dict[str, Any]) -> None:
     ],
 )
 def test_a_forged_claim_is_refused(path: Path, change: Change, words: str) -> None:
-    assert load_synthesizer(path).guarantee_.epsilon == 40.0
+    assert load(path).guarantee_.epsilon == 40.0
     reseal(path, "claim.json", change)
     reseal(path, "claim.json", say)
     with pytest.raises(GeneratorDamaged, match=words):
-        load_synthesizer(path)
+        load(path)
 
 
 def test_more_files_than_the_manifest_names_are_refused(path: Path) -> None:
     (path / "run.py").write_text("")
     with pytest.raises(GeneratorDamaged, match=r"'run\.py', which its manifest does not name"):
-        load_synthesizer(path)
+        load(path)
 
 
 def test_arrays_that_are_not_finite_are_refused(path: Path) -> None:
@@ -93,7 +93,7 @@ def test_arrays_that_are_not_finite_are_refused(path: Path) -> None:
     save_file(arrays, path / "arrays.safetensors")
     seal(path, "generator")
     with pytest.raises(GeneratorDamaged, match="not finite"):
-        load_synthesizer(path)
+        load(path)
 
 
 def test_flips_and_cuts_under_a_new_manifest_are_read_or_refused(path: Path) -> None:
@@ -110,7 +110,7 @@ def test_flips_and_cuts_under_a_new_manifest_are_read_or_refused(path: Path) -> 
         (path / name).write_bytes(content)
         seal(path, "generator")
         try:
-            load_synthesizer(path).sample(3, balance=(), random_state=0)
+            load(path).sample(3, balance=(), random_state=0)
         except ValueError:
             refused += 1
         (path / name).write_bytes(whole[name])

@@ -16,12 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.datasets.images import ImageData
-from evenhand.generators import SignalToNoise
-from evenhand.generators.images import (
-    MeanEmbeddingImages,
-    evaluate_images,
-    load_image_synthesizer,
-)
+from evenhand.generators import load
+from evenhand.generators.budget_plan import SignalToNoise
+from evenhand.generators.images import MeanEmbeddingImages
+from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.privacy import Budget, SeededNoise, no_guarantee
 from evenhand.report import write_image_report
 from evenhand.report.images import png, strip
@@ -142,7 +140,7 @@ def test_names_from_the_data_are_escaped_everywhere(pages: dict[str, Path]) -> N
 def test_a_loaded_generator_gives_the_same_page(
     fitted: MeanEmbeddingImages, pages: dict[str, Path], tmp_path: Path
 ) -> None:
-    again = load_image_synthesizer(fitted.save(tmp_path / "generator"))
+    again = load(fitted.save(tmp_path / "generator"))
     page = write_image_report(again, tmp_path / "again.html")
     assert page.read_bytes() == pages["alone"].read_bytes()
 

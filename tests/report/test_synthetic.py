@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.generators import MarginalSynthesizer, evaluate, load_synthesizer
+from evenhand.generators import MarginalSynthesizer, evaluate, load
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.report import write_synthetic_report
 from evenhand.report.columns import column_views
@@ -90,7 +90,7 @@ def test_names_from_the_table_are_escaped_everywhere(pages: dict[str, Path]) -> 
 def test_a_loaded_generator_gives_the_same_page(
     fitted: MarginalSynthesizer, pages: dict[str, Path], tmp_path: Path
 ) -> None:
-    again = load_synthesizer(fitted.save(tmp_path / "generator"))
+    again = load(fitted.save(tmp_path / "generator"))
     page = write_synthetic_report(again, tmp_path / "again.html")
     assert page.read_bytes() == pages["alone"].read_bytes()
 

@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.cli.synthesize import METHODS as OF_SYNTHESIZE
 from evenhand.estimators import inputs, pfld
-from evenhand.generators import METHODS as OF_TABLES
 from evenhand.generators import budget_plan
+from evenhand.generators.registry import generators
 from evenhand.learners.dpsgd import State
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, FloatNoise, Ledger, NoisySum
@@ -50,13 +49,8 @@ def neighbor(case: Case, name: str) -> Any:
 def test_every_method_that_promises_privacy_has_a_case() -> None:
     have = {name.split(",")[0] for name in CASES}
     of_classifiers = {name for name, spec in METHODS.items() if spec.private}
-    of_tables = {kind.method for kind in OF_TABLES.values()} - {"non-private", "reweighted"}
-    assert of_classifiers | of_tables | set(OF_SYNTHESIZE) <= have
-    pytest.importorskip("torch")
-    from evenhand.generators.images import IMAGE_METHODS
-
-    of_images = {kind.method for kind in IMAGE_METHODS.values()} - {"plain-gan"}
-    assert {f"images:{name}" for name in of_images} <= have
+    assert of_classifiers | set(generators("tables", private=True)) <= have
+    assert {f"images:{name}" for name in generators("images", private=True)} <= have
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -151,7 +145,12 @@ def test_half_the_sensitivity_of_a_table_of_groups_is_convicted(
 
 
 @pytest.mark.parametrize(
-    "name", [one for one in EVERY if {one.values[0].split(",")[0]} & {*OF_SYNTHESIZE, *TORCH}]
+    "name",
+    [
+        one
+        for one in EVERY
+        if {one.values[0].split(",")[0]} & {*generators("tables", private=True), *TORCH}
+    ],
 )
 def test_half_the_sensitivity_of_a_generator_is_convicted(
     name: str, monkeypatch: pytest.MonkeyPatch

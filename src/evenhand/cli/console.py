@@ -21,7 +21,7 @@ STAGES: Final = {
     "teachers": "training the teachers",
     "answers": "asking the teachers",
     "steps": "taking noisy steps",
-    "columns": "reading the columns",
+    "records": "reading the records",
     "counts": "learning from noisy counts",
     "means": "learning from noisy means",
     "audits": "auditing methods",

@@ -1,95 +1,66 @@
-"""Synthetic tables that are differentially private and balanced between groups."""
+"""Synthetic tables and pictures that are differentially private and balanced between groups."""
 
-from evenhand.generators.aggregators import (
-    Aggregator,
-    ClippedSums,
-    FeatureSums,
-    OuterSums,
-    TableCounts,
-    TableDistances,
-)
-from evenhand.generators.balance import Balance, balance_of
-from evenhand.generators.budget_plan import (
-    LEAST_SNR,
-    BudgetPlan,
-    Released,
-    SignalToNoise,
-    noisy_sum,
-    snr_of_counts,
-    snr_of_gradients,
-)
-from evenhand.generators.conditions import Conditions
-from evenhand.generators.loading import METHODS, load_synthesizer
-from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.saving import GeneratorDamaged
-from evenhand.generators.synthesizer import NotedWarning
-from evenhand.generators.tables.base import Encoded, Synthesizer
-from evenhand.generators.tables.codec import TableCodec
-from evenhand.generators.tables.dp_wgan import DPWGANSynthesizer
-from evenhand.generators.tables.evaluation import Evaluation, evaluate
-from evenhand.generators.tables.even_rates import even_rates
-from evenhand.generators.tables.fidelity import Fidelity, fidelity
-from evenhand.generators.tables.marginal import MarginalSynthesizer
-from evenhand.generators.tables.mean_embedding import MeanEmbeddingSynthesizer
-from evenhand.generators.tables.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
-from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
-from evenhand.generators.tables.predicted_groups import GroupsFromReference, groups_from_reference
-from evenhand.generators.tables.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
-from evenhand.generators.teacher_sums import (
-    BinaryVotes,
-    GradientSum,
-    ProjectedHistogram,
-    SeveralTeachers,
-    TopKSigns,
-)
-from evenhand.generators.utility import MODELS, ModelUtility, utility
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand.generators.evaluation import evaluate
+    from evenhand.generators.sampler import GroupBalancedSampler
+    from evenhand.generators.saving import GeneratorDamaged, load
+    from evenhand.generators.synthesizer import NotedWarning
+    from evenhand.generators.tables.dp_wgan import DPWGANSynthesizer
+    from evenhand.generators.tables.even_rates import even_rates
+    from evenhand.generators.tables.marginal import MarginalSynthesizer
+    from evenhand.generators.tables.mean_embedding import MeanEmbeddingSynthesizer
+    from evenhand.generators.tables.nonprivate import NonPrivateSynthesizer, ReweightedSynthesizer
+    from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
+    from evenhand.generators.tables.ron_gauss import FFPDGSynthesizer, RONGaussSynthesizer
+
+_HOMES = {
+    "DPWGANSynthesizer": "tables.dp_wgan",
+    "FFPDGSynthesizer": "tables.ron_gauss",
+    "GeneratorDamaged": "saving",
+    "GroupBalancedSampler": "sampler",
+    "MarginalSynthesizer": "tables.marginal",
+    "MeanEmbeddingSynthesizer": "tables.mean_embedding",
+    "NonPrivateSynthesizer": "tables.nonprivate",
+    "NotedWarning": "synthesizer",
+    "PATEGANSynthesizer": "tables.pate_gan",
+    "RONGaussSynthesizer": "tables.ron_gauss",
+    "ReweightedSynthesizer": "tables.nonprivate",
+    "evaluate": "evaluation",
+    "even_rates": "tables.even_rates",
+    "load": "saving",
+}
 
 __all__ = [
-    "LEAST_SNR",
-    "METHODS",
-    "MODELS",
-    "Aggregator",
-    "Balance",
-    "BinaryVotes",
-    "BudgetPlan",
-    "ClippedSums",
-    "Conditions",
     "DPWGANSynthesizer",
-    "Encoded",
-    "Evaluation",
     "FFPDGSynthesizer",
-    "FeatureSums",
-    "Fidelity",
     "GeneratorDamaged",
-    "GradientSum",
     "GroupBalancedSampler",
-    "GroupsFromReference",
     "MarginalSynthesizer",
     "MeanEmbeddingSynthesizer",
-    "ModelUtility",
     "NonPrivateSynthesizer",
     "NotedWarning",
-    "OuterSums",
     "PATEGANSynthesizer",
-    "ProjectedHistogram",
     "RONGaussSynthesizer",
-    "Released",
     "ReweightedSynthesizer",
-    "SeveralTeachers",
-    "SignalToNoise",
-    "Synthesizer",
-    "TableCodec",
-    "TableCounts",
-    "TableDistances",
-    "TopKSigns",
-    "balance_of",
     "evaluate",
     "even_rates",
-    "fidelity",
-    "groups_from_reference",
-    "load_synthesizer",
-    "noisy_sum",
-    "snr_of_counts",
-    "snr_of_gradients",
-    "utility",
+    "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: the registry alone needs no library."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

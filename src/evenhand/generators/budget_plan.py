@@ -1,4 +1,4 @@
-"""What is released with the budget, fixed before anything is learnt: shares, steps, sigma."""
+"""What the budget is spent on, fixed before anything is learnt: shares, steps, sigma."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.aggregators import Aggregator
+from evenhand.generators.aggregators import Aggregator, TableCounts
 from evenhand.privacy import BudgetExceeded, Ledger, Noise, NoisySum, epsilon_from_mu, sigma_for
 from evenhand.typing import FloatArray, IntArray
 
@@ -84,6 +84,11 @@ class BudgetPlan:
         mechanism = self.mechanism(aggregator, purpose, n_steps=n_steps)
         noisy = self.ledger.release(mechanism, total[None, :], purpose=purpose)
         return Released(values=noisy[0] * aggregator.unit, sigma=mechanism.sigma * aggregator.unit)
+
+    def release_counts(self, codes: IntArray, n: int, purpose: str, *, per_unit: int) -> Released:
+        """Release how many records have each of ``n`` codes."""
+        counter = TableCounts(shapes=((1, n),), per_unit=per_unit)
+        return self.release(counter, counter.total([(0 * codes, codes)]), purpose)
 
     def mechanism(self, aggregator: Aggregator, purpose: str, *, n_steps: int = 1) -> NoisySum:
         """Return the release of which ``n_steps`` cost the share of this purpose, exactly."""

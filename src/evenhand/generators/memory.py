@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Final
 
 _MEMINFO: Final = Path("/proc/meminfo")
-_BYTES_PER_CELL: Final = 100
-"""Of a table that is drawn and written; 25 to 65 were measured for drawing alone."""
-
 _SHARE: Final = 0.8  # the rest is for everything that an estimate forgets
 
 
@@ -50,9 +47,3 @@ def require_memory(what: str, needed: float, lower: str) -> None:
             f"{what} need about {needed / 2**30:,.1f} GiB, and {there / 2**30:,.1f} GiB are free. "
             f"Lower {lower}. Nothing was spent."
         )
-
-
-def require_rows(n_rows: int, n_columns: int, *, lower: str) -> None:
-    """Stop before more rows are drawn than there is memory for."""
-    what = f"{n_rows:,} rows of {n_columns} columns"
-    require_memory(what, float(n_rows) * n_columns * _BYTES_PER_CELL, lower)

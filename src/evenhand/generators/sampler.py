@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -65,6 +66,20 @@ class GroupBalancedSampler:
             for share in self.shares:
                 _checks.positive("share", share, "A group without a share cannot be weighted.")
 
+    @classmethod
+    def of(
+        cls, given: GroupBalancedSampler | Mapping[str, Any] | None
+    ) -> GroupBalancedSampler | None:
+        """Take a sampler, none, or a mapping of its settings as files have it."""
+        if not isinstance(given, Mapping):
+            return given
+        shares = given["shares"]
+        return cls(scope=given["scope"], shares=None if shares is None else tuple(shares))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; ``of`` reads them."""
+        return {"scope": self.scope, "shares": None if self.shares is None else list(self.shares)}
+
     def with_noisy_shares(
         self,
         groups: IntArray,
@@ -74,7 +89,7 @@ class GroupBalancedSampler:
         mu_squared: float,
         per_unit: int = 1,
     ) -> GroupBalancedSampler:
-        """Buy the shares: one noisy histogram of the groups, charged before it is drawn.
+        """Release the shares: one noisy histogram of the groups, charged before it is drawn.
 
         Privacy
         -------
@@ -82,7 +97,7 @@ class GroupBalancedSampler:
         ``per_unit`` records that a unit may have, that many times as much.
         """
         if self.scope != "noisy":
-            raise ValueError(f"scope='noisy' buys its shares, this one is {self.scope!r}.")
+            raise ValueError(f"scope='noisy' releases its shares, this one is {self.scope!r}.")
         moved = {"add or remove one": 1.0, "replace one": 2.0**0.5}[ledger.neighbors]
         moved *= _checks.at_least("per_unit", per_unit, 1)
         mu = _checks.positive("mu_squared", mu_squared) ** 0.5
@@ -140,6 +155,10 @@ class GroupBalancedSampler:
             public = (*guarantee.public, "the group shares of the sampler")
             return replace(guarantee, public=public)
         return guarantee
+
+
+BALANCED: Final = GroupBalancedSampler()
+"""Labels and groups evenly, by what a partition holds itself."""
 
 
 def _normal(counts: FloatArray) -> tuple[float, ...]:

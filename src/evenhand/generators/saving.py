@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,8 +19,12 @@ from evenhand._folder import (
 )
 from evenhand._signing import PrivateKey
 from evenhand.generators.budget_plan import SignalToNoise
+from evenhand.generators.registry import GENERATORS, GeneratorRecord
 from evenhand.privacy import Guarantee, SavedLedger
 from evenhand.privacy.saved_claim import claim_record, read_claim
+
+if TYPE_CHECKING:
+    from evenhand.generators.synthesizer import Synthesizer
 
 KIND: Final = "generator"
 MODEL, CLAIM, ARRAYS = "model.json", "claim.json", "arrays.safetensors"
@@ -31,7 +35,7 @@ class GeneratorDamaged(ValueError):
     """A generator's folder that is not what ``save`` wrote, or whose claim is not its ledger's."""
 
 
-def save(generator: Any, path: Path, sign: str | Path | None) -> Path:
+def save(generator: Synthesizer, path: Path, sign: str | Path | None) -> Path:
     """Write ``generator`` to the new folder ``path``: all of it, or nothing.
 
     Raises
@@ -39,24 +43,67 @@ def save(generator: Any, path: Path, sign: str | Path | None) -> Path:
     FileExistsError
         If something is there already.
     """
+    fitted, arrays = generator.fitted_, generator._arrays()
     key = None if sign is None else PrivateKey.read(sign)
+    head = {
+        "payload": fitted.payload,
+        "method": fitted.method,
+        "settings": fitted.settings,
+        "codec": fitted.codec.to_dict(),
+        "counts": fitted.counts.tolist(),
+        "counts_sigma": fitted.counts_sigma,
+        "snr": {"value": fitted.snr.value, "formula": fitted.snr.formula},
+        "notes": list(fitted.notes),
+        "warnings": list(fitted.warnings),
+    }
 
     def write(folder: Path) -> None:
-        _write(generator, folder)
+        write_json(folder / MODEL, head)
+        write_json(folder / CLAIM, claim_record(fitted.guarantee, fitted.ledger))
+        write_arrays(folder / ARRAYS, arrays)
         seal(folder, KIND, key)
 
     return write_folder(path, write)
 
 
-def restore(path: Path, methods: Mapping[str, type]) -> Any:
-    """Read a folder that ``save`` wrote."""
+def load(path: str | Path) -> Synthesizer:
+    """Read the folder of a generator that ``save`` wrote, without running any code in it.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Returns
+    -------
+    Synthesizer
+        Fitted, with ``guarantee_`` and ``ledger_`` (closed: nothing can be charged).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    GeneratorDamaged
+        If a file is missing or is not, bit for bit, what was saved; or if an earlier version saved
+        it in another format.
+    """
+    path = Path(path)
     folder = read_folder(path, (KIND,), GeneratorDamaged)
     head = folder.json(MODEL)
     with reading(path, GeneratorDamaged):
-        method = methods.get(str(head["method"]))
-        if method is None:
-            raise GeneratorDamaged(f"{path / MODEL} names the unknown method {head['method']!r}.")
-        return _restore(folder, head, method)
+        if "payload" not in head:
+            raise GeneratorDamaged(
+                f"{path} was saved by an earlier version, in another format. Fit the generator "
+                f"again and save it, or read the folder with the version that wrote it."
+            )
+        record = GENERATORS.get((str(head["payload"]), str(head["method"])))
+        if record is None:
+            raise GeneratorDamaged(
+                f"{path / MODEL} names the unknown method {head['method']!r} of "
+                f"{head['payload']!r}. A generator of your own must be registered first, with "
+                f"evenhand.generators.registry.register."
+            )
+        return _restore(folder, head, record)
 
 
 def claim_of(folder: Folder) -> Guarantee:
@@ -69,35 +116,18 @@ def _claim(folder: Folder) -> tuple[Guarantee, SavedLedger | None]:
     return read_claim(folder.json(CLAIM), neighbors=NEIGHBORS, own_words=folder.own_words)
 
 
-def _restore(folder: Folder, head: Mapping[str, Any], method: Any) -> Any:
-    generator = method(**head["settings"])
-    generator._restore_shape(head)
+def _restore(folder: Folder, head: Mapping[str, Any], record: GeneratorRecord) -> Synthesizer:
+    generator = record.kind(**head["settings"])
+    generator.codec_ = generator.codec_type.from_dict(head["codec"])
+    generator.conditions_ = generator.codec_.conditions
     generator.counts_ = np.array(head["counts"], dtype=np.float64)
     generator.counts_sigma_ = float(head["counts_sigma"])
     if generator.counts_.shape != (generator.conditions_.n,):
         raise ValueError("the counts are not one for each combination of label and group.")
     generator.snr_ = SignalToNoise(**head["snr"])
     generator.notes_ = tuple(map(str, head["notes"]))
-    generator.warnings_ = tuple(map(str, head.get("warnings", ())))  # older folders have none
+    generator.warnings_ = tuple(map(str, head["warnings"]))
     generator.guarantee_, generator.ledger_ = _claim(folder)
     generator._restore(folder.arrays(ARRAYS))
     generator.sample(1, balance=(), random_state=0)  # arrays that do not fit each other show here
     return generator
-
-
-def _write(generator: Any, folder: Path) -> None:
-    write_json(
-        folder / MODEL,
-        {
-            "method": type(generator).__name__,
-            "settings": generator.settings(),
-            **generator._shape(),
-            "counts": generator.counts_.tolist(),
-            "counts_sigma": generator.counts_sigma_,
-            "snr": {"value": generator.snr_.value, "formula": generator.snr_.formula},
-            "notes": list(generator.notes_),
-            "warnings": list(generator.warnings_),
-        },
-    )
-    write_json(folder / CLAIM, claim_record(generator.guarantee_, generator.ledger_))
-    write_arrays(folder / ARRAYS, generator._arrays())

@@ -1,38 +1,97 @@
-"""What generators of tables and of images share: a claim, exact conditions, files without code."""
+"""What every generator shares: fit under one claim, sample with exact conditions, save."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._random import as_generator
 from evenhand.generators import saving
-from evenhand.generators.budget_plan import SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.conditions import Conditions
+from evenhand.generators.evaluation import Evaluation
+from evenhand.generators.memory import require_memory
+from evenhand.generators.payload import Codec, Payload, Progress
+from evenhand.generators.registry import arguments_of
 from evenhand.generators.requested_rows import Request
-from evenhand.privacy import Budget, Guarantee, Ledger, Noise, delta_warning
-from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.privacy import (
+    Budget,
+    Guarantee,
+    Ledger,
+    Noise,
+    SavedLedger,
+    Store,
+    delta_warning,
+    no_guarantee,
+)
+from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
 NOT_COVERED: Final = (
     "a choice of settings or of a generator made by looking at private data",
     "measurements on private or test rows",
 )
 
-Progress = Callable[[str, int, int], None]
-
 
 class NotedWarning(UserWarning):
     """What a user must know about a fit; it stands in ``notes_`` as well."""
 
 
-class ConditionalGenerator(ABC):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedGenerator:
+    """All that may be told of a fitted generator; folders, reports and the command line read it.
+
+    Parameters
+    ----------
+    payload, method : str
+        What it generates, and its name.
+    settings : mapping
+        Arguments of the constructor as plain values, less noise and seed.
+    codec : Codec
+    guarantee : Guarantee
+    ledger : Ledger or SavedLedger or None
+        None where nothing was spent.
+    counts : ndarray of float64, shape (n_conditions,)
+        Noisy number of records of each combination of label and group.
+    counts_sigma : float
+        Standard deviation of the noise on each of them.
+    snr : SignalToNoise
+        As predicted.
+    notes, warnings : tuple of str
+        What the user must know; the warnings stand in the notes as well.
+
+    Privacy
+    -------
+    Released values alone.
+    """
+
+    payload: str
+    method: str
+    settings: Mapping[str, Any]
+    codec: Codec
+    guarantee: Guarantee
+    ledger: Ledger | SavedLedger | None
+    counts: FloatArray
+    counts_sigma: float
+    snr: SignalToNoise
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class Synthesizer(ABC):
     """A generator that is conditioned on label and group, under one claim.
+
+    A payload (tables, images) says how records are read and given back. A method says how it spends
+    the budget (``_shares``), learns (``_learn``), draws (``_draw``) and what of it is kept in a
+    file (``_arrays``, ``_restore``). All else is here.
 
     Parameters
     ----------
@@ -42,12 +101,39 @@ class ConditionalGenerator(ABC):
         Source of privacy noise; exact discrete noise if not given.
     random_state : int, Generator or None
         Seeds what is drawn besides privacy noise.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The claim.
+    ledger_ : Ledger
+        What was spent on what.
+    codec_ : Codec
+        What the records look like.
+    conditions_ : Conditions
+        Label and groups.
+    counts_ : ndarray of float64, shape (n_conditions,)
+        Noisy number of records of each combination of label and group.
+    counts_sigma_ : float
+        Standard deviation of the noise on each of them.
+    snr_ : SignalToNoise
+        As predicted.
+    notes_ : tuple of str
+        What was released beside the ledger's entries, and what the user must know.
     """
 
+    payload: ClassVar[str]
     method: ClassVar[str]
+    codec_type: ClassVar[Any]
+    default_noise: ClassVar[type[Noise] | None] = None
+    not_private: ClassVar[str] = ""
+    """Why there is no guarantee, of a reference that has none."""
+
+    sampler: GroupBalancedSampler | None = None
 
     guarantee_: Guarantee
     ledger_: Any
+    codec_: Any
     conditions_: Conditions
     counts_: FloatArray
     counts_sigma_: float
@@ -66,6 +152,45 @@ class ConditionalGenerator(ABC):
         self.noise = noise
         self.random_state = random_state
 
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        conditions: Mapping[str, object] | pd.DataFrame | None = None,
+        balance: Sequence[str] = ("label", "sensitive"),
+        shares: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> Any:
+        """Draw records with exact counts.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of records. Not needed with a table of conditions.
+        conditions : mapping or DataFrame, optional
+            Values of the label and of sensitive columns that all records have; or a table of these
+            columns with one line per record that is asked for.
+        balance : sequence of str
+            What is spread evenly, with counts that differ by at most 1: "label", "sensitive", both
+            or none. The rest is drawn as often as it is, by the noisy counts.
+        shares : array of shape (n_conditions,), optional
+            Share of each combination of label and group, instead of a balance; see
+            ``even_rates``.
+        random_state : int, Generator or None
+            Seeds the records. Drawing costs no privacy.
+
+        Returns
+        -------
+        DataFrame or ImageSample
+            In random order; those of a table of conditions in its order. A table has the columns
+            and dtypes that were learnt.
+        """
+        request = self._request(n=n, conditions=conditions, balance=balance, shares=shares)
+        rng = as_generator(random_state)
+        rows = request.rows(rng)
+        made = self._draw(rows, rng)
+        return self.codec_.decode(made, rows, rng, index=request.index)
+
     def save(self, path: str | Path, *, sign: str | Path | None = None) -> Path:
         """Write a new folder of JSON and arrays; no code is in it.
 
@@ -75,8 +200,25 @@ class ConditionalGenerator(ABC):
         sign : path, optional
             PEM file of a private Ed25519 key, to sign the folder with.
         """
-        self._require_fitted()
         return saving.save(self, Path(path), sign)
+
+    @property
+    def fitted_(self) -> FittedGenerator:
+        """All that may be told of it, as one value."""
+        self._require_fitted()
+        return FittedGenerator(
+            payload=self.payload,
+            method=self.method,
+            settings=self.settings(),
+            codec=self.codec_,
+            guarantee=self.guarantee_,
+            ledger=self.ledger_,
+            counts=self.counts_,
+            counts_sigma=self.counts_sigma_,
+            snr=self.snr_,
+            notes=self.notes_,
+            warnings=self.warnings_,
+        )
 
     @property
     def shares_(self) -> pd.Series[float]:
@@ -85,11 +227,31 @@ class ConditionalGenerator(ABC):
         names = [self.conditions_.words(c) for c in range(self.conditions_.n)]
         return pd.Series(known / known.sum(), index=names, name="share")
 
-    # What a method adds
+    @property
+    def unseen_(self) -> tuple[int, ...]:
+        """Positions of the combinations that cannot be told from none at all: none is drawn."""
+        return tuple(self._unseen())
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as plain values, less noise and seed."""
+        names = [n for n in arguments_of(type(self)) if n not in ("noise", "random_state")]
+        return {name: _plain(getattr(self, name)) for name in names}
+
+    # What a payload and a method add
 
     @abstractmethod
     def _shares(self) -> Mapping[str, float]:
         """Purposes of the method with their parts; the parts sum to 1."""
+
+    @abstractmethod
+    def _learn(
+        self, data: Any, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    ) -> None:
+        """Learn, and set ``counts_``, ``counts_sigma_`` and ``snr_``."""
+
+    @abstractmethod
+    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> Any:
+        """Draw what the codec decodes, one record per condition."""
 
     @abstractmethod
     def _arrays(self) -> dict[str, Array]:
@@ -97,31 +259,67 @@ class ConditionalGenerator(ABC):
 
     @abstractmethod
     def _restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take back what ``_arrays`` gave; what ``_restore_shape`` sets is there."""
+        """Take back what ``_arrays`` gave; ``codec_``, ``conditions_`` and counts are there."""
 
     @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """Arguments of the constructor as plain values, less noise and seed."""
+    def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> Evaluation:
+        """Measure synthetic records on real ones; see ``evaluate``."""
 
-    def _restate(self, claim: Guarantee) -> Guarantee:
-        """Return the claim of this method: the ledger's, unless something takes it back."""
-        return claim
+    def _foresee(self, known: Any) -> None:  # noqa: B027  # not every method needs it
+        """Stop before anything is spent if the run cannot end; see ``Payload.known``."""
 
-    def _noise_source(self) -> Noise | None:
-        """Return the noise of this method's ledger; None is the ledger's own default."""
-        return self.noise
-
-    # What a kind of data adds
-
-    @abstractmethod
-    def _shape(self) -> dict[str, Any]:
-        """Return what the data look like, as plain values for a file."""
-
-    @abstractmethod
-    def _restore_shape(self, head: Mapping[str, Any]) -> None:
-        """Take back what ``_shape`` gave, ``conditions_`` among it."""
+    def _remarks(self) -> tuple[str, ...]:
+        """Return what a user should know about this fit, beside its warnings."""
+        return ()
 
     # What is the same for all
+
+    def _fit(
+        self,
+        payload: Payload,
+        *,
+        budget: Budget,
+        neighbors: str,
+        unit: str,
+        store: Store | None,
+        account: str,
+        progress: Progress | None,
+    ) -> Self:
+        """Learn from private records that were read, and make the claim."""
+        progress = progress or (lambda stage, done, total: None)
+        rng = as_generator(self.random_state)
+        # What the payload needs of delta beside the ledger: the rest speaks at less.
+        share, purpose = payload.delta_aside
+        delta = budget.delta * share
+        ledger = Ledger(
+            Budget(epsilon=budget.epsilon, delta=budget.delta - delta),
+            noise=self._noise_source(),
+            store=store,
+            account=account,
+            unit=unit,
+            neighbors=neighbors,
+        )
+        payload.check(ledger, delta)
+        self._foresee(payload.known)
+        plan = BudgetPlan(ledger=ledger, shares=payload.shares(self._shares()))
+        plan.require_room()
+        progress("records", 0, 1)
+        found = payload.encode(plan, delta)  # the first draw: from here on all stays charged
+        self.codec_, self.conditions_ = found.codec, found.codec.conditions
+        progress("records", 1, 1)
+        self._learn(found.data, plan, rng, progress)
+        claim = self._claim(budget, ledger, payload.public)
+        if share:
+            accounting = f"{claim.accounting}, with {share:.0%} of delta for {purpose}"
+            claim = replace(claim, delta=budget.delta, mu_squared=None, accounting=accounting)
+        self.ledger_, self.guarantee_ = ledger, self._restate(claim)
+        certain = [*found.warnings, *filter(None, (self.snr_.warning,)), *self._thin()]
+        # Doubts may be noise alone: they stand in ``warnings_``, and interrupt nobody.
+        self.warnings_ = (*found.doubts, *certain)
+        self.notes_ = (*found.notes, *self._remarks(), *self.warnings_)
+        for words in certain:
+            warnings.warn(words, NotedWarning, stacklevel=3)
+        return self
 
     def _open(self, named: str | None) -> str:
         """Return the relation between neighbors; ``named`` is what a unit is, if there are any."""
@@ -134,25 +332,11 @@ class ConditionalGenerator(ABC):
             )
         return neighbors
 
-    def _close(
-        self,
-        ledger: Ledger,
-        claim: Guarantee,
-        notes: Sequence[str],
-        warn: Sequence[str] = (),
-        doubts: Sequence[str] = (),
-    ) -> None:
-        """Keep the ledger and the claim, and warn of what the user must know.
-
-        ``doubts`` may be noise alone: they stand in ``warnings_``, and interrupt nobody.
-        """
-        self.ledger_ = ledger
-        self.guarantee_ = self._restate(claim)
-        told = [*warn, *([self.snr_.warning] if self.snr_.warning else []), *self._thin()]
-        self.warnings_ = (*doubts, *told)
-        self.notes_ = (*notes, *self.warnings_)
-        for words in told:
-            warnings.warn(words, NotedWarning, stacklevel=3)
+    def _noise_source(self) -> Noise | None:
+        """Return the noise of this method's ledger; None is the ledger's own default."""
+        if self.noise is None and self.default_noise is not None:
+            return self.default_noise()
+        return self.noise
 
     def _claim(self, budget: Budget, ledger: Ledger, public: Sequence[str]) -> Guarantee:
         named = ("the number of records",) if ledger.neighbors == "replace one" else ()
@@ -164,14 +348,15 @@ class ConditionalGenerator(ABC):
             warnings=tuple(filter(None, (delta_warning(budget.delta, n),))),
         )
 
+    def _restate(self, claim: Guarantee) -> Guarantee:
+        """Return the claim of this method: the ledger's, unless something takes it back."""
+        if self.not_private:
+            return no_guarantee(self.not_private, unit=claim.unit)
+        return claim if self.sampler is None else self.sampler.claim(claim)
+
     def _known_counts(self) -> FloatArray:
         """Noisy counts without what noise alone put below zero."""
         return np.maximum(self.counts_, 1e-9)
-
-    @property
-    def unseen_(self) -> tuple[int, ...]:
-        """Positions of the combinations that cannot be told from none at all: none is drawn."""
-        return tuple(self._unseen())
 
     def _unseen(self) -> list[int]:
         return np.flatnonzero(self.counts_ < 2.0 * self.counts_sigma_).tolist()
@@ -196,6 +381,9 @@ class ConditionalGenerator(ABC):
     ) -> Request:
         """Read what is asked for; a combination that was not seen is refused."""
         self._require_fitted()
+        if n is not None:
+            words, each = self.codec_.memory
+            require_memory(f"{n:,} {words}", n * each, "n, and sample several times")
         request = Request.of(
             self.conditions_,
             self._known_counts(),
@@ -221,3 +409,10 @@ class ConditionalGenerator(ABC):
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
         return f"{type(self).__name__}({said})"
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON knows it."""
+    if isinstance(value, GroupBalancedSampler):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple | list) else value

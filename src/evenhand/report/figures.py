@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from evenhand.fairness import Estimate, Notion
-from evenhand.generators import ModelUtility
+from evenhand.generators.utility import ModelUtility
 from evenhand.report.answers import SHORT, Disparity, Outcomes
 from evenhand.report.colours import NOT_USED, PALETTE, colours
 from evenhand.report.columns import ColumnView

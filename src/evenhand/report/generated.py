@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from evenhand.generators import SignalToNoise
-from evenhand.generators.synthesizer import ConditionalGenerator
+from evenhand.generators.budget_plan import SignalToNoise
+from evenhand.generators.synthesizer import Synthesizer
 from evenhand.report.page import Report
 from evenhand.report.spending import Spending
 
@@ -41,7 +41,7 @@ class GeneratorReport(Report):
 
 
 def told_of(
-    generator: ConditionalGenerator, title: str, dataset: Mapping[str, object] | None
+    generator: Synthesizer, title: str, dataset: Mapping[str, object] | None
 ) -> dict[str, Any]:
     """Return the fields of a ``GeneratorReport``, from a fitted or loaded generator."""
     ledger = generator.ledger_

@@ -15,7 +15,8 @@ import numpy as np
 from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
 from evenhand.fairness import encode_groups
-from evenhand.generators.images import ImageEvaluation, ImageSynthesizer
+from evenhand.generators.images.evaluation import ImageEvaluation
+from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.report.generated import GeneratorReport, told_of
 from evenhand.report.page import Section, render, write_whole
 from evenhand.typing import Array

@@ -9,8 +9,9 @@ from typing import ClassVar, Final
 
 import pandas as pd
 
-from evenhand.generators import Evaluation, Synthesizer
+from evenhand.generators.tables.evaluation import TableEvaluation
 from evenhand.generators.tables.fidelity import PairFidelity, worst_pairs
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.generated import GeneratorReport, told_of
 from evenhand.report.page import Section, render, write_whole
@@ -26,7 +27,7 @@ class SyntheticReport(GeneratorReport):
     ----------
     columns : tuple of ColumnView
         Every column, drawn without balance, beside the real one where test rows were given.
-    evaluation : Evaluation or None
+    evaluation : TableEvaluation or None
         Measured on real rows, *not covered* by the guarantee.
     **others
         See ``GeneratorReport``.
@@ -39,14 +40,14 @@ class SyntheticReport(GeneratorReport):
     glance: ClassVar[str] = "rows/glance.html"
 
     columns: tuple[ColumnView, ...]
-    evaluation: Evaluation | None
+    evaluation: TableEvaluation | None
 
     @classmethod
     def of(
         cls,
-        generator: Synthesizer,
+        generator: TableSynthesizer,
         *,
-        evaluation: Evaluation | None = None,
+        evaluation: TableEvaluation | None = None,
         test: pd.DataFrame | None = None,
         title: str | None = None,
         dataset: Mapping[str, object] | None = None,
@@ -94,10 +95,10 @@ class SyntheticReport(GeneratorReport):
 
 
 def write_synthetic_report(
-    generator: Synthesizer,
+    generator: TableSynthesizer,
     path: str | Path,
     *,
-    evaluation: Evaluation | None = None,
+    evaluation: TableEvaluation | None = None,
     test: pd.DataFrame | None = None,
     title: str | None = None,
     dataset: Mapping[str, object] | None = None,
@@ -106,10 +107,10 @@ def write_synthetic_report(
 
     Parameters
     ----------
-    generator : Synthesizer
+    generator : TableSynthesizer
     path : path
         The file to write. An earlier report there is replaced, whole or not at all.
-    evaluation : Evaluation, optional
+    evaluation : TableEvaluation, optional
         What ``evaluate`` measured on real rows; printed as not covered.
     test : DataFrame, optional
         Real rows whose columns are drawn beside the synthetic ones; not covered either.

@@ -217,7 +217,7 @@ def _of_groups() -> Iterator[Case]:
 
 
 def _of_tables() -> Iterator[Case]:
-    from evenhand.generators import METHODS
+    from evenhand.generators.registry import generators
 
     schema = Schema.declared({**_DECLARED, "y": ["no", "yes"], "g": ["a", "b"]})
     small: dict[str, Settings] = {
@@ -248,19 +248,16 @@ def _of_tables() -> Iterator[Case]:
         uncovered = {} if schema is not None else tail
         return Case(name=name + words, fit=fit, rows=rows, relation=relation, uncovered=uncovered)
 
-    for kind in METHODS.values():
-        if kind.method in ("non-private", "reweighted"):
-            continue  # they promise nothing
-        yield case(kind.method, kind, "", schema)
-        yield case(kind.method, kind, ", replace one", schema, neighbors="replace one")
-    yield case("marginal", METHODS["MarginalSynthesizer"], ", noisy schema", None)
+    kept = {name: of.kind for name, of in generators("tables", private=True).items()}
+    for name, kind in kept.items():
+        yield case(name, kind, "", schema)
+        yield case(name, kind, ", replace one", schema, neighbors="replace one")
+    yield case("marginal", kept["marginal"], ", noisy schema", None)
 
 
 def _of_images() -> Iterator[Case]:
-    try:
-        from evenhand.generators.images import IMAGE_METHODS
-    except ImportError:  # without PyTorch
-        return
+    from evenhand.generators.registry import generators
+
     gan: Settings = {"n_teachers": 10, "n_steps": 3, "n_rows": 4, "critic_rows": 8}
     small: dict[str, Settings] = {
         "mean-embedding": {"n_frequencies": 10, "hidden": (8,), "n_steps": 3, "n_samples": 8},
@@ -293,8 +290,8 @@ def _of_images() -> Iterator[Case]:
             relation=str(settings.get("neighbors", relation)),
         )
 
-    for kind in IMAGE_METHODS.values():
-        if kind.method != "plain-gan":  # it promises nothing
-            yield case(kind)
-    yield case(IMAGE_METHODS["GSWGANImages"], ", in turn", schedule="in turn")
-    yield case(IMAGE_METHODS["TeacherGANImages"], ", strata", strata=True)
+    kept = {name: of.kind for name, of in generators("images", private=True).items()}
+    for kind in kept.values():
+        yield case(kind)
+    yield case(kept["gs-wgan"], ", in turn", schedule="in turn")
+    yield case(kept["teacher-gan"], ", strata", strata=True)

@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.generators import GeneratorDamaged, Synthesizer, load_synthesizer
+from evenhand.generators import GeneratorDamaged, load
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Budget
 
 BUDGET: Final = Budget(epsilon=2.0, delta=1e-6)
@@ -62,20 +63,20 @@ def table(n: int = 4000, seed: int = 0) -> pd.DataFrame:
     return frame
 
 
-_FITTED: dict[type, Synthesizer] = {}  # one fit for all tests of a method
+_FITTED: dict[type, TableSynthesizer] = {}  # one fit for all tests of a method
 
 
 @pytest.mark.filterwarnings(
     "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
 )
 class SynthesizerContract:
-    """Laws of ``Synthesizer``; subclass it and write :meth:`new`."""
+    """Laws of ``TableSynthesizer``; subclass it and write :meth:`new`."""
 
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         """Return a new generator whose privacy noise is ``SeededNoise``."""
         raise NotImplementedError("Return the generator to check, for example MyGenerator().")
 
-    def fitted(self) -> Synthesizer:
+    def fitted(self) -> TableSynthesizer:
         """Return one that was fitted on the small table."""
         if type(self) not in _FITTED:
             _FITTED[type(self)] = self.new().fit(table(), **ROLES, budget=BUDGET, schema=SCHEMA)
@@ -133,7 +134,7 @@ class SynthesizerContract:
     def test_it_comes_back_from_its_folder_as_it_was(self, tmp_path: Path) -> None:
         made = self.fitted()
         folder = made.save(tmp_path / "generator")
-        again = load_synthesizer(folder)
+        again = load(folder)
         assert type(again) is type(made)
         assert again.guarantee_ == made.guarantee_
         assert again.settings() == made.settings()
@@ -150,7 +151,7 @@ class SynthesizerContract:
         text = (folder / "claim.json").read_text()
         (folder / "claim.json").write_text(text.replace('"epsilon": 2.0', '"epsilon": 0.2'))
         with pytest.raises(GeneratorDamaged, match=r"claim\.json is not as it was saved"):
-            load_synthesizer(folder)
+            load(folder)
 
     def test_a_sample_is_a_function_of_its_seed(self) -> None:
         made = self.fitted()

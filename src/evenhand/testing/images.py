@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from evenhand.generators import GeneratorDamaged
-from evenhand.generators.images import ImageSynthesizer, load_image_synthesizer
+from evenhand.generators import GeneratorDamaged, load
+from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget
 
 BUDGET: Final = Budget(epsilon=5.0, delta=1e-5)
@@ -115,7 +115,7 @@ class ImageSynthesizerContract:
     def test_it_comes_back_from_its_folder_as_it_was(self, tmp_path: Path) -> None:
         made = self.fitted()
         folder = made.save(tmp_path / "generator")
-        again = load_image_synthesizer(folder)
+        again = load(folder)
         assert type(again) is type(made)
         assert again.guarantee_ == made.guarantee_
         assert again.settings() == made.settings()
@@ -132,7 +132,7 @@ class ImageSynthesizerContract:
         text = (folder / "claim.json").read_text()
         (folder / "claim.json").write_text(text.replace('"epsilon"', '"epsilan"', 1))
         with pytest.raises(GeneratorDamaged, match=r"claim\.json is not as it was saved"):
-            load_image_synthesizer(folder)
+            load(folder)
 
     def test_a_sample_is_a_function_of_its_seed(self) -> None:
         made = self.fitted()

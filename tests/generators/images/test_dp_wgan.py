@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand.generators import GroupBalancedSampler
+from evenhand.generators import GroupBalancedSampler, load
 from evenhand.generators.clipping import CLIPS, SHARE, Clipping
-from evenhand.generators.images import COUNTS, DPWGANImages, load_image_synthesizer
+from evenhand.generators.images import DPWGANImages
 from evenhand.generators.images.adversarial import STEPS
 from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.critics import DenseCritic
 from evenhand.generators.images.dp_wgan import CELLS
 from evenhand.generators.images.single_critic import BOUND, SingleCritic
+from evenhand.generators.images.synthesizer import COUNTS
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.teachers import by_position
 from evenhand.testing.images import pictures
@@ -254,7 +255,7 @@ def test_drawn_pictures_pull_no_harder_than_clipped_ones_can(condition: str) -> 
 
 def test_a_file_keeps_how_gradients_were_clipped(tmp_path: Any) -> None:
     made = fitted(clip="global-adapt", clip_norm=2.0)
-    again = load_image_synthesizer(made.save(tmp_path / "generator"))
+    again = load(made.save(tmp_path / "generator"))
     assert again.settings() == made.settings()
     assert (again.clip, again.clip_norm, again.n_batches) == ("global-adapt", 2.0, 6)
     # No balance: at this budget a combination may not be told from an empty one.

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from evenhand.generators.images import (
-    EfficientNetLite0,
-    frechet_distance,
-    kernel_distance,
-)
-from evenhand.generators.images.frechet import distances
+from evenhand.generators.images import EfficientNetLite0
+from evenhand.generators.images.frechet import distances, frechet_distance, kernel_distance
 from evenhand.typing import Array, FloatArray
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from evenhand import show_values
 from evenhand.datasets.images import ImageData
-from evenhand.generators.images import ImageSample, classifiers, evaluate_images
+from evenhand.generators.images import classifiers
 from evenhand.generators.images.classifiers import classify
+from evenhand.generators.images.codec import ImageSample
+from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.testing.images import pictures
 
 pytestmark = pytest.mark.torch

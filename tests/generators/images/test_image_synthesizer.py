@@ -1,5 +1,6 @@
 """Every generator of images: the claim, exact conditions, the user's own values, bad input."""
 
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -7,13 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand._folder import seal
 from evenhand.datasets.images import ImageData, binary_classes
-from evenhand.generators import GeneratorDamaged, MarginalSynthesizer
-from evenhand.generators.images import (
-    ImageSynthesizer,
-    MeanEmbeddingImages,
-    load_image_synthesizer,
-)
+from evenhand.generators import GeneratorDamaged, MarginalSynthesizer, load
+from evenhand.generators.images import MeanEmbeddingImages
+from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.memory import require_memory
 from evenhand.privacy import MemoryStore, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
@@ -190,9 +189,18 @@ def test_a_run_that_would_not_fit_into_memory_stops_before_it_spends() -> None:
     require_memory("small things", 1000.0, "nothing")
 
 
-def test_a_folder_of_another_kind_is_refused(tmp_path: Any) -> None:
+def test_one_load_reads_what_either_kind_saved_and_says_which_it_is(tmp_path: Any) -> None:
     made = MarginalSynthesizer(pairs=False, noise=SeededNoise(0)).fit(
         table(), **ROLES, budget=BUDGET, schema=SCHEMA
     )
-    with pytest.raises(GeneratorDamaged, match="'MarginalSynthesizer'"):
-        load_image_synthesizer(made.save(tmp_path / "table"))
+    again = load(made.save(tmp_path / "tables"))
+    assert (type(again), again.payload) == (MarginalSynthesizer, "tables")
+    images, y, side = pictures(200)
+    painted = new().fit(images, y, sensitive_features=side, budget=BUDGET)
+    folder = painted.save(tmp_path / "images")
+    assert load(folder).payload == "images"
+    head = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps({k: head[k] for k in head if k != "payload"}))
+    seal(folder, "generator", None)
+    with pytest.raises(GeneratorDamaged, match="an earlier version, in another format"):
+        load(folder)

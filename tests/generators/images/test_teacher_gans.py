@@ -8,19 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.generators import GroupBalancedSampler
+from evenhand.generators import GroupBalancedSampler, load
 from evenhand.generators.images import (
     DataLensImages,
     DPWGANImages,
     GPATEImages,
     GSWGANImages,
-    ImageSynthesizer,
     PlainGANImages,
     TeacherGANImages,
-    load_image_synthesizer,
 )
 from evenhand.generators.images.adversarial import STEPS
 from evenhand.generators.images.codec import read_images
+from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget, MemoryStore, SeededNoise, epsilon_from_mu
 from evenhand.testing.images import ImageSynthesizerContract, pictures
 
@@ -242,7 +241,7 @@ def test_without_privacy_nothing_is_promised_and_nothing_spent(sampler: Any, tmp
     assert made.notes_ == ()
     cells = pd.Series(zip(y, side, strict=True)).value_counts().sort_index()
     assert made.counts_.tolist() == cells.tolist()
-    again = load_image_synthesizer(made.save(tmp_path / "g"))
+    again = load(made.save(tmp_path / "g"))
     assert np.array_equal(*(m.sample(8, random_state=0).images for m in (made, again)))
 
 

@@ -8,12 +8,7 @@ import pytest
 from runs import falls_short
 
 from evenhand.generators import GroupBalancedSampler
-from evenhand.generators.images import (
-    DataLensImages,
-    GPATEImages,
-    GSWGANImages,
-    TeacherGANImages,
-)
+from evenhand.generators.images import DataLensImages, GPATEImages, GSWGANImages, TeacherGANImages
 from evenhand.generators.images.critics import ConvCritic, CriticTraining, DenseCritic
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import PrivateGenerators

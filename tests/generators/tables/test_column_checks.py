@@ -17,8 +17,8 @@ from evenhand.generators import (
     MeanEmbeddingSynthesizer,
     PATEGANSynthesizer,
     RONGaussSynthesizer,
-    Synthesizer,
 )
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Budget, BudgetExceeded, MemoryStore, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
@@ -37,13 +37,13 @@ def spent(store: MemoryStore) -> float:
 
 
 def fit(
-    made: Synthesizer | None = None, frame: pd.DataFrame | None = None, **more: Any
-) -> Synthesizer:
+    made: TableSynthesizer | None = None, frame: pd.DataFrame | None = None, **more: Any
+) -> TableSynthesizer:
     made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0) if made is None else made
     return made.fit(table() if frame is None else frame, **{**ROLES, "budget": BUDGET, **more})
 
 
-WRONG_SETTINGS: list[tuple[type[Synthesizer], str, Any]] = [
+WRONG_SETTINGS: list[tuple[type[TableSynthesizer], str, Any]] = [
     (MarginalSynthesizer, "n_bins", 1),
     (MarginalSynthesizer, "neighbors", "some"),
     *((MeanEmbeddingSynthesizer, name, 0) for name in ("n_frequencies", "n_parts", "n_steps")),
@@ -71,7 +71,7 @@ WRONG_SETTINGS: list[tuple[type[Synthesizer], str, Any]] = [
     ids=[f"{m.method}-{n}" for m, n, _ in WRONG_SETTINGS],
 )
 def test_a_wrong_setting_is_found_before_anything_is_charged(
-    method: type[Synthesizer], name: str, value: Any
+    method: type[TableSynthesizer], name: str, value: Any
 ) -> None:
     if method in (PATEGANSynthesizer, DPWGANSynthesizer):
         pytest.importorskip("torch")

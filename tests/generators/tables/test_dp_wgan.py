@@ -11,10 +11,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from evenhand.datasets import Schema  # noqa: E402  # after the skip
-from evenhand.generators import DPWGANSynthesizer, Synthesizer, noisy_sum  # noqa: E402
+from evenhand.generators import DPWGANSynthesizer  # noqa: E402
+from evenhand.generators.budget_plan import noisy_sum  # noqa: E402
 from evenhand.generators.clipping import CLIPS, Clipping  # noqa: E402
 from evenhand.generators.tables.clipped_critic import ClippedCritic, CriticGradients  # noqa: E402
 from evenhand.generators.tables.dp_wgan import GRADIENTS  # noqa: E402
+from evenhand.generators.tables.synthesizer import TableSynthesizer  # noqa: E402
 from evenhand.privacy import (  # noqa: E402
     Budget,
     FloatNoise,
@@ -48,12 +50,12 @@ SMALL: dict[str, Any] = {
 
 
 class TestDPWGAN(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return DPWGANSynthesizer(**SMALL)
 
 
 class TestDPWGANThatAdapts(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return DPWGANSynthesizer(clip="global-adapt", **SMALL)
 
 

@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, ttest_1samp
 from sklearn.metrics import roc_auc_score
 
-from evenhand.generators import (
-    MarginalSynthesizer,
-    ModelUtility,
-    balance_of,
-    evaluate,
-    even_rates,
-    fidelity,
-    utility,
-)
-from evenhand.generators.balance import distribution_disparity, kl_to_uniform
-from evenhand.generators.utility import auroc
+from evenhand.generators import MarginalSynthesizer, evaluate, even_rates
+from evenhand.generators.balance import balance_of, distribution_disparity, kl_to_uniform
+from evenhand.generators.tables.fidelity import fidelity
+from evenhand.generators.tables.utility import utility
+from evenhand.generators.utility import ModelUtility, auroc
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 

@@ -7,13 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.generators import (
-    NonPrivateSynthesizer,
-    ReweightedSynthesizer,
-    Synthesizer,
-    load_synthesizer,
-)
+from evenhand.generators import NonPrivateSynthesizer, ReweightedSynthesizer, load
 from evenhand.generators.tables.nonprivate import density_ratio
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones")
@@ -28,14 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones
     ids=["non-private", "reweighted"],
 )
 def test_there_is_no_bound_and_the_claim_says_so(
-    made: Synthesizer, more: dict[str, object], tmp_path: Path
+    made: TableSynthesizer, more: dict[str, object], tmp_path: Path
 ) -> None:
     made.fit(table(), **ROLES, schema=SCHEMA, **more)  # type: ignore[call-arg]
     claim = made.guarantee_
     assert str(claim).startswith("NOT PRIVATE: the generator was trained on the private rows")
     assert math.isinf(claim.epsilon)
     assert not claim.holds
-    again = load_synthesizer(made.save(tmp_path / "made"))
+    again = load(made.save(tmp_path / "made"))
     assert again.guarantee_ == claim
     assert again.sample(50, random_state=0).equals(made.sample(50, random_state=0))
     with pytest.raises(ValueError, match=r"adds no noise, so no budget holds it"):

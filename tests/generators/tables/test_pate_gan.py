@@ -16,9 +16,9 @@ pytest.importorskip("torch", reason="needs the extra torch")
 from evenhand.generators import (  # after the skip
     GroupBalancedSampler,
     PATEGANSynthesizer,
-    Synthesizer,
 )
 from evenhand.generators.tables import pate_gan as module
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Budget, MemoryStore, SeededNoise
 from evenhand.testing.generators import (
     BUDGET,
@@ -63,12 +63,12 @@ class Watched(PATEGANSynthesizer):
 
 
 class TestPATEGAN(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return new(n_teachers=None)
 
 
 class TestPATEGANThatGeneratesGroups(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return new(condition="label", gold=True)
 
 

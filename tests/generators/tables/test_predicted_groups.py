@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.generators import MarginalSynthesizer, groups_from_reference
-from evenhand.generators.tables.predicted_groups import GroupsFromReference
+from evenhand.generators import MarginalSynthesizer
+from evenhand.generators.tables.predicted_groups import GroupsFromReference, groups_from_reference
 from evenhand.privacy import SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand.generators import FeatureSums
+from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.tables.mean_embedding import _fit
 from evenhand.generators.tables.random_features import MixedFeatures
 

@@ -8,13 +8,10 @@ import pandas as pd
 import pytest
 from scipy.linalg import hadamard
 
-from evenhand.generators import (
-    FFPDGSynthesizer,
-    OuterSums,
-    RONGaussSynthesizer,
-    Synthesizer,
-    noisy_sum,
-)
+from evenhand.generators import FFPDGSynthesizer, RONGaussSynthesizer
+from evenhand.generators.aggregators import OuterSums
+from evenhand.generators.budget_plan import noisy_sum
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import (
     Budget,
     FloatNoise,
@@ -30,12 +27,12 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 class TestRONGauss(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return RONGaussSynthesizer(noise=SeededNoise(0), random_state=0)
 
 
 class TestFFPDG(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return FFPDGSynthesizer(noise=SeededNoise(0), random_state=0)
 
 

@@ -11,13 +11,9 @@ import numpy as np
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.generators import (
-    GroupBalancedSampler,
-    MarginalSynthesizer,
-    MeanEmbeddingSynthesizer,
-    Synthesizer,
-    memory,
-)
+from evenhand.generators import GroupBalancedSampler, MarginalSynthesizer, MeanEmbeddingSynthesizer
+from evenhand.generators.tables.codec import BYTES_PER_CELL
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Guarantee, MemoryStore, SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
 
@@ -25,19 +21,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
 
 
 class TestMarginal(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return MarginalSynthesizer(noise=SeededNoise(0))
 
 
 class TestMeanEmbedding(SynthesizerContract):
-    def new(self) -> Synthesizer:
+    def new(self) -> TableSynthesizer:
         return MeanEmbeddingSynthesizer(
             n_frequencies=60, n_parts=20, n_steps=60, noise=SeededNoise(0), random_state=0
         )
 
 
 @cache
-def fitted() -> Synthesizer:
+def fitted() -> TableSynthesizer:
     return TestMarginal().fitted()
 
 
@@ -179,4 +175,4 @@ def test_more_rows_than_there_is_memory_for_are_refused_and_a_table_of_them_fits
     rows = made.sample(20_000, random_state=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < rows.size * memory._BYTES_PER_CELL  # the estimate is an upper one
+    assert peak < rows.size * BYTES_PER_CELL  # the estimate is an upper one

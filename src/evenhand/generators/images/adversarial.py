@@ -9,21 +9,21 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
-from evenhand.generators.images.base import COUNTS, ImageSynthesizer
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.critics import CriticNetwork, DenseCritic
 from evenhand.generators.images.networks import GrowingNetwork, Learner, paint
+from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
+from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.synthesizer import Progress
 from evenhand.learners.nets.tensors import computing
-from evenhand.privacy import FloatNoise, Guarantee, Noise
+from evenhand.privacy import FloatNoise, Noise
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
@@ -66,6 +66,8 @@ class AdversarialImages(ImageSynthesizer):
         real numbers; exact noise on every number of every step takes as long as the training.
     """
 
+    default_noise: ClassVar[type[Noise]] = FloatNoise
+
     network_: GrowingNetwork
     weights_: Mapping[str, Array]
 
@@ -98,7 +100,7 @@ class AdversarialImages(ImageSynthesizer):
         self.n_noise = n_noise
         self.width = width
         self.rates = rates
-        self.sampler = sampler
+        self.sampler = GroupBalancedSampler.of(sampler)
 
     # What a method adds
 
@@ -141,19 +143,12 @@ class AdversarialImages(ImageSynthesizer):
         # Rows dealt by position: how many there are is public. Units are hashed one by one.
         return "replace one" if named is None else "add or remove one"
 
-    def _noise_source(self) -> Noise | None:
-        return FloatNoise() if self.noise is None else self.noise
-
     def _shares(self) -> Mapping[str, float]:
         small = {COUNTS: SMALL_SHARE}
-        sampler = self._own_sampler()
+        sampler = self.sampler
         if sampler is not None and sampler.scope == "noisy":
             small[SHARES] = SMALL_SHARE
         return small | {STEPS: 1.0 - math.fsum(small.values())}
-
-    def _restate(self, claim: Guarantee) -> Guarantee:
-        sampler = self._own_sampler()
-        return claim if sampler is None else sampler.claim(claim)
 
     def _foresee(self, data: EncodedImages) -> None:
         # Whatever can be wrong is found before anything is spent.
@@ -184,6 +179,13 @@ class AdversarialImages(ImageSynthesizer):
             self._teach(data, partition, sampler, learner, release, rng, progress)
         self.weights_ = learner.weights()
 
+    def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
+        """Set ``counts_`` and ``counts_sigma_``."""
+        released = plan.release_counts(
+            data.condition, self.conditions_.n, COUNTS, per_unit=data.per_unit
+        )
+        self.counts_, self.counts_sigma_ = released.values, released.sigma
+
     def _even(self, n: int, rng: np.random.Generator) -> IntArray:
         """Conditions of a public, uniform distribution, among those that the noisy counts show."""
         unseen = self._unseen()
@@ -202,17 +204,9 @@ class AdversarialImages(ImageSynthesizer):
             shape=self.codec_.size, n_heads=n_heads, n_noise=self.n_noise, width=self.width
         )
 
-    def _own_sampler(self) -> GroupBalancedSampler | None:
-        if isinstance(self.sampler, Mapping):
-            shares = self.sampler["shares"]
-            return GroupBalancedSampler(
-                scope=self.sampler["scope"], shares=None if shares is None else tuple(shares)
-            )
-        return self.sampler
-
     def _ready_sampler(self, data: EncodedImages, plan: BudgetPlan) -> GroupBalancedSampler | None:
         """Return the sampler with the shares that it needs, over labels and groups."""
-        sampler = self._own_sampler()
+        sampler = self.sampler
         n = data.n_labels * data.n_groups
         if sampler is None:
             return None
@@ -226,7 +220,7 @@ class AdversarialImages(ImageSynthesizer):
         return sampler
 
     def _refuse_other_shares(self, data: EncodedImages) -> None:
-        sampler = self._own_sampler()
+        sampler = self.sampler
         n = data.n_labels * data.n_groups
         if sampler is not None and sampler.shares is not None and len(sampler.shares) != n:
             raise ValueError(
@@ -252,20 +246,6 @@ class AdversarialImages(ImageSynthesizer):
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         self.network_ = self._network(self.conditions_.n)
         self.weights_ = dict(arrays)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_steps", "n_rows", "critic_steps", "critic_rows", "critic_rate")
-        more = ("n_noise", "width", "condition")
-        sampler = self._own_sampler()
-        return {
-            **{name: getattr(self, name) for name in (*names, *more)},
-            "hidden": list(self.hidden),
-            "rates": list(self.rates),
-            "sampler": None
-            if sampler is None
-            else {"scope": sampler.scope, "shares": sampler.shares and list(sampler.shares)},
-        }
 
 
 def cells(data: EncodedImages) -> IntArray:

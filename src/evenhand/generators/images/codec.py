@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -25,6 +26,34 @@ _WAYS: Final = {
     LABEL: "Leave these pictures out.",
     SENSITIVE: "Leave these pictures out, or make them a group of their own, such as 'unknown'.",
 }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageSample:
+    """Pictures that were drawn.
+
+    Parameters
+    ----------
+    images : ndarray of float32, shape (n, h, w) or (n, h, w, 3)
+        In [0, 1].
+    y : ndarray, shape (n,)
+        Label of each, in the user's values.
+    sensitive_features : ndarray, DataFrame or None
+        Group of each, in the user's values; None where the generator knows no groups.
+    """
+
+    images: FloatPixels
+    y: Array
+    sensitive_features: Array | pd.DataFrame | None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def uint8(self) -> NDArray[np.uint8]:
+        """The pictures as bytes, 0 to 255."""
+        bytes_: NDArray[np.uint8] = np.rint(self.images * 255.0).astype(np.uint8)
+        return bytes_
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,6 +207,24 @@ class ImageCodec:
         columns = (self.label, *(self.sensitive if self.conditioned else ()))
         return Conditions(
             names=tuple(c.name for c in columns), categories=tuple(c.texts for c in columns)
+        )
+
+    @property
+    def memory(self) -> tuple[str, float]:
+        """Return what one record is, and the bytes that it needs: drawn, turned, as bytes."""
+        words = " x ".join(map(str, self.size))
+        return f"pictures of {words} pixels", 16.0 * math.prod(self.size)
+
+    def decode(
+        self, made: FloatPixels, conditions: IntArray, rng: np.random.Generator, index: Any = None
+    ) -> ImageSample:
+        """Return pictures (n, channels, h, w) with labels and groups as the user has them."""
+        pixels = np.clip(made, 0.0, 1.0).astype(np.float32)
+        label, *groups = self.conditions.parts(conditions)
+        return ImageSample(
+            images=self.pictures(pixels),
+            y=self.label.decode(label),
+            sensitive_features=self.groups(groups),
         )
 
     def pictures(self, pixels: FloatPixels) -> FloatPixels:

@@ -89,7 +89,3 @@ class DataLensImages(TeacherGAN):
     def _check(self) -> None:
         super()._check()
         _checks.non_negative("threshold", self.threshold)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        return super().settings() | {"k": self.k, "threshold": self.threshold}

@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import torch
-from evenhand.generators.aggregators import ClippedSums, TableCounts
+from evenhand.generators.aggregators import ClippedSums
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.clipping import CLIPS, Clipping, lengths
 from evenhand.generators.images.adversarial import (
@@ -25,8 +25,8 @@ from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.networks import Learner
 from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.images.single_critic import SingleCritic
+from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.synthesizer import Progress
 from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray
 
@@ -141,9 +141,9 @@ class DPWGANImages(AdversarialImages):
     def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
         super()._release_counts(data, plan)
         if self._buys_cells:
-            counter = TableCounts(shapes=((data.n_labels, data.n_groups),), per_unit=data.per_unit)
-            counted = counter.total([(data.label, data.group)])
-            self._cells = plan.release(counter, counted, CELLS).values
+            n_cells = data.n_labels * data.n_groups
+            released = plan.release_counts(cells(data), n_cells, CELLS, per_unit=data.per_unit)
+            self._cells = released.values
 
     def _cell_weights(
         self, data: EncodedImages, sampler: GroupBalancedSampler | None
@@ -253,15 +253,10 @@ class DPWGANImages(AdversarialImages):
         _checks.at_least("n_batches", self.n_batches, 1)
         _checks.one_of("clip", self.clip, CLIPS)
         _checks.positive("clip_norm", self.clip_norm)
-        sampler = self._own_sampler()
+        sampler = self.sampler
         if sampler is not None and sampler.scope == "partition":
             raise ValueError(
                 "DPWGANImages weighs pictures by shares that are known: scope='partition' would "
                 "let one picture move the weights of others in its batch. Use scope='noisy' or "
                 "'public'."
             )
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_batches", "clip", "clip_norm")
-        return super().settings() | {name: getattr(self, name) for name in names}

@@ -14,11 +14,11 @@ from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
 from evenhand.fairness import encode_groups
 from evenhand.generators.balance import Balance, balance_of
-from evenhand.generators.images.base import ImageSample
+from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.images.classifiers import IMAGE_MODELS, classify
-from evenhand.generators.images.codec import LABEL, SENSITIVE, FloatPixels
+from evenhand.generators.images.codec import LABEL, SENSITIVE, FloatPixels, ImageSample
 from evenhand.generators.images.frechet import Distance, Extractor, distances
-from evenhand.generators.utility import ModelUtility, measure
+from evenhand.generators.utility import measure
 from evenhand.typing import Array, IntArray
 
 JUDGE: Final = "MLP"
@@ -45,55 +45,25 @@ class Judged:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImageEvaluation:
-    """What was measured. None of it is covered by the generator's guarantee.
+class ImageEvaluation(Evaluation):
+    """What was measured of synthetic pictures, beside what ``Evaluation`` holds.
 
     Parameters
     ----------
-    n_synthetic, n_test : int
-        Pictures that models were trained on, and real ones that they were tested on.
-    balance : Balance or None
-        By the groups that the synthetic pictures were asked for; None where they have none.
     judged : Judged or None
         By the groups that they show; None without real pictures to train a classifier on.
-    real_balance : Balance
-        Of the test pictures.
-    utility : tuple of ModelUtility
-        Trained on synthetic pictures, and on real ones where those were given.
     distances : tuple of Distance
         From the test pictures, by features of a network; empty without one.
     """
 
-    n_synthetic: int
-    n_test: int
-    balance: Balance | None
     judged: Judged | None
-    real_balance: Balance
-    utility: tuple[ModelUtility, ...]
     distances: tuple[Distance, ...]
-
-    def mean(self, what: str, trained_on: str = "synthetic") -> float:
-        """Mean over the models of "auroc", "accuracy" or a gap such as "equalized_odds_pairwise".
-
-        NaN if no model was trained on that.
-        """
-        values = [
-            (getattr(u, what) if what in ("auroc", "accuracy") else u.gaps[what]).value
-            for u in self.utility
-            if u.trained_on == trained_on
-        ]
-        return float(np.mean(values)) if values else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; NaN stays NaN."""
         return {
-            "n_synthetic": self.n_synthetic,
-            "n_test": self.n_test,
-            "covered": False,
-            "balance": None if self.balance is None else asdict(self.balance),
+            **super().to_dict(),
             "judged": None if self.judged is None else asdict(self.judged),
-            "real_balance": asdict(self.real_balance),
-            "utility": [u.to_dict() for u in self.utility],
             "distances": [asdict(distance) for distance in self.distances],
         }
 

@@ -105,8 +105,3 @@ class GPATEImages(TeacherGAN):
     def _check(self) -> None:
         super()._check()
         _checks.non_negative("threshold", self.threshold)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_directions", "n_bins", "reach", "threshold")
-        return super().settings() | {name: getattr(self, name) for name in names}

@@ -19,8 +19,8 @@ from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import HIDDEN
+from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.synthesizer import Progress
 from evenhand.learners.nets.tensors import seeded
 from evenhand.teachers.partition import Partition
 
@@ -191,9 +191,3 @@ class GSWGANImages(TeacherGANImages):
         super()._check()
         _checks.one_of("schedule", self.schedule, SCHEDULES)
         _checks.at_least("warm_steps", self.warm_steps, 0)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        filters = None if self.filters is None else list(self.filters)
-        own = {name: getattr(self, name) for name in ("schedule", "spectral", "warm_steps")}
-        return super().settings() | own | {"filters": filters}

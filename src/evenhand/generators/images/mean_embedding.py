@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.aggregators import FeatureSums
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
-from evenhand.generators.images.base import ImageSynthesizer
+from evenhand.generators.budget_plan import BudgetPlan
+from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.embedding_network import EmbeddingNetwork, fit_network
 from evenhand.generators.images.random_features import RandomFeatures
-from evenhand.generators.synthesizer import Progress
+from evenhand.generators.images.synthesizer import ImageSynthesizer
+from evenhand.generators.payload import Progress
 from evenhand.privacy import Noise
-from evenhand.typing import Array, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 MEANS: Final = "sums of features by label and group, with the counts"
 
@@ -105,30 +105,30 @@ class MeanEmbeddingImages(ImageSynthesizer):
             _checks.at_least(name, getattr(self, name), 1)
         smooth = _checks.non_negative("smooth", self.smooth)
         widths = tuple(_checks.at_least("hidden", width, 1) for width in self.hidden)
-        waves = RandomFeatures.draw(data.pixels[0].size, self.n_frequencies, rng)
+        features = RandomFeatures.draw(data.pixels[0].size, self.n_frequencies, rng)
         n_conditions = self.conditions_.n
-        sums = FeatureSums(
-            n_features=waves.n_features, n_conditions=n_conditions, per_unit=data.per_unit
+
+        def batches() -> Iterator[tuple[FloatArray, IntArray]]:
+            for rows in chunks(len(data), _CHUNK):
+                progress("features", rows.start, len(data))
+                yield features.of(data.pixels[rows]), data.condition[rows]
+            progress("features", len(data), len(data))
+
+        released = FeatureMeans.release(
+            batches(),
+            n_features=features.n_features,
+            n_conditions=n_conditions,
+            per_unit=data.per_unit,
+            plan=plan,
+            purpose=MEANS,
         )
-        total = np.zeros(n_conditions * (waves.n_features + 1), dtype=np.int64)
-        for start in range(0, len(data), _CHUNK):
-            progress("features", start, len(data))
-            rows = slice(start, start + _CHUNK)
-            total += sums.total(waves.of(data.pixels[rows]), data.condition[rows])
-        progress("features", len(data), len(data))
-        released = plan.release(sums, total, MEANS)
-        found, self.counts_ = sums.apart(released.values)
-        self.counts_sigma_ = released.sigma
-        noise = released.sigma * waves.n_features**0.5
-        self.snr_ = SignalToNoise(
-            value=float((max(self.counts_.sum(), 0.0) / n_conditions / noise) ** 2),
-            formula="length of the sums of one label and group over that of their noise, squared",
-        )
+        self.counts_, self.counts_sigma_ = released.counts, released.sigma
+        self.snr_ = released.snr
         unseen = self._unseen()
         seen = np.array([c for c in range(n_conditions) if c not in unseen] or range(n_conditions))
         self.network_ = fit_network(
-            waves,
-            found / np.maximum(self.counts_, 1.0)[:, None],
+            features,
+            released.means,
             seen.astype(np.int64),
             self.codec_.size,
             hidden=widths,
@@ -147,8 +147,3 @@ class MeanEmbeddingImages(ImageSynthesizer):
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         self.network_ = EmbeddingNetwork.of(arrays)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_frequencies", "n_steps", "n_samples", "smooth", "condition", "neighbors")
-        return {"hidden": list(self.hidden)} | {name: getattr(self, name) for name in names}

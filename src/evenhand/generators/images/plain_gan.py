@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from evenhand.generators.images.adversarial import Release
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.privacy import Guarantee, no_guarantee
 from evenhand.typing import FloatArray, IntArray
-
-WHY: Final = "the critic was trained on the private pictures themselves, without noise"
 
 
 class PlainGANImages(TeacherGANImages):
@@ -38,6 +35,10 @@ class PlainGANImages(TeacherGANImages):
     """
 
     method: ClassVar[str] = "plain-gan"
+    fixed: ClassVar[tuple[str, ...]] = ("n_teachers",)
+    not_private: ClassVar[str] = (
+        "the critic was trained on the private pictures themselves, without noise"
+    )
 
     def __init__(
         self,
@@ -78,10 +79,3 @@ class PlainGANImages(TeacherGANImages):
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
         return SignalToNoise(value=sys.float_info.max, formula="there is no noise")
-
-    def _restate(self, claim: Guarantee) -> Guarantee:
-        return no_guarantee(WHY, unit=claim.unit)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        return {k: v for k, v in super().settings().items() if k != "n_teachers"}

@@ -22,8 +22,8 @@ from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.critics import CriticTraining
 from evenhand.generators.images.networks import Learner
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
-from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.synthesizer import Progress
+from evenhand.generators.payload import Progress
+from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
 from evenhand.learners.nets.tensors import seeded
@@ -33,8 +33,6 @@ from evenhand.typing import FloatArray, IntArray, RandomState
 
 FEW: Final = 5.0
 """Pictures of the rarest combination that a teacher should hold, on average."""
-
-BALANCED: Final = GroupBalancedSampler()
 
 
 class TeacherGAN(AdversarialImages):
@@ -304,11 +302,6 @@ class TeacherGAN(AdversarialImages):
         super()._check()
         _checks.at_least("n_teachers", self.n_teachers, 1)
         self._aggregator(math.prod(self.codec_.size))
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_teachers", "input_noise", "strata", "gold")
-        return super().settings() | {name: getattr(self, name) for name in names}
 
 
 class TeacherGANImages(TeacherGAN):

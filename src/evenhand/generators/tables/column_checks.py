@@ -74,7 +74,7 @@ def ready(
     declared = [name for name in frame.columns if name not in wanted]
     if declared:
         complete = Schema(columns=tuple(known[name] for name in declared))
-        TableCodec.of(complete, frame[declared]).encode(frame[declared])
+        TableCodec.of(complete, frame[declared], ()).encode(frame[declared])
     return columns
 
 

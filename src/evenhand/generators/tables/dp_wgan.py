@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -11,19 +11,20 @@ from evenhand import _checks
 from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.clipping import Clipping
-from evenhand.generators.synthesizer import Progress
+from evenhand.generators.payload import Progress
 from evenhand.generators.tables.adversary import Forger, one_hot_critic
-from evenhand.generators.tables.base import Encoded, Synthesizer
 from evenhand.generators.tables.clipped_critic import ClippedCritic, CriticGradients
+from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
 from evenhand.generators.tables.state_network import StateNetwork, log_shares
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import FloatNoise, Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 GRADIENTS: Final = "gradients of the critic"
 
 
-class DPWGANSynthesizer(Synthesizer):
+class DPWGANSynthesizer(TableSynthesizer):
     """Draw tables from a network whose critic is trained by DP-SGD.
 
     1. The critic scores rows, high for real ones (Wasserstein, its weights kept within bounds). At
@@ -53,7 +54,7 @@ class DPWGANSynthesizer(Synthesizer):
     noise : Noise, optional
         Floating-point noise if not given: every step releases thousands of numbers.
     neighbors, n_bins, random_state
-        See ``Synthesizer``.
+        See ``TableSynthesizer``.
 
     Privacy
     -------
@@ -69,6 +70,7 @@ class DPWGANSynthesizer(Synthesizer):
     """
 
     method: ClassVar[str] = "dp-wgan"
+    default_noise: ClassVar[type[Noise]] = FloatNoise
 
     network_: StateNetwork
 
@@ -115,11 +117,8 @@ class DPWGANSynthesizer(Synthesizer):
         for name in ("learning_rate", "generator_rate", "largest_weight"):
             _checks.positive(name, getattr(self, name))
 
-    def _noise_source(self) -> Noise | None:
-        return FloatNoise() if self.noise is None else self.noise
-
     def _learn(
-        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+        self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         known = self.conditions_
         released = StartingCounts.release(data, known.n, plan)
@@ -140,7 +139,7 @@ class DPWGANSynthesizer(Synthesizer):
 
     def _play(
         self,
-        data: Encoded,
+        data: EncodedTable,
         critic: ClippedCritic,
         start: StateNetwork,
         plan: BudgetPlan,
@@ -190,12 +189,3 @@ class DPWGANSynthesizer(Synthesizer):
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         self.network_ = StateNetwork.from_arrays(arrays)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = (
-            *("clip", "clip_norm", "start", "n_steps", "batch_size", "width", "learning_rate"),
-            *("generator_rate", "largest_weight", "neighbors", "n_bins"),
-        )
-        plain = {name: getattr(self, name) for name in names}
-        return plain | {"generator_hidden": list(self.generator_hidden)}

@@ -5,75 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from evenhand.datasets import Schema
 from evenhand.fairness import encode_groups
 from evenhand.generators.balance import Balance, balance_of
-from evenhand.generators.tables.base import Synthesizer
+from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.tables.fidelity import Fidelity, fidelity
-from evenhand.generators.utility import MODELS, ModelUtility, utility
+from evenhand.generators.tables.utility import MODELS, utility
+
+if TYPE_CHECKING:
+    from evenhand.generators.tables.synthesizer import TableSynthesizer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evaluation:
-    """What was measured. None of it is covered by the generator's guarantee.
+class TableEvaluation(Evaluation):
+    """What was measured of synthetic rows, beside what ``Evaluation`` holds.
 
     Parameters
     ----------
+    balance : Balance
+        Of the synthetic rows: all of them have groups.
     label : str
     sensitive : tuple of str
-    n_synthetic, n_test : int
-        Rows that models were trained on, and real rows that they were tested on.
-    balance : Balance
-        Of the synthetic rows.
-    real_balance : Balance
-        Of the real ones.
-    utility : tuple of ModelUtility
-        Trained on synthetic rows, and on real ones where those were given.
     use_sensitive : bool
         Whether the models saw the sensitive columns.
     fidelity : Fidelity
         Of rows drawn as they are, without balance, against the real test rows.
     """
 
+    balance: Balance
     label: str
     sensitive: tuple[str, ...]
-    n_synthetic: int
-    n_test: int
-    balance: Balance
-    real_balance: Balance
-    utility: tuple[ModelUtility, ...]
     use_sensitive: bool
     fidelity: Fidelity
-
-    def mean(self, what: str, trained_on: str = "synthetic") -> float:
-        """Mean over the models of "auroc", "accuracy" or a gap such as "equalized_odds_pairwise".
-
-        NaN if no model was trained on that.
-        """
-        found = [u for u in self.utility if u.trained_on == trained_on]
-        values = [
-            (getattr(u, what) if what in ("auroc", "accuracy") else u.gaps[what]).value
-            for u in found
-        ]
-        return float(np.mean(values)) if values else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; NaN stays NaN."""
         return {
+            **super().to_dict(),
             "label": self.label,
             "sensitive": list(self.sensitive),
-            "n_synthetic": self.n_synthetic,
-            "n_test": self.n_test,
-            "covered": False,
-            "balance": asdict(self.balance),
-            "real_balance": asdict(self.real_balance),
             "use_sensitive": self.use_sensitive,
-            "utility": [u.to_dict() for u in self.utility],
             "fidelity": asdict(self.fidelity)
             | {
                 "column_score": self.fidelity.column_score,
@@ -82,8 +57,8 @@ class Evaluation:
         }
 
 
-def evaluate(
-    generator: Synthesizer,
+def evaluate_rows(
+    generator: TableSynthesizer,
     synthetic: pd.DataFrame,
     test: pd.DataFrame,
     *,
@@ -92,12 +67,12 @@ def evaluate(
     use_sensitive: bool = True,
     random_state: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
-) -> Evaluation:
+) -> TableEvaluation:
     """Measure synthetic rows on real ones that the generator has not seen.
 
     Parameters
     ----------
-    generator : Synthesizer
+    generator : TableSynthesizer
         Fitted; it draws as many rows as ``test`` has without balance, to compare columns with.
     synthetic : DataFrame
         The rows that are to be used, as ``generator.sample`` gave them.
@@ -120,7 +95,7 @@ def evaluate(
     label, *sensitive = generator.conditions_.names
     schema: Schema = generator.codec_.schema
     plain = generator.sample(len(test), balance=(), random_state=random_state)
-    return Evaluation(
+    return TableEvaluation(
         label=label,
         sensitive=tuple(sensitive),
         n_synthetic=len(synthetic),
@@ -144,7 +119,7 @@ def evaluate(
     )
 
 
-def _groups(generator: Synthesizer) -> tuple[str, ...]:
+def _groups(generator: TableSynthesizer) -> tuple[str, ...]:
     """Names of all groups that the generator knows, as tables of rows name them."""
     names, categories = generator.conditions_.names[1:], generator.conditions_.categories[1:]
     every = pd.DataFrame(list(product(*categories)), columns=list(names))

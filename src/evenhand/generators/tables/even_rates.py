@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.generators.tables.base import Synthesizer
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import FloatArray, IntArray, RandomState
 
 NOTIONS: Final = ("equalized_odds", "demographic_parity", "both")
@@ -31,7 +31,7 @@ MIXES: Final = tuple(np.linspace(0.0, 1.0, 11).tolist())
 
 
 def even_rates(
-    generator: Synthesizer,
+    generator: TableSynthesizer,
     notion: str = "equalized_odds",
     *,
     amount: float = 1.0,
@@ -45,7 +45,7 @@ def even_rates(
 
     Parameters
     ----------
-    generator : Synthesizer
+    generator : TableSynthesizer
         Fitted, with two classes.
     notion : {"equalized_odds", "demographic_parity", "both"}
         The rate of a group: the mean of its true and false positive rates, how often the second
@@ -116,7 +116,7 @@ class _Trial:
     n_groups: int
 
     @classmethod
-    def of(cls, generator: Synthesizer, rng: np.random.Generator) -> _Trial:
+    def of(cls, generator: TableSynthesizer, rng: np.random.Generator) -> _Trial:
         known = generator.conditions_
         spread = np.repeat(np.arange(known.n), N_ROWS // known.n)
         even = generator.states(spread, rng)

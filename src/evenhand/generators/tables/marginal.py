@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from evenhand import _checks
 from evenhand.generators.aggregators import TableCounts, TableDistances
 from evenhand.generators.budget_plan import BudgetPlan, Released, snr_of_counts
-from evenhand.generators.synthesizer import Progress
-from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.payload import Progress
+from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.records import pair_counts
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import Forest, TreeDistribution, fit_tree
 from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
@@ -26,7 +26,7 @@ PAIRS: Final = "counts of the chosen pairs of columns"
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 
 
-class MarginalSynthesizer(Synthesizer):
+class MarginalSynthesizer(TableSynthesizer):
     """Draw tables from noisy counts, conditioned on label and group.
 
     1. Every column is counted by label and group; all these tables are one Gaussian release.
@@ -44,7 +44,7 @@ class MarginalSynthesizer(Synthesizer):
     pairs : bool
         Steps 2 and 3. Without them columns are independent given label and group.
     neighbors, n_bins, noise, random_state
-        See ``Synthesizer``.
+        See ``TableSynthesizer``.
 
     Privacy
     -------
@@ -100,7 +100,7 @@ class MarginalSynthesizer(Synthesizer):
         return {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
 
     def _learn(
-        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+        self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         n_conditions = self.conditions_.n
         counter = TableCounts(
@@ -130,7 +130,7 @@ class MarginalSynthesizer(Synthesizer):
         self.law_ = fit_tree(forest, tables, own.sigma, pairs, sigma, weights)
         progress("counts", 4, 4)
 
-    def _choose(self, data: Encoded, plan: BudgetPlan, weights: FloatArray) -> Forest:
+    def _choose(self, data: EncodedTable, plan: BudgetPlan, weights: FloatArray) -> Forest:
         """Return the tree of pairs that label and group do not explain."""
         mine, _ = self.law_.tables(weights)
         pairs = list(combinations(range(len(data.sizes)), 2))
@@ -176,13 +176,10 @@ class MarginalSynthesizer(Synthesizer):
             pairs=tuple(arrays[f"pair_{i}"] for i in range(len(forest.edges))),
         )
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        _checks.one_of("neighbors", self.neighbors, ("add or remove one", "replace one"))
-        return {"pairs": self.pairs, "neighbors": self.neighbors, "n_bins": self.n_bins}
 
-
-def _pair_tables(data: Encoded, forest: Forest, plan: BudgetPlan) -> tuple[list[FloatArray], float]:
+def _pair_tables(
+    data: EncodedTable, forest: Forest, plan: BudgetPlan
+) -> tuple[list[FloatArray], float]:
     counter = TableCounts(
         shapes=tuple((data.sizes[i], data.sizes[j]) for i, j in forest.edges),
         per_unit=data.per_unit,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.aggregators import FeatureSums
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
-from evenhand.generators.synthesizer import Progress
-from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.budget_plan import BudgetPlan
+from evenhand.generators.feature_means import FeatureMeans, chunks
+from evenhand.generators.payload import Progress
+from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.random_features import MixedFeatures
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
@@ -22,7 +23,7 @@ _CHUNK = 4096  # rows whose features are held at once
 _RATE, _DECAY = 0.2, 0.5  # of Adam: largest step, and where it ends
 
 
-class MeanEmbeddingSynthesizer(Synthesizer):
+class MeanEmbeddingSynthesizer(TableSynthesizer):
     """Draw rows from a mixture whose mean features are those of the private rows, plus noise.
 
     1. Rows become features of norm 1 (``MixedFeatures``): random waves over all columns together,
@@ -40,7 +41,7 @@ class MeanEmbeddingSynthesizer(Synthesizer):
     n_steps : int
         Of the fit, at least 1.
     neighbors, n_bins, noise, random_state
-        See ``Synthesizer``.
+        See ``TableSynthesizer``.
 
     Privacy
     -------
@@ -82,9 +83,9 @@ class MeanEmbeddingSynthesizer(Synthesizer):
             _checks.at_least(name, getattr(self, name), 1)
 
     def _learn(
-        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+        self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
-        columns = [self.codec_[name] for name in self.features_]
+        columns = [self.codec_[name] for name in self.codec_.features]
         features = MixedFeatures.draw(
             data.sizes,
             [column.bins is not None for column in columns],
@@ -93,27 +94,24 @@ class MeanEmbeddingSynthesizer(Synthesizer):
             rng,
         )
         n_conditions = self.conditions_.n
-        sums = FeatureSums(
-            n_features=features.n_features, n_conditions=n_conditions, per_unit=data.per_unit
-        )
         progress("means", 0, n_conditions + 1)
-        total = np.zeros(n_conditions * (features.n_features + 1), dtype=np.int64)
-        for start in range(0, len(data.codes), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            phi = features.of(features.one_hot(data.codes[rows]))
-            total += sums.total(phi, data.condition[rows])
-        released = plan.release(sums, total, MEANS)
-        found, self.counts_ = sums.apart(released.values)
-        self.counts_sigma_ = released.sigma
-        noise = released.sigma * features.n_features**0.5
-        self.snr_ = SignalToNoise(
-            value=float((max(self.counts_.sum(), 0.0) / n_conditions / noise) ** 2),
-            formula="length of the sums of one label and group over that of their noise, squared",
+        released = FeatureMeans.release(
+            (
+                (features.of(features.one_hot(data.codes[rows])), data.condition[rows])
+                for rows in chunks(len(data.codes), _CHUNK)
+            ),
+            n_features=features.n_features,
+            n_conditions=n_conditions,
+            per_unit=data.per_unit,
+            plan=plan,
+            purpose=MEANS,
         )
+        self.counts_, self.counts_sigma_ = released.counts, released.sigma
+        self.snr_ = released.snr
         probabilities = []
         for c in range(n_conditions):
             progress("means", c + 1, n_conditions + 1)
-            aim = found[c] / max(float(self.counts_[c]), 1.0)
+            aim = released.means[c]
             probabilities.append(_fit(features, aim, self.n_parts, self.n_steps, rng))
         self.probabilities_, self.starts_ = np.stack(probabilities), features.starts
         progress("means", n_conditions + 1, n_conditions + 1)
@@ -136,11 +134,6 @@ class MeanEmbeddingSynthesizer(Synthesizer):
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         self.probabilities_, self.starts_ = arrays["probabilities"], arrays["starts"]
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_frequencies", "n_parts", "n_steps", "neighbors", "n_bins")
-        return {name: getattr(self, name) for name in names}
 
 
 def _fit(

@@ -15,10 +15,8 @@ from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.columns import as_frame, some
 from evenhand.generators.tables.marginal import MarginalSynthesizer
-from evenhand.privacy import Budget, Guarantee, NoPrivacy, no_guarantee
+from evenhand.privacy import Budget, NoPrivacy
 from evenhand.typing import FloatArray, RandomState
-
-WHY: Final = "the generator was trained on the private rows themselves, without noise"
 
 _AS_IF: Final = Budget(epsilon=1000.0, delta=1e-6)  # by which the model weighs its tables
 _LARGEST: Final = 100.0  # ratio of densities; beyond it the classifier is only sure of itself
@@ -49,6 +47,9 @@ class NonPrivateSynthesizer(MarginalSynthesizer):
     """
 
     method: ClassVar[str] = "non-private"
+    not_private: ClassVar[str] = (
+        "the generator was trained on the private rows themselves, without noise"
+    )
 
     def __init__(
         self, *, pairs: bool = True, n_bins: int = 16, random_state: RandomState = None
@@ -69,13 +70,6 @@ class NonPrivateSynthesizer(MarginalSynthesizer):
                 f"or use MarginalSynthesizer."
             )
         return super().fit(frame, budget=_AS_IF, **asked)
-
-    def _restate(self, claim: Guarantee) -> Guarantee:
-        return no_guarantee(WHY, unit=claim.unit)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less the seed."""
-        return {"pairs": self.pairs, "n_bins": self.n_bins}
 
 
 class ReweightedSynthesizer(NonPrivateSynthesizer):

@@ -12,16 +12,17 @@ from evenhand import _checks
 from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gradients
 from evenhand.generators.memory import require_memory
-from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.synthesizer import Progress
+from evenhand.generators.payload import Progress
+from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.generators.tables.adversary import Forger, Student
-from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
 from evenhand.generators.tables.state_network import StateNetwork, log_shares, pick
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics, deal
 from evenhand.generators.teacher_sums import BinaryVotes
 from evenhand.learners.nets.critics import StackedCritics, bytes_of_critics
-from evenhand.privacy import Guarantee, Noise
+from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 VOTES: Final = "votes of the teachers on generated rows"
@@ -31,7 +32,7 @@ MOST_TEACHERS: Final = 1000
 _POOL: Final = 4096  # rows from which those of a generated group are chosen
 
 
-class PATEGANSynthesizer(Synthesizer):
+class PATEGANSynthesizer(TableSynthesizer):
     """Draw tables from a network that learnt from noisy votes of teachers.
 
     1. Records are counted by label and group, and every column within these (``start``).
@@ -69,7 +70,7 @@ class PATEGANSynthesizer(Synthesizer):
     learning_rate, generator_rate : float
         Of Adam, of teachers and student, and of the generator.
     neighbors, n_bins, noise, random_state
-        See ``Synthesizer``.
+        See ``TableSynthesizer``.
 
     Attributes
     ----------
@@ -100,7 +101,7 @@ class PATEGANSynthesizer(Synthesizer):
         self,
         *,
         n_teachers: int | None = None,
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = GroupBalancedSampler(),  # noqa: B008  # a frozen value
+        sampler: GroupBalancedSampler | Mapping[str, Any] | None = BALANCED,
         condition: str = "label+group",
         strata: bool = False,
         gold: bool = False,
@@ -121,9 +122,7 @@ class PATEGANSynthesizer(Synthesizer):
     ) -> None:
         super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
         self.n_teachers = n_teachers
-        self.sampler = (
-            _sampler_from(sampler) if isinstance(sampler, Mapping) else sampler
-        )  # a file holds plain values
+        self.sampler = GroupBalancedSampler.of(sampler)
         self.condition = condition
         self.strata = strata
         self.gold = gold
@@ -142,7 +141,7 @@ class PATEGANSynthesizer(Synthesizer):
         return starting_shares(self.start, VOTES)
 
     def _learn(
-        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+        self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         rows = GivenRows.of(
             data.codes, data.sizes, data.condition, self.conditions_, self.condition
@@ -202,7 +201,7 @@ class PATEGANSynthesizer(Synthesizer):
         return SignalToNoise(value=found.value, formula=words)
 
     def _teachers(
-        self, data: Encoded, rows: GivenRows, secret: bool, rng: np.random.Generator
+        self, data: EncodedTable, rows: GivenRows, secret: bool, rng: np.random.Generator
     ) -> VotingCritics:
         partition = deal(
             rows,
@@ -308,7 +307,7 @@ class PATEGANSynthesizer(Synthesizer):
         if self.condition == "label+group":
             return self.network_.draw(conditions, rng)
         known = self.conditions_
-        out = np.empty((len(conditions), len(self.features_)), dtype=np.int64)
+        out = np.empty((len(conditions), len(self.codec_.features)), dtype=np.int64)
         for c in np.unique(conditions):
             # Given its noise a row's columns are independent of its group: noise is chosen by how
             # likely it makes this group, which is the distribution of rows with this group.
@@ -319,9 +318,6 @@ class PATEGANSynthesizer(Synthesizer):
             out[at] = pick(probabilities[chosen], self.network_.starts, rng)[:, :-1]
         return out
 
-    def _restate(self, claim: Guarantee) -> Guarantee:
-        return claim if self.sampler is None else self.sampler.claim(claim)
-
     def _arrays(self) -> dict[str, Array]:
         more: dict[str, Array] = {"made_groups": self.made_groups_}
         return self.network_.arrays() | more
@@ -330,29 +326,5 @@ class PATEGANSynthesizer(Synthesizer):
         self.network_ = StateNetwork.from_arrays(arrays)
         self.made_groups_ = arrays["made_groups"]
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        sampler = None
-        if self.sampler is not None:
-            shares = self.sampler.shares
-            sampler = {
-                "scope": self.sampler.scope,
-                "shares": None if shares is None else list(shares),
-            }
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        return plain | {name: list(getattr(self, name)) for name in _WIDTHS} | {"sampler": sampler}
 
-
-_PLAIN: Final = (
-    *("n_teachers", "condition", "strata", "gold", "start", "n_rounds", "batch_size"),
-    *("teacher_steps", "student_steps", "learning_rate", "generator_rate"),
-    *("neighbors", "n_bins"),
-)
 _WIDTHS: Final = ("hidden", "student_hidden", "generator_hidden")
-
-
-def _sampler_from(values: Mapping[str, Any]) -> GroupBalancedSampler:
-    shares = values["shares"]
-    return GroupBalancedSampler(
-        scope=values["scope"], shares=None if shares is None else tuple(shares)
-    )

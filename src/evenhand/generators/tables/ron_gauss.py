@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.aggregators import FeatureSums, OuterSums
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
-from evenhand.generators.synthesizer import Progress
-from evenhand.generators.tables.base import Encoded, Synthesizer
+from evenhand.generators.aggregators import OuterSums
+from evenhand.generators.budget_plan import BudgetPlan
+from evenhand.generators.feature_means import FeatureMeans, chunks
+from evenhand.generators.payload import Progress
+from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.state_network import pick
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
@@ -25,7 +27,7 @@ _ROUNDS: Final = 5
 _LEAST: Final = 1e-4  # share of a state in a distribution
 
 
-class RONGaussSynthesizer(Synthesizer):
+class RONGaussSynthesizer(TableSynthesizer):
     """Draw tables from Gaussian distributions on a random projection, one per label and group.
 
     1. A row is the unit vectors of its columns' states, side by side, of norm 1 in all.
@@ -41,7 +43,7 @@ class RONGaussSynthesizer(Synthesizer):
     n_dimensions : int
         Of the projection, at least 1; never more than there are states.
     neighbors, n_bins, noise, random_state
-        See ``Synthesizer``.
+        See ``TableSynthesizer``.
 
     Privacy
     -------
@@ -87,30 +89,32 @@ class RONGaussSynthesizer(Synthesizer):
         _checks.at_least("n_dimensions", self.n_dimensions, 1)
 
     def _learn(
-        self, data: Encoded, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+        self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         n_conditions, p = self.conditions_.n, sum(data.sizes)
         self.starts_ = np.concatenate([[0], np.cumsum(data.sizes)]).astype(np.int64)
         progress("means and covariances", 0, 2)
-        sums = FeatureSums(n_features=p, n_conditions=n_conditions, per_unit=data.per_unit)
-        total = np.zeros(n_conditions * (p + 1), dtype=np.int64)
-        for some in _chunks(len(data.codes)):
-            total += sums.total(self._points(data.codes[some]), data.condition[some])
-        released = plan.release(sums, total, MEANS)
-        found, self.counts_ = sums.apart(released.values)
-        self.counts_sigma_ = released.sigma
-        held = np.maximum(self.counts_, 1.0)[:, None]
-        self.snr_ = SignalToNoise(
-            value=float((self.counts_.mean() / (released.sigma * p**0.5)) ** 2),
-            formula="length of the sums of one label and group over that of their noise, squared",
+        released = FeatureMeans.release(
+            (
+                (self._points(data.codes[rows]), data.condition[rows])
+                for rows in chunks(len(data.codes), _CHUNK)
+            ),
+            n_features=p,
+            n_conditions=n_conditions,
+            per_unit=data.per_unit,
+            plan=plan,
+            purpose=MEANS,
         )
-        means: FloatArray = self._repaired(self._as_distributions(found / held))
+        self.counts_, self.counts_sigma_ = released.counts, released.sigma
+        self.snr_ = released.snr
+        held = np.maximum(self.counts_, 1.0)[:, None]
+        means: FloatArray = self._repaired(self._as_distributions(released.means))
         progress("means and covariances", 1, 2)
         m = min(self.n_dimensions, p)
         turned = np.linalg.qr(rng.normal(size=(p, m)))[0]  # random, orthonormal, public
         products = OuterSums(n_features=m, n_conditions=n_conditions, per_unit=data.per_unit)
         total = np.zeros(n_conditions * m * (m + 1) // 2, dtype=np.int64)
-        for some in _chunks(len(data.codes)):
+        for some in chunks(len(data.codes), _CHUNK):
             apart = self._points(data.codes[some]) - means[data.condition[some]]
             lengths = np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-12)
             total += products.total(apart / lengths @ turned, data.condition[some])
@@ -167,7 +171,7 @@ class RONGaussSynthesizer(Synthesizer):
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         out = np.empty((len(conditions), len(self.starts_) - 1), dtype=np.int64)
-        for some in _chunks(len(conditions)):
+        for some in chunks(len(conditions), _CHUNK):
             out[some] = pick(self._laws(conditions[some], rng), self.starts_, rng)
         return out
 
@@ -178,11 +182,6 @@ class RONGaussSynthesizer(Synthesizer):
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         for name, values in arrays.items():
             setattr(self, f"{name}_", values)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = ("n_dimensions", "neighbors", "n_bins")
-        return {name: getattr(self, name) for name in names}
 
 
 class FFPDGSynthesizer(RONGaussSynthesizer):
@@ -251,17 +250,9 @@ class FFPDGSynthesizer(RONGaussSynthesizer):
             out[own] += self.repair * (middle - values[own])
         return out
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        return super().settings() | {"repair": self.repair}
-
 
 def _root(spread: FloatArray) -> FloatArray:
     """Return R with R R' the covariance, without what noise took below zero."""
     values, vectors = np.linalg.eigh(spread)
     root: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))
     return root
-
-
-def _chunks(n: int) -> list[slice]:
-    return [slice(first, first + _CHUNK) for first in range(0, n, _CHUNK)]

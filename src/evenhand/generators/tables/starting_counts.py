@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.tables.base import Encoded
 from evenhand.generators.tables.marginal import OWN, joint_totals
+from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.typing import FloatArray
 
 CELLS: Final = "counts of label and group"
@@ -51,12 +49,12 @@ class StartingCounts:
     tables: tuple[FloatArray, ...]
 
     @classmethod
-    def release(cls, data: Encoded, n_conditions: int, plan: BudgetPlan) -> StartingCounts:
+    def release(cls, data: EncodedTable, n_conditions: int, plan: BudgetPlan) -> StartingCounts:
         """Release what the plan has a share for, in one Gaussian release."""
         if OWN not in plan.shares:
-            counter = TableCounts(shapes=((1, n_conditions),), per_unit=data.per_unit)
-            counted = counter.total([(np.zeros_like(data.condition), data.condition)])
-            released = plan.release(counter, counted, CELLS)
+            released = plan.release_counts(
+                data.condition, n_conditions, CELLS, per_unit=data.per_unit
+            )
             return cls(cells=released.values, sigma=released.sigma, tables=())
         counter = TableCounts(
             shapes=tuple((n_conditions, size) for size in data.sizes), per_unit=data.per_unit

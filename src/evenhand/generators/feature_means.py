@@ -1,0 +1,75 @@
+"""Noisy sums of features by label and group, with the counts: one Gaussian release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.generators.aggregators import FeatureSums
+from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
+from evenhand.typing import FloatArray, IntArray
+
+
+def chunks(n: int, size: int) -> list[slice]:
+    """Cut n records into parts whose features are held at once."""
+    return [slice(first, first + size) for first in range(0, n, size)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureMeans:
+    """What was released.
+
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (n_conditions, n_features)
+    counts : ndarray of float64, shape (n_conditions,)
+        Noisy number of records of each combination of label and group.
+    sigma : float
+        Standard deviation of the noise on each number.
+
+    Privacy
+    -------
+    Features have norm at most 1; see ``FeatureSums``.
+    """
+
+    sums: FloatArray
+    counts: FloatArray
+    sigma: float
+
+    @classmethod
+    def release(
+        cls,
+        batches: Iterable[tuple[FloatArray, IntArray]],
+        *,
+        n_features: int,
+        n_conditions: int,
+        per_unit: int,
+        plan: BudgetPlan,
+        purpose: str,
+    ) -> FeatureMeans:
+        """Add up features (n, n_features) by their conditions (n,), and release the sums once."""
+        sums = FeatureSums(n_features=n_features, n_conditions=n_conditions, per_unit=per_unit)
+        total = np.zeros(n_conditions * (n_features + 1), dtype=np.int64)
+        for features, conditions in batches:
+            total += sums.total(features, conditions)
+        released = plan.release(sums, total, purpose)
+        found, counts = sums.apart(released.values)
+        return cls(sums=found, counts=counts, sigma=released.sigma)
+
+    @property
+    def means(self) -> FloatArray:
+        """Noisy mean features of each combination of label and group."""
+        means: FloatArray = self.sums / np.maximum(self.counts, 1.0)[:, None]
+        return means
+
+    @property
+    def snr(self) -> SignalToNoise:
+        """How far the sums stand above their noise."""
+        n_conditions, n_features = self.sums.shape
+        noise = self.sigma * n_features**0.5
+        return SignalToNoise(
+            value=float((max(self.counts.sum(), 0.0) / n_conditions / noise) ** 2),
+            formula="length of the sums of one label and group over that of their noise, squared",
+        )

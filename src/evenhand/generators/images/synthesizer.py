@@ -1,0 +1,142 @@
+"""What every generator of images shares: it is fitted to pictures, and draws pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Self
+
+from evenhand import _checks
+from evenhand.generators.images.codec import EncodedImages, ImageCodec, read_images
+from evenhand.generators.images.evaluation import ImageEvaluation, evaluate_images
+from evenhand.generators.images.predicted_groups import GroupReference
+from evenhand.generators.images.private_images import PrivateImages
+from evenhand.generators.memory import require_memory
+from evenhand.generators.payload import Progress
+from evenhand.generators.synthesizer import Synthesizer
+from evenhand.privacy import Budget, Noise, Store
+from evenhand.typing import ArrayLike, RandomState
+
+COUNTS: Final = "number of pictures by label and group"
+CONDITIONS: Final = ("label+group", "label")
+
+
+class ImageSynthesizer(Synthesizer):
+    """A generator of pictures under one claim; see ``Synthesizer``.
+
+    ``_learn`` and ``_foresee`` are given ``EncodedImages``, and ``_draw`` returns pictures
+    (n, channels, h, w), one per condition; values beyond [0, 1] are cut.
+
+    Parameters
+    ----------
+    condition : {"label+group", "label"}
+        What the pictures are conditioned on. With "label" samples have no groups, and nothing
+        balances them but the method itself.
+    neighbors : str
+        "add or remove one" (the number of pictures is then private) or "replace one".
+    noise : Noise, optional
+        Source of privacy noise; exact discrete noise if not given.
+    random_state : int, Generator or None
+        Seeds what is drawn besides privacy noise.
+    """
+
+    payload: ClassVar[str] = "images"
+    codec_type: ClassVar[type[ImageCodec]] = ImageCodec
+
+    codec_: ImageCodec
+
+    def __init__(
+        self,
+        *,
+        condition: str = "label+group",
+        neighbors: str = "add or remove one",
+        noise: Noise | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(neighbors=neighbors, noise=noise, random_state=random_state)
+        self.condition = condition
+
+    def fit(
+        self,
+        images: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        budget: Budget,
+        classes: Sequence[Any] | None = None,
+        groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+        unit_ids: ArrayLike | None = None,
+        per_unit: int = 1,
+        unit_name: str = "person",
+        store: Store | None = None,
+        account: str = "default",
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from private pictures.
+
+        Parameters
+        ----------
+        images : array of uint8, or of floats in [0, 1]; shape (n, h, w) or (n, h, w, 3)
+            Private pictures. Their size is taken as public.
+        y : array-like, shape (n,)
+            Label of each. The name of a Series names the condition, else it is "label".
+        sensitive_features : array-like (n,), DataFrame or GroupReference, optional
+            Group of each; the groups of a DataFrame are the combinations of its columns. An
+            array's condition is called "sensitive". A ``GroupReference`` tells the groups from
+            public pictures.
+        budget : Budget
+            What may be spent in all.
+        classes, groups : sequence, optional
+            All values that labels and groups may have, from public knowledge; for several
+            sensitive columns a dict of them. If left out, the values that occur are taken as
+            public, and the claim says so. How often they occur is private in any case.
+        unit_ids : array-like, optional
+            Whose picture it is; the claim is then for each of these.
+        per_unit : int
+            Pictures of one unit that are read, its first ones.
+        unit_name : str
+            What a unit is, in the claim.
+        store, account : optional
+            Where the account is kept; in memory if not given.
+        progress : callable, optional
+            Called with a stage, what is done and how much there is.
+
+        Returns
+        -------
+        self
+        """
+        conditioned = _checks.one_of("condition", self.condition, CONDITIONS) == "label+group"
+        neighbors = self._open(None if unit_ids is None else "unit_ids")
+        notes: tuple[str, ...] = ()
+        if isinstance(sensitive_features, GroupReference):
+            notes = (sensitive_features.note,)
+            sensitive_features = sensitive_features.predict(images)
+        codec, data = read_images(
+            images,
+            y,
+            sensitive_features,
+            classes=classes,
+            groups=groups,
+            unit_ids=unit_ids,
+            per_unit=per_unit,
+            conditioned=conditioned,
+        )
+        self.codec_, self.conditions_ = codec, codec.conditions
+        return self._fit(
+            PrivateImages(codec=codec, known=data, notes=notes),
+            budget=budget,
+            neighbors=neighbors,
+            unit="record" if unit_ids is None else unit_name,
+            store=store,
+            account=account,
+            progress=progress,
+        )
+
+    def _foresee(self, known: EncodedImages) -> None:
+        require_memory(*self._memory(known))
+
+    def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
+        """Return what needs memory, how many bytes, and what to lower; see ``require_memory``."""
+        return f"{len(data)} pictures", 2.0 * data.pixels.nbytes, "the number of pictures"
+
+    def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> ImageEvaluation:
+        return evaluate_images(synthetic, test, **options)

@@ -1,0 +1,154 @@
+"""Models of tables: trained on synthetic rows, tested on real ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from evenhand import _checks
+from evenhand.datasets import Schema
+from evenhand.datasets.columns import text_of, to_numbers
+from evenhand.fairness import (
+    encode_groups,
+)
+from evenhand.generators.utility import ModelUtility, measure
+from evenhand.typing import FloatArray, IntArray
+
+MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
+    "logistic regression": lambda seed: LogisticRegression(max_iter=500),
+    "random forest": lambda seed: RandomForestClassifier(
+        n_estimators=100, min_samples_leaf=5, random_state=seed
+    ),
+    "gradient boosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
+    "neural network": lambda seed: MLPClassifier(
+        hidden_layer_sizes=(64,), max_iter=30, early_stopping=True, random_state=seed
+    ),
+}
+"""The models, by name; all of scikit-learn, at fixed settings."""
+
+
+def utility(
+    synthetic: pd.DataFrame,
+    test: pd.DataFrame,
+    *,
+    label: str,
+    sensitive: Sequence[str],
+    train: pd.DataFrame | None = None,
+    models: Sequence[str] = tuple(MODELS),
+    use_sensitive: bool = True,
+    schema: Schema | None = None,
+    random_state: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> tuple[ModelUtility, ...]:
+    """Train models on synthetic rows, and on real ones beside them, and test both on real rows.
+
+    Parameters
+    ----------
+    synthetic : DataFrame
+        Rows to train on.
+    test : DataFrame
+        Real rows that no generator saw.
+    label, sensitive : str, sequence of str
+        Columns.
+    train : DataFrame, optional
+        Real rows, for the same models trained without a generator.
+    models : sequence of str
+        Names of ``MODELS``.
+    use_sensitive : bool
+        Whether the sensitive columns are among the features. With them a model can treat the
+        groups alike where the other features mean different things in them; without, it cannot.
+    schema : Schema, optional
+        Which columns are categorical; else text, booleans and categories are.
+    random_state : int
+        Seeds the models and the bootstrap.
+
+    Privacy
+    -------
+    All of it reads real rows without noise: not covered by any guarantee of the generator.
+    """
+    for name in models:
+        _checks.one_of("models", name, MODELS)
+    sources = {"synthetic": synthetic} | ({} if train is None else {"real": train})
+    away = {label} | (set() if use_sensitive else set(sensitive))
+    features = [name for name in test.columns if name not in away]
+    known = Schema.of_public(test, max_categories=len(test) + 1) if schema is None else schema
+    kinds = {column.name: column.kind for column in known.columns}
+    numeric = [n for n in features if kinds.get(n) == "numeric" and n not in sensitive]
+    classes = sorted({text_of(value) for value in test[label]})
+    truth = _codes(test[label], classes)
+    groups = encode_groups(test[list(sensitive)] if len(sensitive) > 1 else test[sensitive[0]])
+    out = []
+    for at, (source, rows) in enumerate(sources.items()):
+        for number, name in enumerate(models):
+            if progress:
+                progress("models", at * len(models) + number, len(sources) * len(models))
+            probabilities = _train(
+                rows, test, label, features, numeric, classes, name, random_state
+            )
+            out.append(
+                measure(
+                    name, source, truth, probabilities, groups.codes, groups.names, random_state
+                )
+            )
+    return tuple(out)
+
+
+def _train(
+    rows: pd.DataFrame,
+    test: pd.DataFrame,
+    label: str,
+    features: Sequence[str],
+    numeric: Sequence[str],
+    classes: Sequence[str],
+    name: str,
+    seed: int,
+) -> FloatArray:
+    """Return the probability of each class for each test row; 0 for a class that was not learnt."""
+    texts = [n for n in features if n not in numeric]
+    encoder = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), list(numeric)),
+            ("texts", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
+        ]
+    )
+    model = make_pipeline(encoder, MODELS[name](seed))
+    y = rows[label].map(text_of).to_numpy(dtype=object).astype(str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a fixed number of steps is the point
+        model.fit(_plain(rows, features, numeric), y)
+    learnt = [str(value) for value in model.classes_]
+    found = model.predict_proba(_plain(test, features, numeric))
+    probabilities = np.zeros((len(test), len(classes)))
+    for column, value in enumerate(learnt):
+        if value in classes:
+            probabilities[:, classes.index(value)] = found[:, column]
+    return probabilities
+
+
+def _plain(rows: pd.DataFrame, features: Sequence[str], numeric: Sequence[str]) -> pd.DataFrame:
+    """Return numbers as floats and the rest as text, "missing" where there is none."""
+    return pd.DataFrame(
+        {
+            name: to_numbers(rows[name])
+            if name in numeric
+            else rows[name].astype(object).map(text_of, na_action="ignore").fillna("missing")
+            for name in features
+        }
+    )
+
+
+def _codes(column: pd.Series[Any], classes: Sequence[str]) -> IntArray:
+    place = {name: code for code, name in enumerate(classes)}
+    return np.array([place[text_of(value)] for value in column], dtype=np.int64)
