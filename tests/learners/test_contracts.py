@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand.learners import Learner, StackedLogistic
+from evenhand.learners import Learner
+from evenhand.learners.linear import StackedLogistic
 from evenhand.testing.learners import LearnerContract
 
 

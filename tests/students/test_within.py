@@ -336,7 +336,7 @@ def test_a_class_that_no_teacher_votes_for_has_no_part_in_the_margin(
 
 
 @pytest.mark.filterwarnings("ignore::evenhand.students.ConstantStudentWarning")
-def test_a_class_is_told_of_where_its_shares_are_clear_of_their_noise() -> None:
+def test_a_class_counts_where_its_shares_are_clear_of_their_noise() -> None:
     # 100 rows a group, so the noise of a sum is 10 sigma, and three times that is asked for.
     groups = np.repeat([0, 1], 100)
     shares = np.zeros((200, 3))

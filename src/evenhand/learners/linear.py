@@ -138,15 +138,15 @@ class StackedLogistic:
             else:
                 intercept[t, 0] = 1.0 if present[0] == 1 else -1.0
             done += 1
-        tell = _in_tenths(progress, len(rows))
-        tell(done)
+        report = _in_tenths(progress, len(rows))
+        report(done)
         for shape in sorted(shapes):
             problems = shapes[shape]
             step = max(1, CHUNK_BYTES // _bytes(shape))
             for start in range(0, len(problems), step):
                 self._solve(X, y, problems[start : start + step], shape, coef, intercept)
                 done += len(problems[start : start + step])
-                tell(done)
+                report(done)
         return LogisticStack(coef=coef, intercept=intercept)
 
     def _solve(
@@ -181,17 +181,17 @@ class StackedLogistic:
             design=design, weight=weight, target=target.astype(np.float64), penalty=penalty
         )
         solution = _minimise(stack, self.tolerance)
-        slopes = solution[:, :, :-1]
+        coefficients = solution[:, :, :-1]
         if basis is not None:
-            slopes = slopes @ basis.transpose(0, 2, 1)
+            coefficients = coefficients @ basis.transpose(0, 2, 1)
         for i, p in enumerate(problems):
             if n_present == 2 and coef.shape[1] > 1:
                 # Two of many classes: the binary score is that of the second over the first.
-                coef[p.model, p.present[1], p.columns] = slopes[i, 0, : len(p.columns)]
+                coef[p.model, p.present[1], p.columns] = coefficients[i, 0, : len(p.columns)]
                 intercept[p.model, p.present] = 0.0, solution[i, 0, -1]
                 continue
             scores = p.present if coef.shape[1] > 1 else np.zeros(1, dtype=np.int64)
-            coef[p.model][np.ix_(scores, p.columns)] = slopes[i, :, : len(p.columns)]
+            coef[p.model][np.ix_(scores, p.columns)] = coefficients[i, :, : len(p.columns)]
             # A shift of all intercepts changes nothing; scikit-learn's have mean 0.
             shift = solution[i, :, -1].mean() if n_present > 2 else 0.0
             intercept[p.model, scores] = solution[i, :, -1] - shift
@@ -302,11 +302,11 @@ def _in_tenths(progress: Progress | None, total: int) -> Callable[[int], None]:
     """Show every tenth that is passed, and no other number: how large parts are is private."""
     left = sorted({total * tenth // 10 for tenth in range(1, 11)})
 
-    def tell(done: int) -> None:
+    def report(done: int) -> None:
         while progress is not None and left and left[0] <= done:
             progress(left.pop(0), total)
 
-    return tell
+    return report
 
 
 def _binary(score: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -360,13 +360,13 @@ def _descend(
     direction: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Halve each model's step until its loss falls enough (Armijo)."""
-    slope = _dot(gradient, direction)
+    derivative = _dot(gradient, direction)
     length = np.ones(len(theta))
     slack = 1e-12 * (1.0 + np.abs(value))  # rounding of the loss near the optimum
     while True:
         trial = theta + length[:, None, None] * direction
         new, probability = stack.loss(trial)
-        high = ~(new <= value + 1e-4 * length * slope + slack) & (length > SHORTEST_STEP)
+        high = ~(new <= value + 1e-4 * length * derivative + slack) & (length > SHORTEST_STEP)
         if not high.any():
             return trial, new, probability
         length[high] /= 2.0

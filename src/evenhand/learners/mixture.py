@@ -25,8 +25,8 @@ class Mixture(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
     """Classifiers on the codes 0 and 1, each of which decides on its share of all rows.
 
     A randomised classifier draws, for each row, the member that decides. Here the draw is a
-    function of the row and of a seed: a row gets the same answer however often it is asked, and
-    whatever other rows are asked with it. Over rows that differ the shares are those of the
+    function of the row and of a seed: a row gets the same answer however often it is given, and
+    whatever other rows are given with it. Over rows that differ the shares are those of the
     weights, so that rates, and differences of rates between groups, are those of the mixture.
 
     Parameters
@@ -73,7 +73,7 @@ class Mixture(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
 
     @property
     def is_linear(self) -> bool:
-        """Whether every member is a logistic regression, so that arrays of numbers say it all."""
+        """Whether every member is a logistic regression, so that arrays hold all of it."""
         return all(type(member) is LogisticRegression for member in self.members_)
 
     def predict(self, X: Any) -> IntArray:
@@ -81,8 +81,8 @@ class Mixture(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
         draws = uniform_of_rows(np.asarray(X, dtype=np.float64), self.seed)
         edges = np.cumsum(self.weights_)[:-1]
         chosen = np.searchsorted(edges, draws, side="right")
-        said = np.stack([member.predict(X) for member in self.members_])
-        labels: IntArray = said[chosen, np.arange(len(chosen))].astype(np.int64)
+        predicted = np.stack([member.predict(X) for member in self.members_])
+        labels: IntArray = predicted[chosen, np.arange(len(chosen))].astype(np.int64)
         return labels
 
     @available_if(_all_have("predict_proba"))  # type: ignore[untyped-decorator]

@@ -35,8 +35,8 @@ class StackedParityLogistic:
     -----
     No solver of its own. With ``D`` the rows ``d_z`` and ``M = (I + C weight n_t D'D)^(-1/2)``, the
     penalties together are ``|u|^2 / (2 C)`` in ``u = M^(-1) w``, and ``x . w = (x M) . u``: the
-    plain ridge regression on the rows ``x M``, which are short along the directions that tell the
-    groups apart. ``M`` is a function of the model's own rows.
+    plain ridge regression on the rows ``x M``, which are short along the directions that separate
+    the groups. ``M`` is a function of the model's own rows.
     """
 
     weight: float
@@ -87,7 +87,7 @@ class StackedParityLogistic:
             return np.zeros((0, block.shape[1])), np.zeros(0)
         _, length, directions = np.linalg.svd(np.array(apart), full_matrices=False)
         real = length > 1e-12 * max(1.0, float(length[0]))
-        # What tells no group apart is not shortened; with weight inf all the rest vanishes.
+        # What separates no groups is not shortened; with weight inf all the rest vanishes.
         stiff = self.C * self.weight * len(block) * length[real] ** 2
         return directions[real], 1.0 - 1.0 / np.sqrt(1.0 + stiff)
 

@@ -42,7 +42,7 @@ CHUNK_ROWS: Final = 1024
 EVERY: Final = slice(None)
 
 ENOUGH_ROWS: Final = 4000
-"""At least so many of many rows tell the curvature."""
+"""The curvature is read from at least so many rows, where there are more."""
 
 
 def exponential_tilting(
@@ -130,7 +130,7 @@ def _too_large(family: _Family, within: float) -> int:
 
 
 def _curvature(family: _Family, theta: FloatArray) -> FloatArray:
-    """Return about how the dual without a ridge is curved, (m, m): a part of the rows tells it."""
+    """Return about how the dual without a ridge is curved, (m, m): from a part of the rows."""
     n = len(family.features)
     some = slice(None, None, max(1, n // ENOUGH_ROWS))
     rows, p = family.features[some], family.probabilities(theta, some)

@@ -93,7 +93,7 @@ class ModuleStudent(NetworkStudent):
 class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped bases
     """A torch module with scikit-learn's manners: each teacher may be one.
 
-    ``SklearnTeachers(ModuleClassifier(module))`` tell groups;
+    ``SklearnTeachers(ModuleClassifier(module))`` are for groups;
     ``BlackBoxFairTeachers(ModuleClassifier(module, notion=..., alpha=...))`` are fair classifiers.
 
     Parameters

@@ -38,9 +38,9 @@ class NetworkStudent(Shown):
     hidden : tuple of int
         Widths of the hidden layers.
     epochs : int
-        Passes for theta*, the network without a constraint.
+        Of theta*, the network without a constraint.
     fair_epochs : int
-        Passes from theta* on, under the constraint; the multipliers move once in each.
+        From theta* on, under the constraint; the multipliers move once in each.
     batch_size : int
     learning_rate, weight_decay : float
         Of Adam.
@@ -132,7 +132,7 @@ class NetworkStudent(Shown):
             start, target = layers, SMALLER * target  # go on from there, for less
         warnings.warn(
             f"No network with a violation of {constraint.function.name} of at most "
-            f"alpha={constraint.alpha:g} was found in {TRIALS} x {self.fair_epochs} passes; the "
+            f"alpha={constraint.alpha:g} was found in {TRIALS} x {self.fair_epochs} epochs; the "
             f"best has {best[0]:.4f} and is kept. Widen alpha, or take more fair_epochs.",
             MarginNotMet,
             stacklevel=3,

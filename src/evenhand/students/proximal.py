@@ -13,16 +13,16 @@ from evenhand.typing import FloatArray, IntArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProximalLoss:
-    """``ShareLoss`` on the rows that were asked, plus ``pull`` times the way from a first model.
+    """``ShareLoss`` on the queried rows, plus ``pull`` times the distance to a first model.
 
-    That way is the mean, over all rows, of the squared difference of the scores: a difference of
-    weights alone would weigh a column that hardly varies like one that decides.
+    It is the mean, over all rows, of the squared difference of the scores: a difference of weights
+    alone would weigh a column that hardly varies like one that decides.
 
     Parameters
     ----------
     answers : ShareLoss
-        Of the rows that were asked.
-    asked : ndarray of int64
+        Of the queried rows.
+    queried : ndarray of int64
         Which of all rows these are.
     first : ndarray of float64, shape (n, n_columns), or None
         Scores of the first model, theta*, for all rows. None: there is none.
@@ -31,13 +31,13 @@ class ProximalLoss:
     """
 
     answers: ShareLoss
-    asked: IntArray
+    queried: IntArray
     first: FloatArray | None = None
     pull: float = 0.0
 
     def __post_init__(self) -> None:
         _checks.non_negative("pull", self.pull)
-        _checks.same_length(asked=self.asked, answers=self.answers.shares)
+        _checks.same_length(queried=self.queried, answers=self.answers.shares)
         if bool(self.pull) != (self.first is not None):
             raise ValueError(
                 f"A pull needs a first model to pull to, and a first model a pull > 0; got "
@@ -58,13 +58,13 @@ class ProximalLoss:
     @property
     def rows(self) -> IntArray | None:
         """Rows that the loss reads; None for all."""
-        return None if self.pull else self.asked
+        return None if self.pull else self.queried
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Mean loss at ``scores`` (n, n_columns) of all rows, and its gradient."""
-        value, told = self.answers.loss(scores[self.asked])
+        value, of_answers = self.answers.loss(scores[self.queried])
         gradient = np.zeros_like(scores)
-        gradient[self.asked] = told
+        gradient[self.queried] = of_answers
         if self.first is not None:
             away = scores - self.first
             value += self.pull * float(np.einsum("ij,ij->", away, away)) / len(scores)
@@ -74,11 +74,11 @@ class ProximalLoss:
     def curvature(self, scores: FloatArray) -> FloatArray:
         """Of the answers as Gauss and Newton have it, and of the pull."""
         out = np.full(len(scores), 2.0 * self.pull / len(scores))
-        out[self.asked] += self.answers.curvature(scores[self.asked])
+        out[self.queried] += self.answers.curvature(scores[self.queried])
         return out
 
     def alone(self) -> ProximalLoss:
         """Return the same loss as one of scores of ``rows`` only."""
         if self.pull:
             return self
-        return replace(self, asked=np.arange(len(self.asked)))
+        return replace(self, queried=np.arange(len(self.queried)))

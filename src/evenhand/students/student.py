@@ -81,7 +81,7 @@ def fit_student(
         What was released about these rows.
     within : Within, optional
         The margin that the student's decisions shall keep. For a notion that needs true classes
-        and brings none they are taken from the answers: see ``told_by``.
+        and brings none they are taken from the answers: see ``with_estimated_classes``.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _of_labels(
     if within is not None and within.notion.needs_labels and within.labels is None:
         free = fit_linear(X_public, objective, None, answers.n_classes)
         smooth = free.classifier(answers.n_classes).predict_proba(X_public)
-        within = told_by(answers, smooth, within)
+        within = with_estimated_classes(answers, smooth, within)
     if within is None:
         free = fit_linear(X_public, objective, None, answers.n_classes)
         return Student(model=free.classifier(answers.n_classes))
@@ -157,17 +157,17 @@ def _of_labels(
 def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> Student:
     """Fit the student that knows the noise; where its gap is too large, one that follows it.
 
-    Rows that were asked again weigh more in what the shares say, and should: that is their
-    precision. But which errors a margin is worth is a question about all rows alike. So the shares
+    Rows that were queried again weigh more in the loss, and should: their shares are more precise.
+    But which errors a margin is worth is a question about all rows alike. So the shares
     are smoothed first, by the student without a margin; the one under the margin follows what it
     says, each row once.
     """
-    said = ShareLoss(shares=answers.shares, variance=answers.variance)
-    free = fit_linear(X_public, said, None, answers.n_classes).classifier(answers.n_classes)
+    loss = ShareLoss(shares=answers.shares, variance=answers.variance)
+    free = fit_linear(X_public, loss, None, answers.n_classes).classifier(answers.n_classes)
     if within is None:
         return Student(model=free)
     if within.notion.needs_labels and within.labels is None:
-        within = told_by(answers, free.predict_proba(X_public), within)
+        within = with_estimated_classes(answers, free.predict_proba(X_public), within)
     measured = X_public if within.X is None else within.X
     gap = within.gap(free.predict(measured).astype(np.int64), answers.n_classes)
     if gap <= within.notion.margin:
@@ -252,12 +252,12 @@ def smoothed(X: FloatArray, shares: Shares, of: FloatArray | None = None) -> Flo
     return out
 
 
-def told_by(answers: Answers | Shares, smooth: FloatArray, within: Within) -> Within:
-    """Return the margin with the classes of the public rows as the released answers tell them.
+def with_estimated_classes(answers: Answers | Shares, smooth: FloatArray, within: Within) -> Within:
+    """Return the margin with classes of the public rows estimated from the released answers.
 
-    They tell them through ``smooth``, the probabilities (n, n_classes) of a student without a
-    margin, to which all answers contribute; a class that the answers do not clearly tell of in a
-    group has none there. What is bound is then the gap with respect to what the *teachers say*,
+    The estimate is ``smooth``, the probabilities (n, n_classes) of a student without a margin, to
+    which all answers contribute. In a group where the answers do not clearly show a class, it has
+    weight 0 there. What is bound is then the gap with respect to what the *teachers say*,
     with noise: not to the truth.
 
     Notes
@@ -267,14 +267,14 @@ def told_by(answers: Answers | Shares, smooth: FloatArray, within: Within) -> Wi
     averages out over a group, but a vote of weak teachers is not a probability of the class. Noisy
     winners are wrong in all groups alike, which hides differences.
     """
-    told_of = _told_of(answers, within)[within.groups]
-    weights = np.where(told_of, np.maximum(smooth, 1e-12), 0.0)  # a sure student may leave only 0
+    estimable = _estimable(answers, within)[within.groups]
+    weights = np.where(estimable, np.maximum(smooth, 1e-12), 0.0)  # a sure student may leave only 0
     weights /= weights.sum(axis=1, keepdims=True)
     return replace(within, labels=weights, source="released answers")
 
 
-def _told_of(answers: Answers | Shares, within: Within) -> BoolArray:
-    """Whether the answers tell of each class in each group, (n_groups, n_classes).
+def _estimable(answers: Answers | Shares, within: Within) -> BoolArray:
+    """Whether the answers show each class in each group, (n_groups, n_classes).
 
     The sum of noisy shares must be clear of its own noise: it is unbiased, and nothing is clipped.
     A smooth student gives every class some probability, also one that no teacher votes for.

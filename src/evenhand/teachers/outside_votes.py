@@ -171,8 +171,8 @@ def _csv(path: Path) -> Array:
     try:
         return pd.read_csv(path).to_numpy()
     except ValueError as error:  # pandas' ParserError is one, and says which line is too long
-        said = str(error).strip().splitlines()[-1]
-        raise ValueError(f"{path} is not a table of votes: {said}") from None
+        reason = str(error).strip().splitlines()[-1]
+        raise ValueError(f"{path} is not a table of votes: {reason}") from None
 
 
 def _read(source: Any) -> Array:

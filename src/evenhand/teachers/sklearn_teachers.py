@@ -244,10 +244,10 @@ class _FixedSeed:
     def predict(self, X: FloatArray) -> IntArray:
         """Return class codes."""
         try:
-            said = self.model.predict(X, random_state=self.seed)
+            predicted = self.model.predict(X, random_state=self.seed)
         except TypeError:  # a classifier that draws nothing
-            said = self.model.predict(X)
-        return np.asarray(said).astype(np.int64)
+            predicted = self.model.predict(X)
+        return np.asarray(predicted).astype(np.int64)
 
 
 def _fit_fair(estimator: Any, X: FloatArray, y: IntArray, seed: int, groups: IntArray) -> Any:
@@ -269,13 +269,13 @@ def _vote_some(members: Sequence[Any], X: FloatArray, n_classes: int) -> IntArra
             if isinstance(member, int):
                 votes[i] = member
                 continue
-            said = np.asarray(member.predict(X))
-            if not np.issubdtype(said.dtype, np.integer):
+            predicted = np.asarray(member.predict(X))
+            if not np.issubdtype(predicted.dtype, np.integer):
                 raise ValueError(
-                    f"estimator must predict class codes, got dtype {said.dtype}. "
+                    f"estimator must predict class codes, got dtype {predicted.dtype}. "
                     "Is it a regressor?"
                 )
-            votes[i] = said
+            votes[i] = predicted
     if votes.size and not (votes.min() >= 0 and votes.max() < n_classes):
         raise ValueError(
             f"estimator must predict the class codes it was fitted on, 0 to {n_classes - 1}, "

@@ -115,7 +115,7 @@ class _FollowingLinear:
         told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
         self.first = _Linear(people) if pull else None
         scores = None if self.first is None else self.first.scores
-        self._loss = ProximalLoss(answers=told, asked=asked.rows, first=scores, pull=pull)
+        self._loss = ProximalLoss(answers=told, queried=asked.rows, first=scores, pull=pull)
         start = None if self.first is None else self.first.weights
         self._free = fit_lagrangian(self._X, self._loss, None, anchor=start)
 

@@ -23,7 +23,7 @@ __all__ = ["StackedCritics", "bytes_of_critics"]
 
 
 class StackedCritics:
-    """A network per partition that tells its rows from generated ones, all trained at once.
+    """A network per partition that separates its rows from generated ones, all trained at once.
 
     Rows are whole numbers, one per column: the state that a column is in. A critic reads them as
     unit vectors and answers "real" or "generated" by two scores.
@@ -98,11 +98,11 @@ class StackedCritics:
             Which generated rows are a critic's business; all if not given.
         """
         with computing(self.device), torch.no_grad():
-            drawn = [torch.as_tensor(self._places(rows)) for rows in generated]
+            generated_rows = [torch.as_tensor(self._places(rows)) for rows in generated]
             for at, (network, adam) in enumerate(self._chunks):
                 some = slice(at * CHUNK_MODELS, (at + 1) * CHUNK_MODELS)
                 weight = floats(present[some])
-                for step, fake in enumerate(drawn):
+                for step, fake in enumerate(generated_rows):
                     mine = None if judged is None else judged[some, step]
                     self._step(network, self._places(real[some, step]), weight, fake, mine)
                     adam.step()

@@ -81,7 +81,7 @@ class StackedMLP:
     hidden : tuple of int
         Widths of the hidden layers.
     epochs : int
-        Passes of each model over its own rows.
+        Times that each model reads its own rows.
     batch_size : int
         Largest number of rows in one step of one model. A model's rows are dealt to
         ``ceil(n / batch_size)`` batches of nearly equal size.
