@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from runs import falls_short
 from scipy.optimize import minimize
 
-from evenhand.baselines.fermi_descent import FERMI, FERMIState, probabilities, psi
+from evenhand.baselines.fermi_descent import FERMI, FERMIState, probabilities
+
+
+def psi(F: np.ndarray, W: np.ndarray, groups: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Value of psi for each record, shape (n,), in one stratum: W (n_groups, n_classes)."""
+    v = 2.0 * W[groups] / np.sqrt(shares[groups])[:, None] - np.einsum("zk,zk->k", W, W)
+    return np.einsum("ij,ij->i", F, v) - 1.0
+
 
 CLIP = 0.7
 

@@ -234,13 +234,6 @@ class FERMIState:
         return out[:, 1:] if self.weights.shape[1] == 1 else out
 
 
-def psi(F: FloatArray, W: FloatArray, groups: IntArray, shares: FloatArray) -> FloatArray:
-    """Value of psi for each record, shape (n,), in one stratum: W (n_groups, n_classes)."""
-    v = 2.0 * W[groups] / np.sqrt(shares[groups])[:, None] - np.einsum("zk,zk->k", W, W)
-    out: FloatArray = np.einsum("ij,ij->i", F, v) - 1.0
-    return out
-
-
 def probabilities(scores: FloatArray) -> FloatArray:
     """Probabilities (n, n_classes) from scores (n, n_scores); one score is class 1 against 0."""
     if scores.shape[1] == 1:

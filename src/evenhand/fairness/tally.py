@@ -150,10 +150,6 @@ class JointTally:
         """The same answers, whatever the truth."""
         return Tally(counts=self.counts.sum(axis=1))
 
-    def given_true(self, true_class: int) -> Tally:
-        """Count only the records whose true class is ``true_class``."""
-        return Tally(counts=self.counts[:, true_class, :])
-
 
 def answers(name: str, labels: ArrayLike, n_classes: int) -> IntArray:
     """Return labels in [0, n_classes) or REJECTED (-1) as a 1-D int64 array."""

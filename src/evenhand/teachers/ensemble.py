@@ -15,7 +15,6 @@ __all__ = [
     "Ensemble",
     "GroupedTeachers",
     "Progress",
-    "ScoredEnsemble",
     "Teachers",
     "checked",
     "checked_groups",
@@ -31,16 +30,6 @@ class Ensemble(Protocol):
 
     def vote(self, X: ArrayLike) -> IntArray:
         """Return the class code of each teacher for each row, shape (n_teachers, n_queries)."""
-
-
-class ScoredEnsemble(Ensemble, Protocol):
-    """Fitted teachers that rank as well, for two classes."""
-
-    def scores(self, X: ArrayLike) -> FloatArray:
-        """Return each teacher's score of class 1 for each row, shape (n_teachers, n_queries).
-
-        The larger, the nearer to class 1; scores of different teachers are not compared.
-        """
 
 
 class Teachers(Protocol):
