@@ -36,7 +36,8 @@ from evenhand import (
     FairSharesClassifier,
     PATEClassifier,
 )
-from evenhand.baselines import POINTS, InterventionClassifier
+from evenhand.baselines import InterventionClassifier
+from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Dataset, load_adult, load_credit_default
 from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise

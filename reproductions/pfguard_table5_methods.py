@@ -49,7 +49,7 @@ from evenhand.generators import (
 from evenhand.generators.tables.fidelity import fidelity
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.utility import utility
-from evenhand.privacy import ORDERS, RenyiCurve
+from evenhand.privacy.renyi import ORDERS, RenyiCurve
 
 ROWS = 10_000
 MODELS = ("logistic regression", "gradient boosting")

@@ -41,13 +41,13 @@ from evenhand.datasets import (
 )
 from evenhand.fairness import encode_groups
 from evenhand.privacy import (
-    GROUP_LABEL,
     FloatNoise,
     Ledger,
     NoisyHistogram,
     RandomizedResponse,
     attribute_of,
 )
+from evenhand.privacy.relation import GROUP_LABEL
 from evenhand.students.student import fit_student
 from evenhand.teachers import LogisticTeachers, by_position
 from evenhand.voting import Rounds, Shares, Votes, release_shares

@@ -29,8 +29,10 @@ from evenhand.fairness import (
     k_gamma,
     vote_rates,
 )
-from evenhand.privacy import ORDERS, ConfidentGNMax, RenyiCurve, two_stage_rdp
+from evenhand.privacy import ConfidentGNMax
 from evenhand.privacy.local import exact_local_rdp, theorem6
+from evenhand.privacy.renyi import ORDERS, RenyiCurve
+from evenhand.privacy.two_stage import two_stage_rdp
 
 DELTA = 1e-5
 Rows = list[tuple[int, int]]

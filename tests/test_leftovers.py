@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand import Budget, DemographicParity
-from evenhand.baselines import POINTS
+from evenhand.baselines.intervention_points import POINTS
 from evenhand.generators.registry import arguments_of, generators
 from evenhand.methods import METHODS as CLASSIFIERS
 from evenhand.privacy import FloatNoise, GNMax

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import Budget, DPFERMIClassifier
-from evenhand.baselines import FERMI
+from evenhand.baselines.fermi_descent import FERMI
 from evenhand.estimators.ledgers import SeparateLedgers, split_epsilon
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise

@@ -9,7 +9,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier, load
-from evenhand.baselines import POINTS, InterventionClassifier
+from evenhand.baselines import InterventionClassifier
+from evenhand.baselines.intervention_points import POINTS
 from evenhand.fairness import FairnessKind, Tally, encode_groups
 from evenhand.privacy import GNMax, SeededNoise
 from evenhand.students import MarginNotMet, ReductionStudent

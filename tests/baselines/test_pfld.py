@@ -17,7 +17,7 @@ from evenhand import (
     FalsePositiveParity,
     PFLDClassifier,
 )
-from evenhand.baselines import PFLD, TABLE_SENSITIVITY
+from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
 from evenhand.fairness import FairnessKind, JointTally, encode_groups
 from evenhand.privacy import (
     BudgetExceeded,

@@ -22,13 +22,8 @@ from evenhand import (
     RandomizedResponseClassifier,
 )
 from evenhand.fairness import FairnessKind, JointTally, encode_groups, unbiased_sums
-from evenhand.privacy import (
-    GROUP_LABEL,
-    Ledger,
-    RandomizedResponse,
-    SeededNoise,
-    attribute_of,
-)
+from evenhand.privacy import Ledger, RandomizedResponse, SeededNoise, attribute_of
+from evenhand.privacy.relation import GROUP_LABEL
 
 OF_THE_USER = ["sklearn.tree._tree.Tree"]
 LOOSE = Budget(epsilon=1e6, delta=1e-5)  # everybody tells the truth, up to one in 2**63

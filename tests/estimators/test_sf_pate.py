@@ -23,15 +23,8 @@ from evenhand.fairness import (
     score_distance,
     worst_violation,
 )
-from evenhand.privacy import (
-    GROUP_AND_CLASS_LABEL,
-    GROUP_LABEL,
-    Budget,
-    BudgetExceeded,
-    Ledger,
-    SeededNoise,
-    attribute_of,
-)
+from evenhand.privacy import Budget, BudgetExceeded, Ledger, SeededNoise, attribute_of
+from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.students import MarginNotMet, NetworkStudent
 from evenhand.teachers import (
     BlackBoxFairTeachers,

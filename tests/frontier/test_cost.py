@@ -11,13 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.frontier import ReleaseCost, Run, choosing_cost
-from evenhand.privacy import (
-    Guarantee,
-    NegativeBinomialRepetitions,
-    PoissonRepetitions,
-    epsilon_from_mu,
-    gaussian_curve,
-)
+from evenhand.privacy import Guarantee, NegativeBinomialRepetitions, epsilon_from_mu
+from evenhand.privacy.selection import PoissonRepetitions, gaussian_curve
 
 Make = Callable[..., Run]
 

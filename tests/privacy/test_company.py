@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from evenhand.privacy import (
-    GROUP_LABEL,
-    NEIGHBORS,
     Budget,
     BudgetExceeded,
     ConfidentGNMax,
@@ -28,10 +26,12 @@ from evenhand.privacy import (
     SeededNoise,
     SubsampledGaussian,
     attribute_of,
-    delta_from_mu,
     epsilon_from_mu,
     mu_from_epsilon,
 )
+from evenhand.privacy.gaussian import delta_from_mu
+from evenhand.privacy.relation import GROUP_LABEL
+from evenhand.privacy.renyi import NEIGHBORS
 
 DELTA = 1e-5
 EPSILONS = np.concatenate([np.linspace(0.0, 12.0, 241), [20.0, 40.0]])

@@ -13,13 +13,13 @@ from evenhand.privacy import (
     GNMax,
     LaplaceTable,
     LNMax,
-    Noise,
     NoisyHistogram,
     NoisySum,
     NoisyThreshold,
     RandomizedResponse,
     SubsampledGaussian,
 )
+from evenhand.privacy.noise import Noise
 from evenhand.testing.mechanisms import MechanismContract, WinnerContract
 from evenhand.typing import Array
 

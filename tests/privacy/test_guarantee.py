@@ -7,16 +7,9 @@ from dp_accounting import gaussian_mechanism
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.privacy import (
-    NEIGHBORS,
-    Budget,
-    Guarantee,
-    attribute_of,
-    delta_warning,
-    epsilon_from_mu,
-    no_guarantee,
-)
-from evenhand.privacy.guarantee import NEVER_COVERED
+from evenhand.privacy import Budget, Guarantee, attribute_of, epsilon_from_mu
+from evenhand.privacy.guarantee import NEVER_COVERED, delta_warning, no_guarantee
+from evenhand.privacy.renyi import NEIGHBORS
 
 
 def claim(**changes) -> Guarantee:

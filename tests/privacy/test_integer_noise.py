@@ -9,12 +9,8 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import log_ndtr, ndtri_exp
 
-from evenhand.privacy import (
-    discrete_gaussian_mu,
-    discrete_laplace_mu,
-    epsilon_from_mu,
-    laplace_mu,
-)
+from evenhand.privacy import epsilon_from_mu
+from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 
 
 def quantile_above(tail):

@@ -26,7 +26,6 @@ from evenhand.privacy import (
     DiscreteNoise,
     FloatNoise,
     GNMax,
-    Grant,
     Guarantee,
     Ledger,
     LNMax,
@@ -37,6 +36,7 @@ from evenhand.privacy import (
     sigma_for,
 )
 from evenhand.privacy.gaussian import SLACK
+from evenhand.privacy.ledger import Grant
 
 BUDGET = Budget(epsilon=3.0, delta=1e-5)
 ANSWER = GNMax(sigma=40.0)

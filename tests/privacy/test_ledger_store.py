@@ -25,7 +25,6 @@ from evenhand.privacy import (
     Ledger,
     MemoryStore,
     NoisyThreshold,
-    Store,
     StoreUnavailable,
 )
 from evenhand.privacy import ledger_database as database_module
@@ -34,6 +33,7 @@ from evenhand.privacy.ledger_store import (
     Account,
     Charge,
     OverLimit,
+    Store,
     mu_squared_of,
     units_down,
     units_up,

@@ -16,11 +16,10 @@ from evenhand.privacy import (
     FloatNoise,
     InversionNoise,
     Ledger,
-    Noise,
     NoPrivacy,
     SeededNoise,
 )
-from evenhand.privacy.noise import LARGEST_SCALE
+from evenhand.privacy.noise import LARGEST_SCALE, Noise
 
 FALSE_ALARM = 1e-6
 N = 15_000

@@ -12,17 +12,17 @@ from hypothesis.extra.numpy import arrays
 from scipy import integrate, stats
 
 from evenhand.privacy import (
-    ORDERS,
     ConfidentGNMax,
     DiscreteNoise,
     FloatNoise,
     GNMax,
     LNMax,
-    Noise,
     NoisyThreshold,
     SeededNoise,
-    delta_from_mu,
 )
+from evenhand.privacy.gaussian import delta_from_mu
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.renyi import ORDERS
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
 

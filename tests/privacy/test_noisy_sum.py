@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, NoisySum, delta_from_mu
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, NoisySum
+from evenhand.privacy.gaussian import delta_from_mu
 
 FALSE_ALARM = 1e-6
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from evenhand.privacy import ORDERS, one_bit_rdp
 from evenhand.privacy.local import exact_local_rdp
+from evenhand.privacy.one_bit import one_bit_rdp
+from evenhand.privacy.renyi import ORDERS
 
 
 def coin_divergence(m, m2, sigma, order):

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evenhand.privacy import (
-    GROUP_LABEL,
     Budget,
     BudgetExceeded,
     DiscreteNoise,
@@ -28,6 +27,7 @@ from evenhand.privacy import (
     audit_epsilon_lower_bound,
 )
 from evenhand.privacy.randomized_response import SMALLEST_EPSILON, _below
+from evenhand.privacy.relation import GROUP_LABEL
 
 FALSE_ALARM = 1e-6
 SOURCES = [DiscreteNoise(), FloatNoise(), SeededNoise(3)]

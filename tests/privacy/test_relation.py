@@ -3,9 +3,6 @@
 import pytest
 
 from evenhand.privacy import (
-    GROUP_AND_CLASS_LABEL,
-    GROUP_LABEL,
-    NEIGHBORS,
     Budget,
     FloatNoise,
     GNMax,
@@ -14,10 +11,16 @@ from evenhand.privacy import (
     MemoryStore,
     OtherAccount,
     attribute_of,
+)
+from evenhand.privacy.relation import (
+    GROUP_AND_CLASS_LABEL,
+    GROUP_LABEL,
+    each,
     holder_of,
     is_attribute,
+    words_of,
 )
-from evenhand.privacy.relation import each, words_of
+from evenhand.privacy.renyi import NEIGHBORS
 
 ATTRIBUTE = attribute_of("person")
 BUDGET = Budget(epsilon=1.0, delta=1e-5)

@@ -19,14 +19,14 @@ from evenhand.privacy import (
     FloatNoise,
     Guarantee,
     Ledger,
-    Noise,
     SeededNoise,
     SubsampledGaussian,
     audit_epsilon_lower_bound,
     epsilon_from_mu,
     mu_from_epsilon,
-    poisson_batches,
 )
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.subsampled import poisson_batches
 
 FALSE_ALARM = 1e-6
 
@@ -235,7 +235,7 @@ def test_samples_of_protecting_noise_cannot_be_repeated_and_seeded_ones_can() ->
 
 
 def test_its_guarantee_adds_up_by_basic_composition_only() -> None:
-    from evenhand.privacy import SUBSAMPLED_ACCOUNTING
+    from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING
 
     one = Guarantee(
         epsilon=1.0,

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from evenhand.privacy import ORDERS as RENYI_ORDERS
-from evenhand.privacy import ConfidentGNMax, GNMax, two_stage_rdp
+from evenhand.privacy import ConfidentGNMax, GNMax
 from evenhand.privacy.local import LocalCost, exact_local_rdp, theorem6
+from evenhand.privacy.renyi import ORDERS as RENYI_ORDERS
+from evenhand.privacy.two_stage import two_stage_rdp
 
 ORDERS = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0])
 

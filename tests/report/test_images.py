@@ -20,7 +20,8 @@ from evenhand.generators import load
 from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.evaluation import evaluate_images
-from evenhand.privacy import Budget, SeededNoise, no_guarantee
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy.guarantee import no_guarantee
 from evenhand.report import write_image_report
 from evenhand.report.images import png, strip
 from evenhand.testing.images import pictures

@@ -10,8 +10,6 @@ from runs import FALSE_ALARM
 from scipy.stats import chi2
 
 from evenhand.privacy import (
-    GROUP_AND_CLASS_LABEL,
-    GROUP_LABEL,
     Budget,
     BudgetExceeded,
     DiscreteNoise,
@@ -19,6 +17,7 @@ from evenhand.privacy import (
     SeededNoise,
     attribute_of,
 )
+from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.voting import group_moments, release_group_moments
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)

@@ -25,7 +25,7 @@ from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind, Notion
 from evenhand.learners.mixture import Mixture
-from evenhand.privacy import no_guarantee
+from evenhand.privacy.guarantee import no_guarantee
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 
 _FEW: Final = 400  # columns up to which a Hessian is cheap; a fit is then several times faster

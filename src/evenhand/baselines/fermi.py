@@ -25,7 +25,9 @@ from evenhand.estimators.ledgers import SeparateLedgers, own_noise
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, Settings, registered
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
-from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
+from evenhand.privacy import Budget, Ledger
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.subsampled import poisson_batches
 from evenhand.typing import ArrayLike, RandomState
 
 NOTIONS: Final = ("demographic_parity", "equalized_odds")

@@ -24,7 +24,8 @@ from evenhand.fairness import (
     admitted,
     encode_groups,
 )
-from evenhand.privacy import Budget, Guarantee, Ledger, Noise, NoisyHistogram
+from evenhand.privacy import Budget, Guarantee, Ledger, NoisyHistogram
+from evenhand.privacy.noise import Noise
 from evenhand.students.thresholds import GroupThresholds
 from evenhand.students.within import Within
 from evenhand.teachers import KeepWithin, ParityTeachers, ResampledTeachers

@@ -12,7 +12,7 @@ from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind, encode_groups
-from evenhand.privacy import no_guarantee
+from evenhand.privacy.guarantee import no_guarantee
 from evenhand.typing import ArrayLike, RandomState
 
 WHY: Final = "the model was trained on the private rows themselves, without noise"

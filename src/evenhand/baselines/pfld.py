@@ -18,16 +18,10 @@ from evenhand.estimators.noisy_gradient import layered_classifier
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
 from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
 from evenhand.learners.preconditioner import Whitening
-from evenhand.privacy import (
-    GROUP_LABEL,
-    Budget,
-    DiscreteNoise,
-    FloatNoise,
-    Ledger,
-    Noise,
-    NoisySum,
-)
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, NoisySum
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.relation import GROUP_LABEL
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 
 DAMPING: Final = 0.01

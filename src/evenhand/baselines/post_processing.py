@@ -20,14 +20,9 @@ from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_c
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
 from evenhand.learners import DPSGD
-from evenhand.privacy import (
-    Budget,
-    LaplaceTable,
-    Ledger,
-    Noise,
-    SubsampledGaussian,
-    poisson_batches,
-)
+from evenhand.privacy import Budget, LaplaceTable, Ledger, SubsampledGaussian
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.subsampled import poisson_batches
 from evenhand.students.derived import NOTIONS, DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState

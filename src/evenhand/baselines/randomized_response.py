@@ -21,7 +21,9 @@ from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import own_noise
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
 from evenhand.fairness import SURE, FairnessKind, Notion, share_error
-from evenhand.privacy import RESPONSE_ACCOUNTING, Budget, Ledger, Noise, RandomizedResponse
+from evenhand.privacy import Budget, Ledger, RandomizedResponse
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.randomized_response import RESPONSE_ACCOUNTING
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 

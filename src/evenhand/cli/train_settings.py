@@ -76,7 +76,8 @@ def fairness_of(given: TrainOptions, tables: TrainingTables | None = None) -> No
 
 def relation_of(given: TrainOptions) -> tuple[str, str]:
     """Return whose what an account of these runs guards, and against which change."""
-    from evenhand.privacy import GROUP_AND_CLASS_LABEL, GROUP_LABEL, attribute_of
+    from evenhand.privacy import attribute_of
+    from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 
     if given.spec.protects == "attribute":
         both = given.spec.fixed.get("variant") == "teachers" and given.pull == 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from evenhand._checks import one_of, positive
 
 if TYPE_CHECKING:
-    from evenhand.privacy import Noise
+    from evenhand.privacy.noise import Noise
     from evenhand.teachers.ensemble import Teachers
     from evenhand.voting import Mechanism
 

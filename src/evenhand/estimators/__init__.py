@@ -13,7 +13,7 @@ from evenhand.estimators.reject_option import RejectOptionClassifier, RejectOpti
 from evenhand.estimators.saving import ModelDamaged, TypesNotTrusted
 from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
-from evenhand.privacy import SavedLedger
+from evenhand.privacy.saved_ledger import SavedLedger
 
 __all__ = [
     "Bound",

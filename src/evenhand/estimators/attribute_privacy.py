@@ -12,16 +12,10 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.fairness import GroupCodes, encode_groups, missing_groups
-from evenhand.privacy import (
-    GROUP_AND_CLASS_LABEL,
-    GROUP_LABEL,
-    Budget,
-    Guarantee,
-    Ledger,
-    Noise,
-    attribute_of,
-    delta_warning,
-)
+from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
+from evenhand.privacy.guarantee import delta_warning
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 UNIT: Final = attribute_of("person")

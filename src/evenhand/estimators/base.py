@@ -29,13 +29,8 @@ from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParityGate, FairnessKind, Yardstick
 from evenhand.fairness.yardstick import RELEASED
-from evenhand.privacy import (
-    Budget,
-    Guarantee,
-    Ledger,
-    NoisyHistogram,
-    delta_warning,
-)
+from evenhand.privacy import Budget, Guarantee, Ledger, NoisyHistogram
+from evenhand.privacy.guarantee import delta_warning
 from evenhand.students.student import Student, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit

@@ -21,7 +21,8 @@ from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind
-from evenhand.privacy import Guarantee, Noise, SeededNoise
+from evenhand.privacy import Guarantee, SeededNoise
+from evenhand.privacy.noise import Noise
 from evenhand.students.small_groups import Held
 from evenhand.typing import Array, ArrayLike, FloatArray
 

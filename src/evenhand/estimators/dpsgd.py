@@ -12,7 +12,9 @@ from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, layered_
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind, GroupCodes
 from evenhand.learners import DPSGD, GroupPull
-from evenhand.privacy import Budget, Ledger, Noise, poisson_batches
+from evenhand.privacy import Budget, Ledger
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.subsampled import poisson_batches
 from evenhand.typing import ArrayLike, RandomState
 
 UNBOUNDED: Final = 20.0

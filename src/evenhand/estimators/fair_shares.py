@@ -8,7 +8,8 @@ from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import NOTIONS, FairnessKind, Notion
-from evenhand.privacy import Budget, Noise, NoisyHistogram
+from evenhand.privacy import Budget, NoisyHistogram
+from evenhand.privacy.noise import Noise
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Rounds
 

@@ -19,7 +19,8 @@ from evenhand.fairness import (
     FairnessKind,
     Notion,
 )
-from evenhand.privacy import Budget, Noise
+from evenhand.privacy import Budget
+from evenhand.privacy.noise import Noise
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, RandomState

@@ -12,7 +12,9 @@ import numpy as np
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import small_groups
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
-from evenhand.privacy import Guarantee, SavedLedger, no_guarantee
+from evenhand.privacy import Guarantee
+from evenhand.privacy.guarantee import no_guarantee
+from evenhand.privacy.saved_ledger import SavedLedger
 from evenhand.students.derived import DerivedRule
 from evenhand.students.small_groups import Held
 from evenhand.students.thresholds import GroupThresholds

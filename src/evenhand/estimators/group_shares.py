@@ -11,14 +11,9 @@ import numpy as np
 from evenhand import _checks, _values
 from evenhand.estimators.ledgers import split_epsilon
 from evenhand.fairness import GroupCodes, encode_groups
-from evenhand.privacy import (
-    LAPLACE_ACCOUNTING,
-    Budget,
-    Guarantee,
-    LaplaceTable,
-    Ledger,
-    Noise,
-)
+from evenhand.privacy import Budget, Guarantee, LaplaceTable, Ledger
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.table import LAPLACE_ACCOUNTING
 from evenhand.typing import Array, FloatArray, IntArray
 
 RELEASED: Final = "released"

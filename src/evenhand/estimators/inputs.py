@@ -15,7 +15,8 @@ from evenhand._frames import as_pandas
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
 from evenhand.fairness import GroupCodes, encode_groups, refuse_many_values
-from evenhand.privacy import Noise, secret_coins
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.subsampled import secret_coins
 from evenhand.teachers.partition import chosen_units
 from evenhand.typing import Array, ArrayLike, IntArray
 

@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from evenhand import _checks
-from evenhand.privacy import Budget, DiscreteNoise, Ledger, Noise
+from evenhand.privacy import Budget, DiscreteNoise, Ledger
 from evenhand.privacy.ledger_store import Entry
+from evenhand.privacy.noise import Noise
 
 
 def open_run(

@@ -15,16 +15,10 @@ from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import own_noise
 from evenhand.fairness import GroupCodes, encode_groups
-from evenhand.privacy import (
-    SUBSAMPLED_ACCOUNTING,
-    Budget,
-    FloatNoise,
-    Guarantee,
-    Ledger,
-    Noise,
-    SubsampledGaussian,
-    delta_warning,
-)
+from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger, SubsampledGaussian
+from evenhand.privacy.guarantee import delta_warning
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
-from evenhand.privacy import Budget, Ledger, Noise, NoisyHistogram
+from evenhand.privacy import Budget, Ledger, NoisyHistogram
+from evenhand.privacy.noise import Noise
 from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Mechanism, Rounds
 

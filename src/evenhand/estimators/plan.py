@@ -14,10 +14,10 @@ from evenhand.privacy import (
     BudgetExceeded,
     GNMax,
     Ledger,
-    Noise,
     NoisyHistogram,
     epsilon_from_mu,
 )
+from evenhand.privacy.noise import Noise
 from evenhand.voting import Mechanism, Rounds, stages
 
 ANSWERS: Final = ("labels", "shares")

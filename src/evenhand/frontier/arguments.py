@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from evenhand import _checks
-from evenhand.baselines import POINTS
+from evenhand.baselines.intervention_points import POINTS
 from evenhand.estimators.plan import ANSWERS
 from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness import SCORE_NOTION

@@ -9,7 +9,9 @@ from typing import Any
 
 from evenhand import _checks
 from evenhand.frontier.run import MEASURED_ON, Run
-from evenhand.privacy import RenyiCurve, Repetitions, epsilon_from_mu, gaussian_curve
+from evenhand.privacy import epsilon_from_mu
+from evenhand.privacy.renyi import RenyiCurve
+from evenhand.privacy.selection import Repetitions, gaussian_curve
 
 NOT_COVERED = (
     "choosing one of these runs because its numbers on private rows are the best is not covered; "

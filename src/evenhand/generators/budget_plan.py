@@ -11,7 +11,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import Aggregator, TableCounts
-from evenhand.privacy import BudgetExceeded, Ledger, Noise, NoisySum, epsilon_from_mu, sigma_for
+from evenhand.privacy import BudgetExceeded, Ledger, NoisySum, epsilon_from_mu, sigma_for
+from evenhand.privacy.noise import Noise
 from evenhand.typing import FloatArray, IntArray
 
 LEAST_SNR: Final = 50.0

@@ -20,8 +20,9 @@ from evenhand._folder import (
 from evenhand._signing import PrivateKey
 from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.generators.registry import GENERATORS, GeneratorRecord
-from evenhand.privacy import Guarantee, SavedLedger
+from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import claim_record, read_claim
+from evenhand.privacy.saved_ledger import SavedLedger
 
 if TYPE_CHECKING:
     from evenhand.generators.synthesizer import Synthesizer

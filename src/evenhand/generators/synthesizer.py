@@ -23,16 +23,11 @@ from evenhand.generators.payload import Codec, Payload, Progress
 from evenhand.generators.registry import arguments_of
 from evenhand.generators.requested_rows import Request
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.privacy import (
-    Budget,
-    Guarantee,
-    Ledger,
-    Noise,
-    SavedLedger,
-    Store,
-    delta_warning,
-    no_guarantee,
-)
+from evenhand.privacy import Budget, Guarantee, Ledger
+from evenhand.privacy.guarantee import delta_warning, no_guarantee
+from evenhand.privacy.ledger_store import Store
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.saved_ledger import SavedLedger
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
 NOT_COVERED: Final = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import UNIT, Aggregator, within_norm
-from evenhand.privacy import NEIGHBORS
+from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 

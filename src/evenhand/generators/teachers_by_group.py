@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import NEIGHBORS
+from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, IntArray

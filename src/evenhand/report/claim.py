@@ -7,7 +7,8 @@ from typing import Final
 
 from scipy.stats import norm
 
-from evenhand.privacy import Guarantee, holder_of, is_attribute
+from evenhand.privacy import Guarantee
+from evenhand.privacy.relation import holder_of, is_attribute
 
 MARGIN_BINDS: Final = (
     "The margin binds the answered set, that is, the labels the student learned from. It does not "

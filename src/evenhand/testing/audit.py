@@ -33,7 +33,8 @@ from typing import Any, Final
 import numpy as np
 from scipy.stats import norm
 
-from evenhand.privacy import FloatNoise, Noise
+from evenhand.privacy import FloatNoise
+from evenhand.privacy.noise import Noise
 from evenhand.testing.door import Diverged, Release, Transcript, recording
 from evenhand.testing.neighbors import Neighbor, Rows, neighbors_of
 from evenhand.typing import FloatArray

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from evenhand import Budget
-from evenhand.baselines import POINTS
+from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Schema
 from evenhand.fairness import DemographicParity
 from evenhand.methods import estimators
-from evenhand.privacy import Noise
-from evenhand.privacy.noise import WORD
+from evenhand.privacy.noise import WORD, Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.testing.audit import Case
 from evenhand.testing.door import coins

@@ -20,9 +20,9 @@ from unittest.mock import patch
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from evenhand.privacy import DiscreteNoise, FloatNoise, Noise
+from evenhand.privacy import DiscreteNoise, FloatNoise
 from evenhand.privacy.ledger import Grant, Mechanism
-from evenhand.privacy.noise import WORD
+from evenhand.privacy.noise import WORD, Noise
 from evenhand.typing import Array, FloatArray, IntArray
 
 __all__ = ["Diverged", "Release", "Transcript", "coins", "recording"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from evenhand.fairness import FairnessKind
 from evenhand.frontier import Run, Setting
-from evenhand.privacy import Guarantee, no_guarantee
+from evenhand.privacy import Guarantee
+from evenhand.privacy.guarantee import no_guarantee
 
 MADE_UP: Final = "made-up"
 """Name of the data set that such runs carry, so that nobody takes one for a measurement."""

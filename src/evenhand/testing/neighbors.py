@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand.privacy import NEIGHBORS
+from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import Array
 
 __all__ = ["Neighbor", "Rows", "neighbors_of"]

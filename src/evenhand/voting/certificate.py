@@ -8,7 +8,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness import noisy_certificate
-from evenhand.privacy import Ledger, NoisyHistogram, is_attribute
+from evenhand.privacy import Ledger, NoisyHistogram
+from evenhand.privacy.relation import is_attribute
 from evenhand.typing import ArrayLike, FloatArray
 
 

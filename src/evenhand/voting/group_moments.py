@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import GROUP_AND_CLASS_LABEL, GROUP_LABEL, Ledger, NoisySum
+from evenhand.privacy import Ledger, NoisySum
+from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.typing import ArrayLike, FloatArray
 
 UNIT: Final = 1.0 / 64.0

@@ -10,7 +10,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness import DemographicParityGate, GateStack, Outcome, gate_fits
-from evenhand.privacy import Grant, Ledger, LNMax
+from evenhand.privacy import Ledger, LNMax
+from evenhand.privacy.ledger import Grant
 from evenhand.typing import REJECTED, BoolArray, IntArray
 from evenhand.voting.aggregator import BLOCK, Mechanism, Progress, aggregate, stages
 from evenhand.voting.answers import Answers, Reason

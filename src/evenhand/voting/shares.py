@@ -10,7 +10,8 @@ from typing import TypeAlias
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import Ledger, Noise, NoisyHistogram
+from evenhand.privacy import Ledger, NoisyHistogram
+from evenhand.privacy.noise import Noise
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting.votes import Votes
 

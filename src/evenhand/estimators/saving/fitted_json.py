@@ -20,7 +20,8 @@ from evenhand.estimators.fitted import (
     TrueGroups,
 )
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Yardstick, require_notion
-from evenhand.privacy import Guarantee, SavedLedger
+from evenhand.privacy import Guarantee
+from evenhand.privacy.saved_ledger import SavedLedger
 from evenhand.students.derived import DerivedRule
 from evenhand.students.thresholds import GroupThresholds
 from evenhand.typing import Array, FloatArray

@@ -27,8 +27,9 @@ from evenhand.estimators.saving import fitted_json
 from evenhand.estimators.saving.skops_files import TypesNotTrusted, dump_skops, load_skops
 from evenhand.estimators.saving.student_files import load_student, refuse_modules, save_student
 from evenhand.fairness import FairnessKind
-from evenhand.privacy import Guarantee, SavedLedger
+from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import claim_record, read_claim
+from evenhand.privacy.saved_ledger import SavedLedger
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 

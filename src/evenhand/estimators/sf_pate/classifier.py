@@ -34,17 +34,16 @@ from evenhand.fairness import (
     reads_labels,
 )
 from evenhand.privacy import (
-    GROUP_AND_CLASS_LABEL,
-    GROUP_LABEL,
     Budget,
     BudgetExceeded,
     Guarantee,
     Ledger,
-    Noise,
     attribute_of,
-    delta_warning,
     epsilon_from_mu,
 )
+from evenhand.privacy.guarantee import delta_warning
+from evenhand.privacy.noise import Noise
+from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.students import NetworkStudent
 from evenhand.teachers import GroupMissingInPartition, by_position, by_unit
 from evenhand.teachers.coverage import groups_of_teachers

@@ -23,7 +23,8 @@ from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.nets.tensors import computing
-from evenhand.privacy import FloatNoise, Noise
+from evenhand.privacy import FloatNoise
+from evenhand.privacy.noise import Noise
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, FloatArray, IntArray, RandomState

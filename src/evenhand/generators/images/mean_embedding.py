@@ -16,7 +16,7 @@ from evenhand.generators.images.embedding_network import EmbeddingNetwork, fit_n
 from evenhand.generators.images.random_features import RandomFeatures
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
-from evenhand.privacy import Noise
+from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 MEANS: Final = "sums of features by label and group, with the counts"

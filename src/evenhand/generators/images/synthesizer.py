@@ -13,7 +13,9 @@ from evenhand.generators.images.private_images import PrivateImages
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Progress
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.privacy import Budget, Noise, Store
+from evenhand.privacy import Budget
+from evenhand.privacy.ledger_store import Store
+from evenhand.privacy.noise import Noise
 from evenhand.typing import ArrayLike, RandomState
 
 COUNTS: Final = "number of pictures by label and group"

@@ -27,7 +27,7 @@ from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
 from evenhand.learners.nets.tensors import seeded
-from evenhand.privacy import Noise
+from evenhand.privacy.noise import Noise
 from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray, IntArray, RandomState
 

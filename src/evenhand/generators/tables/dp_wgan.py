@@ -18,7 +18,8 @@ from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
 from evenhand.generators.tables.state_network import StateNetwork, log_shares
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import FloatNoise, Noise
+from evenhand.privacy import FloatNoise
+from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 GRADIENTS: Final = "gradients of the critic"

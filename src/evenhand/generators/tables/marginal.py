@@ -16,7 +16,7 @@ from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.records import pair_counts
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import Forest, TreeDistribution, fit_tree
-from evenhand.privacy import Noise
+from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 OWN: Final = "counts of each column by label and group"

@@ -14,7 +14,7 @@ from evenhand.generators.payload import Progress
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.random_features import MixedFeatures
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import Noise
+from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 MEANS: Final = "sums of features by label and group, with the counts"

@@ -22,7 +22,7 @@ from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics, deal
 from evenhand.generators.teacher_sums import BinaryVotes
 from evenhand.learners.nets.critics import StackedCritics, bytes_of_critics
-from evenhand.privacy import Noise
+from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 VOTES: Final = "votes of the teachers on generated rows"

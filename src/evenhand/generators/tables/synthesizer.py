@@ -17,7 +17,9 @@ from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.records import as_roles, read_records
-from evenhand.privacy import Budget, Noise, Store
+from evenhand.privacy import Budget
+from evenhand.privacy.ledger_store import Store
+from evenhand.privacy.noise import Noise
 from evenhand.typing import IntArray, RandomState
 
 
