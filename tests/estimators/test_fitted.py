@@ -21,6 +21,7 @@ from evenhand import (
     DPSGDClassifier,
     FairOnlyClassifier,
     FairPATEClassifier,
+    FairSharesClassifier,
     NonPrivateClassifier,
     PATEClassifier,
     PFLDClassifier,
@@ -57,14 +58,16 @@ def by_public_rows(model: Any) -> Any:
 
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "shares": lambda: by_teachers(FairPATEClassifier(BUDGET, LOOSE, n_teachers=20, random_state=0)),
+    "shares": lambda: by_teachers(
+        FairSharesClassifier(BUDGET, LOOSE, n_teachers=20, random_state=0)
+    ),
     "labels": lambda: by_teachers(
         FairPATEClassifier(
             BUDGET, LOOSE, n_teachers=20, mechanism=GNMax(sigma=30.0), random_state=0
         )
     ),
     "true classes": lambda: by_teachers(
-        FairPATEClassifier(BUDGET, EqualizedOdds(margin=0.3), n_teachers=20, random_state=0)
+        FairSharesClassifier(BUDGET, EqualizedOdds(margin=0.3), n_teachers=20, random_state=0)
     ),
     "no margin": lambda: PATEClassifier(BUDGET, n_teachers=20, random_state=0).fit(
         PARTS.X, PARTS.y, X_public=PARTS.X_public

@@ -20,12 +20,12 @@ from evenhand.fairness import DemographicParity, clopper_pearson, exact_gap, fai
 from evenhand.methods import load
 from evenhand.privacy import Budget, GNMax, Ledger, SeededNoise
 from evenhand.report import ModelReport, summary_lines
-from evenhand.report.answers import EVERY_ROW, SHORT, Disparity
 from evenhand.report.page import render
 from evenhand.report.settings import describe
 from evenhand.report.spending import Spending
 from evenhand.typing import REJECTED
 from evenhand.voting import Answers, Reason
+from evenhand.voting.outcomes import EVERY_ROW, SHORT, Disparity
 
 
 def answers_of(groups: list[int], labels: list[int], events: list[int] | None = None) -> Answers:
@@ -218,7 +218,8 @@ def test_a_student_that_knows_of_no_margin_is_not_said_to_keep_it(hostile: Any) 
 def test_a_student_that_missed_the_margin_is_a_warning(protected: Any) -> None:
     report = ModelReport.of(protected.model)
     assert report.student is not None
-    missed = replace(report, student=replace(report.student, met=False, gap=0.4321))
+    told = protected.model.fitted_
+    missed = replace(told, student_margin=replace(report.student, met=False, gap=0.4321))
     assert any("no student within the margin of 0.08 was found" in w for w in missed.warnings)
     assert any("0.4321" in w for w in missed.warnings)
 

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 
 def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[str, Any]:
-    """Return what a trained model tells, its warnings and its measurements, for ``--json``."""
-    from evenhand.report import ModelReport
-
+    """Return what a trained model tells, and its measurements, for ``--json``."""
     fitted: FittedModel = model.fitted_
+    seen = fitted.measured_by(None if measured is None else measured.yardstick)
     return fitted.to_dict() | {
-        "warnings": list(ModelReport.of(model, measured=measured).warnings),
+        "warnings": list(seen.warnings),
         "measured": None if measured is None else of_measured(measured, reference),
     }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from evenhand.students.small_groups import Held
 from evenhand.students.thresholds import GroupThresholds
 from evenhand.typing import Array, FloatArray
 from evenhand.voting import Answers, Shares
+from evenhand.voting.outcomes import Disparity, Outcomes
 
 WHERE: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
@@ -27,6 +29,13 @@ WHERE: Final[Mapping[str, str]] = {
     "released answers": "on the public rows (classes by the released answers)",
 }
 """Where a student's margin is read, in the words of a sentence."""
+
+BY_ANSWERS: Final = (
+    "the margin is about true classes, and these were taken from the released answers: the gap "
+    "is one with respect to what the teachers say, with noise, and not to the truth; calibration "
+    "rows with labels and groups would tell the truth"
+)
+"""A caution for a margin about true classes that were taken from the released answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,6 +372,88 @@ class FittedModel:
             return float(self.ledger.spent_epsilon(delta))
         return float(self.ledger.record["epsilon_spent"])
 
+    def measured_by(self, yardstick: Yardstick | None) -> FittedModel:
+        """Return this value with the errors of test rows in the place of those by the answers."""
+        return self if yardstick is None else replace(self, yardstick=yardstick)
+
+    @cached_property
+    def outcomes(self) -> Outcomes | None:
+        """What became of every public row, counted; None where no labels were released."""
+        if not isinstance(self.answers, Answers):
+            return None
+        groups = None if self.answers.groups is None else self.core.groups
+        return Outcomes.of(self.answers, self.class_names, groups)
+
+    @cached_property
+    def disparity(self) -> Disparity | None:
+        """The gap of the answered rows over time; None where no gate stood."""
+        core = self.core
+        if not isinstance(self.answers, Answers) or self.answers.groups is None:
+            return None
+        assert isinstance(core.fairness, DemographicParity)
+        assert core.groups is not None
+        rule = str(core.arguments.get("rule", "sound"))
+        return Disparity.of(self.answers, core.groups, core.fairness, rule)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before relying on the model, the claim's own cautions first."""
+        return (*self.guarantee.cautions, *self.cautions)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader must know beside the claim's own cautions."""
+        said = [*self._of_ledger(), *self._of_margin()]
+        if self.yardstick is not None:
+            said.append(self.yardstick.warning(self.class_names))
+        if self.student_margin is not None and self.student_margin.source == "released answers":
+            said.append(BY_ANSWERS)
+        if self.outcomes is not None and (silent := self.outcomes.without_answers):
+            said.append(
+                f"no public row of {', '.join(silent)} was answered: the student learned nothing "
+                f"from this group, and the margin says nothing about it"
+            )
+        return tuple(words for words in said if words)
+
+    def _of_ledger(self) -> list[str]:
+        """Say what stays charged of a run that did not finish."""
+        entries = () if self.ledger is None else self.ledger.to_dict()["entries"]
+        n_open = sum(int(entry["n_uses"]) for entry in entries if not entry["settled"])
+        if not n_open:
+            return []
+        return [
+            f"{n_open:,} uses were reserved by a run that did not finish; they stay charged, "
+            f"because their noise may have been drawn"
+        ]
+
+    def _of_margin(self) -> list[str]:
+        """Say where answers, student or noisy groups are outside the margin."""
+        trace, student, noisy = self.disparity, self.student_margin, self.true_groups
+        said = []
+        if trace is not None and not trace.kept:
+            said.append(
+                f"the answered set was outside the margin after {trace.n_outside:,} of "
+                f"{len(trace.gaps):,} steps (rule “{trace.rule}”); the largest gap was "
+                f"{trace.largest:.4f}, the margin is {trace.notion.margin:g}"
+            )
+        if student is not None and student.held is not None:
+            said.append(
+                f"groups of few public rows are held to the 95 % interval of their own size, and "
+                f"not to the margin of {student.notion.margin:g}: "
+                f"{small_groups.listed(student.held, student.groups)}"
+            )
+        elif student is not None and not student.met:
+            said.append(
+                f"no student within the margin of {student.notion.margin:g} was found "
+                f"{student.where}; the gap of the best one there is {student.gap:.4f}"
+            )
+        if noisy is not None and not noisy.met:
+            said.append(
+                f"no student with a violation of at most alpha={noisy.alpha:g} by the noisy groups "
+                f"was found; the best one has {noisy.violation:.4f}"
+            )
+        return said
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is told, as plain values for machines; no array of rows is among them."""
         claim, held, answers = self.guarantee, self.student_margin, self.answers
@@ -410,6 +501,7 @@ class FittedModel:
                 | {"majority": self.class_names[self.yardstick.majority]}
             ),
             "mechanism": self.mechanism,
+            "warnings": list(self.warnings),
         }
 
 

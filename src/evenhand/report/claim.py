@@ -57,11 +57,6 @@ STUDENT_BOUND_ON: Final = {
     ),
 }
 """What binds the student, by where its margin was read."""
-TOLD_BY_ANSWERS: Final = (
-    "the margin is about true classes, and these were taken from the released answers: the gap "
-    "is one with respect to what the teachers say, with noise, and not to the truth; calibration "
-    "rows with labels and groups would tell the truth"
-)
 NOT_COVERED: Final = (
     "Not covered by the guarantee. These numbers were measured on test rows after training. "
     "Publishing them says something about the people in the test rows, and no noise was added."

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 from evenhand.datasets import Dataset
 from evenhand.estimators.fitted import Cuts, Derived, FittedModel, StudentMargin, TrueGroups
-from evenhand.estimators.small_groups import listed
-from evenhand.fairness import DemographicParity, FairnessKind, Notion, Yardstick
-from evenhand.report import claim, settings
-from evenhand.report.answers import Disparity, Outcomes
+from evenhand.fairness import FairnessKind, Notion, Yardstick
+from evenhand.report import settings
 from evenhand.report.measured import Measured
 from evenhand.report.page import Report, Section, render, write_whole
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
+from evenhand.voting.outcomes import Disparity, Outcomes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +47,8 @@ class ModelReport(Report):
     yardstick : Yardstick or None
         The errors to read beside the model's: on the test rows where there are any, else by the
         released answers.
+    cautions : tuple of str
+        What the fitted model warns of, beside its claim.
     classes : tuple of str
     columns : tuple of str
         Names of the columns that ``predict`` expects; empty where the model was fitted on arrays.
@@ -79,6 +80,7 @@ class ModelReport(Report):
     classes: tuple[str, ...]
     columns: tuple[str, ...]
     n_columns: int
+    cautions: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -105,15 +107,9 @@ class ModelReport(Report):
         """
         whole = FittedModel.of(model)
         fitted = whole.core
-        answers, classes = fitted.answers, fitted.class_names
-        outcomes = disparity = None
-        if isinstance(answers, Answers):
-            groups = None if answers.groups is None else fitted.groups
-            outcomes = Outcomes.of(answers, classes, groups)
-            if groups is not None:
-                assert isinstance(fitted.fairness, DemographicParity)
-                rule = str(fitted.arguments.get("rule", "sound"))
-                disparity = Disparity.of(answers, groups, fitted.fairness, rule)
+        classes = fitted.class_names
+        # Errors on test rows are read before those by the released answers.
+        seen = whole.measured_by(getattr(measured, "yardstick", None))
         name, facts = _facts(dataset)
         named = fitted.method if whole is fitted else f"{fitted.method} with group thresholds"
         return cls(
@@ -122,16 +118,17 @@ class ModelReport(Report):
             guarantee=whole.guarantee,
             kind=whole.kind,
             spending=None if whole.ledger is None else Spending.of(whole.ledger.to_dict()),
-            answers=answers,
-            outcomes=outcomes,
-            disparity=disparity,
+            answers=fitted.answers,
+            outcomes=fitted.outcomes,
+            disparity=fitted.disparity,
             student=whole.student_margin,
             aimed=fitted.fairness,
             cuts=whole.cuts,
             derived=whole.derived,
             true_groups=whole.true_groups,
             measured=None if measured is None else Measured.of(measured, classes=classes),
-            yardstick=_yardstick(whole.yardstick, measured),
+            yardstick=seen.yardstick,
+            cautions=seen.cautions,
             classes=classes,
             facts=facts,
             settings=settings.in_words(fitted.arguments),
@@ -178,54 +175,7 @@ class ModelReport(Report):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before relying on the model, the claim's own warnings first."""
-        found = list(super().warnings)
-        if self.spending is not None and self.spending.n_open:
-            found.append(
-                f"{self.spending.n_open:,} uses were reserved by a run that did not finish; they "
-                f"stay charged, because their noise may have been drawn"
-            )
-        if self.disparity is not None and not self.disparity.kept:
-            found.append(
-                f"the answered set was outside the margin after {self.disparity.n_outside:,} of "
-                f"{len(self.disparity.gaps):,} steps (rule “{self.disparity.rule}”); the largest "
-                f"gap was {self.disparity.largest:.4f}, the margin is "
-                f"{self.disparity.notion.margin:g}"
-            )
-        if self.student is not None and self.student.held is not None:
-            found.append(
-                f"groups of few public rows are held to the 95 % interval of their own size, and "
-                f"not to the margin of {self.student.notion.margin:g}: "
-                f"{listed(self.student.held, self.student.groups)}"
-            )
-        elif self.student is not None and not self.student.met:
-            found.append(
-                f"no student within the margin of {self.student.notion.margin:g} was found "
-                f"{self.student.where}; the gap of the best one there is {self.student.gap:.4f}"
-            )
-        if self.true_groups is not None and not self.true_groups.met:
-            found.append(
-                f"no student with a violation of at most alpha={self.true_groups.alpha:g} by the "
-                f"noisy groups was found; the best one has {self.true_groups.violation:.4f}"
-            )
-        if self.yardstick is not None and (useless := self.yardstick.warning(self.classes)):
-            found.append(useless)
-        if self.student is not None and self.student.source == "released answers":
-            found.append(claim.TOLD_BY_ANSWERS)
-        silent = self._without_answers()
-        if silent:
-            found.append(
-                f"no public row of {', '.join(silent)} was answered: the student learned nothing "
-                f"from this group, and the margin says nothing about it"
-            )
-        return tuple(found)
-
-    def _without_answers(self) -> list[str]:
-        """Return the groups that have public rows and not one answer."""
-        table = self.outcomes
-        if table is None:
-            return []
-        none = (table.sizes > 0) & (table.answered.sum(axis=1) == 0)
-        return [group for group, silent in zip(table.groups, none, strict=True) if silent]
+        return (*super().warnings, *self.cautions)
 
 
 def write_model_report(
@@ -263,12 +213,6 @@ def write_model_report(
     """
     report = ModelReport.of(model, title=title, dataset=dataset, measured=measured)
     return write_whole(render(report), path)
-
-
-def _yardstick(by_answers: Yardstick | None, measured: Any) -> Yardstick | None:
-    """Return the errors to compare with, on test rows before those by released answers."""
-    by_test: Yardstick | None = getattr(measured, "yardstick", None)
-    return by_answers if by_test is None else by_test
 
 
 def _facts(

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from evenhand.fairness import Estimate, Notion
 from evenhand.generators.utility import ModelUtility
-from evenhand.report.answers import SHORT, Disparity, Outcomes
 from evenhand.report.colours import NOT_USED, PALETTE, colours
 from evenhand.report.columns import ColumnView
 from evenhand.report.measured import NAMES, REFERENCES, Measured, known
@@ -35,6 +34,7 @@ from evenhand.report.svg import (
 )
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Reason
+from evenhand.voting.outcomes import SHORT, Disparity, Outcomes
 
 REFUSED: Final = {
     Reason.NO_CONSENSUS: ("#dfe4e9", "/"),

@@ -20,9 +20,9 @@ from evenhand.fairness import Estimate
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
 from evenhand.report import claim, figures
-from evenhand.report.answers import SHORT
 from evenhand.report.measured import MEANINGS, NAMES, REFERENCES, known
 from evenhand.report.spending import Spending
+from evenhand.voting.outcomes import SHORT
 
 HERE: Final = "evenhand.report"
 

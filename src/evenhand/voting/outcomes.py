@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.fairness import DemographicParity, Tally, gap_trace
 from evenhand.typing import FloatArray, IntArray
-from evenhand.voting import Answers, Reason
+from evenhand.voting.answers import Answers, Reason
 
 SHORT: Final[Mapping[Reason, str]] = {
     Reason.NO_CONSENSUS: "refused: below the threshold",
@@ -86,6 +86,12 @@ class Outcomes:
         """Public rows per group, shape (n_groups,)."""
         sizes: IntArray = self.answered.sum(axis=1) + self.unlabelled.sum(axis=1)
         return sizes
+
+    @property
+    def without_answers(self) -> tuple[str, ...]:
+        """The groups that have public rows and not one answer."""
+        none = (self.sizes > 0) & (self.answered.sum(axis=1) == 0)
+        return tuple(group for group, silent in zip(self.groups, none, strict=True) if silent)
 
     @property
     def columns(self) -> list[str]:
