@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -117,3 +118,15 @@ def test_what_neither_file_nor_flags_say_is_missing(spec: Callable[..., str], ru
     result = run("train", spec(without="label"), exit_code=2)
     assert "Missing option '--label'" in result.stderr
     assert run("train", "nowhere.toml", exit_code=2).stderr.startswith("error: nowhere.toml: No s")
+
+
+def test_no_function_of_the_command_line_is_longer_than_a_page() -> None:
+    folder = Path(evenhand.__file__).parent / "cli"
+    long = {
+        f"{file.name} {node.name}": n_lines
+        for file in folder.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and (n_lines := (node.end_lineno or 0) - node.lineno + 1) > 80
+    }
+    assert long == {}

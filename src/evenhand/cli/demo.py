@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evenhand.cli import options, vocabulary
+from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show
 from evenhand.cli.folder import Training, require_free_or_demo, write_model_folder
 from evenhand.cli.tables import Roles
 
 
-def demo(
-    epsilon: options.Epsilon = 3.0,
-    delta: options.Delta = 1e-5,
-    noise: options.NoiseName = "exact",
-    margin: options.Margin = 0.05,
-    reference: options.Reference = "rest",
-    n_teachers: options.NTeachers = None,
-    seed: options.Seed = 0,
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(Options):
+    """What a run of ``evenhand demo`` was asked to do."""
+
+    epsilon: options.Epsilon = 3.0
+    delta: options.Delta = 1e-5
+    noise: options.NoiseName = "exact"
+    margin: options.Margin = 0.05
+    reference: options.Reference = "rest"
+    n_teachers: options.NTeachers = None
+    seed: options.Seed = 0
     out: Annotated[
         Path,
         typer.Option(
@@ -29,16 +34,19 @@ def demo(
             help="Folder for the model and its report. The folder of an earlier demo is replaced; "
             "any other that is not empty is refused.",
         ),
-    ] = Path("evenhand-demo"),
-    json: options.Json = False,
-) -> None:
+    ] = Path("evenhand-demo")
+    json: options.Json = False
+
+
+@command_of(DemoOptions)
+def demo(given: DemoOptions) -> None:
     """Train on Adult (census income, groups by sex), and measure the model on its test rows.
 
     Takes about ten seconds once the data are here; they are fetched the first time (5 MB).
     """
     started = time.perf_counter()
-    require_free_or_demo(out)
-    vocabulary.check_reference(reference)
+    require_free_or_demo(given.out)
+    vocabulary.check_reference(given.reference)
     with progress_bars() as bars:
         bars.begin("reading Adult")
         from evenhand.cli import measuring, results
@@ -49,15 +57,15 @@ def demo(
         from evenhand.report import write_model_report
 
         model = FairSharesClassifier(
-            budget=Budget(epsilon=epsilon, delta=delta),
-            fairness=DemographicParity(margin=margin, reference=reference),
-            n_teachers=n_teachers,
-            noise=vocabulary.noise(noise),
-            random_state=seed,
+            budget=Budget(epsilon=given.epsilon, delta=given.delta),
+            fairness=DemographicParity(margin=given.margin, reference=given.reference),
+            n_teachers=given.n_teachers,
+            noise=vocabulary.noise(given.noise),
+            random_state=given.seed,
         )
         fetch("adult", progress=bars.say)
         data = load_adult()
-        split = data.split(public=0.2, test=0.25, random_state=seed)
+        split = data.split(public=0.2, test=0.25, random_state=given.seed)
         assert split.private.y is not None
         assert split.test.y is not None
         model.fit(
@@ -74,12 +82,12 @@ def demo(
         measured = measuring.measure(model, trial, positive="1")
         write_model_folder(
             model,
-            out,
+            given.out,
             training=Training.of(
                 "demo",
                 Roles(label=data.label, sensitive=data.sensitive),
-                reference=reference,
-                margin=margin,
+                reference=given.reference,
+                margin=given.margin,
                 positive="1",
             ),
             write_report=lambda path: write_model_report(
@@ -87,23 +95,23 @@ def demo(
             ),
             replace_demo=True,
         )
-    found = measuring.of_measured(measured, reference)
-    summary = results.of_run(model, measured, reference) | {
+    found = measuring.of_measured(measured, given.reference)
+    summary = results.of_run(model, measured, given.reference) | {
         "dataset": data.name,
         "error": found["error"],
         "error_interval": found["error_interval"],
         "demographic_parity_gap": found["demographic_parity_gap"],
         "gap_interval": found["gap_interval"],
-        "model": str(out),
+        "model": str(given.out),
         "wall_s": time.perf_counter() - started,
     }
     for warning in summary["warnings"]:
         note(f"warning: {warning}")
-    if json:
+    if given.json:
         emit(summary)
         return
-    show(*results.run_parts(model.fitted_), *measuring.measured_parts(measured, reference))
+    show(*results.run_parts(model.fitted_), *measuring.measured_parts(measured, given.reference))
     show(
-        f"The model, its claim and report.html are in {out} ({summary['wall_s']:.1f} s). "
-        f"Open {out / 'report.html'} in a browser."
+        f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s). "
+        f"Open {given.out / 'report.html'} in a browser."
     )

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evenhand.cli import options, vocabulary
+from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show
 from evenhand.cli.folder import Training, whole_file
 from evenhand.cli.tables import Roles
 
 
-def evaluate(
-    model: options.ModelFolder,
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(Options):
+    """What a run of ``evenhand evaluate`` was asked to do."""
+
+    model: options.ModelFolder
     test: Annotated[
         Path,
         typer.Argument(metavar="TEST", help="Labelled rows: CSV (also .gz) or Parquet."),
-    ],
+    ]
     label: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN", help="Column of the classes.", show_default="that of training"
         ),
-    ] = None,
+    ] = None
     sensitive: Annotated[
         list[str] | None,
         typer.Option(
@@ -32,7 +37,7 @@ def evaluate(
             help="Sensitive column; may be repeated.",
             show_default="those of training",
         ),
-    ] = None,
+    ] = None
     reference: Annotated[
         str | None,
         options.choice(
@@ -40,62 +45,67 @@ def evaluate(
             help="What a group is compared with: all others pooled, each other one, or everybody.",
             show_default="that of training",
         ),
-    ] = None,
+    ] = None
     positive: Annotated[
         str | None,
         typer.Option(
             metavar="CLASS", help="The favourable class.", show_default="that of training"
         ),
-    ] = None,
+    ] = None
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the report with these measurements in it (HTML)."),
-    ] = None,
+    ] = None
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file of --report if it is there.")
-    ] = False,
-    trust: options.Trust = None,
-    sep: options.Separator = None,
-    encoding: options.Encoding = None,
-    show_values: options.ShowValues = False,
-    json: options.Json = False,
-) -> None:
+    ] = False
+    trust: options.Trust = None
+    sep: options.Separator = None
+    encoding: options.Encoding = None
+    show_values: options.ShowValues = False
+    json: options.Json = False
+
+
+@command_of(EvaluateOptions)
+def evaluate(given: EvaluateOptions) -> None:
     """Measure a model on labelled rows: its error, and how differently it treats groups.
 
     The numbers are computed without noise, so the guarantee does not cover them: publishing them
     tells something about the people in the test rows.
     """
     with progress_bars() as bars:
-        bars.begin(f"measuring on {test}")
+        bars.begin(f"measuring on {given.test}")
         from evenhand.cli import measuring
         from evenhand.methods import load
         from evenhand.report import write_model_report
 
-        fitted = load(model, trusted=trust or ())
-        known = Training.read(model)
-        roles = _roles(known, label, sensitive)
-        compared = vocabulary.check_reference(reference or (known.reference if known else "rest"))
+        fitted = load(given.model, trusted=given.trust or ())
+        known = Training.read(given.model)
+        roles = _roles(known, given.label, given.sensitive)
+        compared = vocabulary.check_reference(
+            given.reference or (known.reference if known else "rest")
+        )
         same_groups = known is not None and roles.sensitive == known.sensitive
         grouping = known.grouping if known is not None and same_groups else None
-        trial = measuring.read_trial(test, roles, grouping)
+        trial = measuring.read_trial(given.test, roles, grouping)
         measured = measuring.measure(
             fitted,
             trial,
-            positive=positive if positive is not None or known is None else known.positive,
+            positive=known.positive if known and given.positive is None else given.positive,
             same_groups=same_groups,
         )
-        if report is not None:
-            with whole_file(report, overwrite=overwrite) as made:
+        if given.report is not None:
+            with whole_file(given.report, overwrite=given.overwrite) as made:
                 write_model_report(
-                    fitted, made, dataset={"Test rows": test.name}, measured=measured
+                    fitted, made, dataset={"Test rows": given.test.name}, measured=measured
                 )
-    if report is not None:
-        note(f"the report is in {report}")
+    if given.report is not None:
+        note(f"the report is in {given.report}")
     summary = measuring.of_measured(measured, compared)
     for warning in summary["warnings"]:
         note(f"warning: {warning}")
-    if json:
-        about = {"model": str(model), "test": str(test), "label": roles.label}
+    if given.json:
+        about = {"model": str(given.model), "test": str(given.test), "label": roles.label}
         emit(about | {"sensitive": roles.sensitive} | summary)
     else:
         show(*measuring.measured_parts(measured, compared))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,6 +13,7 @@ import typer
 
 from evenhand._checks import one_of
 from evenhand.cli import options
+from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show, table
 from evenhand.cli.folder import require_free
 from evenhand.cli.options import choice
@@ -30,11 +32,14 @@ TRAINED_ANEW: Final = (
 )
 
 
-def frontier(
+@dataclass(frozen=True, kw_only=True)
+class FrontierOptions(Options):
+    """What a run of ``evenhand frontier`` was asked to do."""
+
     spec: Annotated[
         Path,
         typer.Argument(metavar="SPEC", help="Grid of settings in TOML; see docs/frontier.md."),
-    ],
+    ]
     out: Annotated[
         Path,
         typer.Option(
@@ -42,14 +47,14 @@ def frontier(
             help="Folder of the frontier. One that is there already is gone on with. With --train: "
             "new folder for the model.",
         ),
-    ],
+    ]
     jobs: Annotated[
         int | None,
         typer.Option(
             help="Processes, each on one thread; -1 for one on every core.",
             show_default="1; with --backend ray one on every core of the cluster",
         ),
-    ] = None,
+    ] = None
     backend: Annotated[
         str,
         choice(
@@ -58,7 +63,7 @@ def frontier(
             "that RAY_ADDRESS names (extra ray). On a cluster --votes is needed: a folder that all "
             "its machines see, as they must see the data.",
         ),
-    ] = BACKENDS[0],
+    ] = BACKENDS[0]
     store: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +71,7 @@ def frontier(
             help="Where the runs are kept, such as a PostgreSQL URL when several machines write.",
             show_default="runs.db in the folder",
         ),
-    ] = None,
+    ] = None
     votes: Annotated[
         Path | None,
         typer.Option(
@@ -75,7 +80,7 @@ def frontier(
             "publish it.",
             show_default="a temporary one, removed at the end",
         ),
-    ] = None,
+    ] = None
     train: Annotated[
         str | None,
         typer.Option(
@@ -83,45 +88,55 @@ def frontier(
             help="Train one setting of the grid, named by its key, and save the model.",
             show_default=False,
         ),
-    ] = None,
-    show_values: options.ShowValues = False,
-    json: options.Json = False,
-) -> None:
+    ] = None
+    show_values: options.ShowValues = False
+    json: options.Json = False
+
+
+@command_of(FrontierOptions)
+def frontier(given: FrontierOptions) -> None:
     """Train every setting of a grid once and keep error, gap, coverage and claim of each.
 
     Stopped at any moment and started again, it goes on where it was. On private data every
     setting is a release of its own; the sum of them is printed.
     """
     with progress_bars(time_left=True) as bars:
-        bars.begin(f"reading {spec}")
+        bars.begin(f"reading {given.spec}")
         from evenhand.frontier import RUNS_FILE, Grid, ReleaseCost, RunStore, sweep
 
-        grid = Grid.from_toml(spec)
-        if train is not None:
-            _train(grid, train, out, json=json)
+        grid = Grid.from_toml(given.spec)
+        if given.train is not None:
+            _train(grid, given.train, given.out, json=given.json)
             return
-        if jobs is not None and not (jobs == -1 or 1 <= jobs <= MOST_JOBS):
+        if given.jobs is not None and not (given.jobs == -1 or 1 <= given.jobs <= MOST_JOBS):
             raise ValueError(
                 f"--jobs must be at least 1, or -1 for one per core, and at most {MOST_JOBS:,}, "
-                f"got {jobs}."
+                f"got {given.jobs}."
             )
-        with _workers(backend, votes):
-            out.mkdir(parents=True, exist_ok=True)
-            with RunStore(out / RUNS_FILE if store is None else store) as runs:
-                done = sweep(grid, runs, n_jobs=jobs, progress=bars, cache=votes, spec=str(spec))
+        with _workers(given.backend, given.votes):
+            given.out.mkdir(parents=True, exist_ok=True)
+            with RunStore(given.out / RUNS_FILE if given.store is None else given.store) as runs:
+                done = sweep(
+                    grid,
+                    runs,
+                    n_jobs=given.jobs,
+                    progress=bars,
+                    cache=given.votes,
+                    spec=str(given.spec),
+                )
                 kept = [run for run in runs.runs() if run.setting.data == grid.data.name]
         keys = {setting.key for setting in grid.settings()}
         found = [run for run in kept if run.key in keys]
         # What the folder holds of other grids was released from the same data too.
         cost = ReleaseCost.of(kept)
         useless = sum(run.no_better is True for run in found)
-        summary = _summary(done, cost, out) | {"n_no_better": useless}
+        summary = _summary(done, cost, given.out) | {"n_no_better": useless}
         if found:
             bars.begin("writing the page")
             from evenhand.frontier.page import write_page
 
             title = grid.title or grid.data.name
-            summary["page"] = str(write_page(found, out / PAGE, title=title, cost=cost))
+            summary["page"] = str(write_page(found, given.out / PAGE, title=title, cost=cost))
     for reason, n in summary["skipped"].items():
         note(f"{n} settings cannot be trained: {reason}")
     if useless:
@@ -129,7 +144,7 @@ def frontier(
             f"warning: {useless:,} of {len(found):,} runs are no better than always predicting the "
             f"majority class of the rows they were measured on"
         )
-    if json:
+    if given.json:
         emit(summary)
         return
     _show(summary, found, cost)

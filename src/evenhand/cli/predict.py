@@ -2,86 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from evenhand.cli import rejecting
+from evenhand.cli import reject_option
+from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, progress_bars
 from evenhand.cli.folder import require_place, whole_file
-from evenhand.cli.options import Encoding, Json, ModelFolder, Raw, Separator, ShowValues, Trust
-from evenhand.cli.written import require_table_name, write_table
+from evenhand.cli.output_tables import require_table_name, write_table
+from evenhand.cli.predict_options import PredictOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def predict(
-    model: ModelFolder,
-    new: Annotated[
-        Path,
-        typer.Argument(
-            metavar="NEW",
-            help="Rows to decide on: CSV (also .gz) or Parquet. Missing values and new categories "
-            "are allowed; other columns, such as a label or groups, are passed over.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File to write: CSV, or Parquet by its ending.",
-            show_default="stdout",
-        ),
-    ] = None,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add the probability of each class, in [0, 1].")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file of --out if it is there.")
-    ] = False,
-    reject_margin: Annotated[
-        float | None,
-        typer.Option(
-            help="Refuse predictions that would bring the groups' rates further apart than this, "
-            "over all given ones. In [0, 1].",
-            show_default="none is refused",
-            rich_help_panel="Reject option",
-        ),
-    ] = None,
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the groups; may be repeated.",
-            show_default="those of training",
-            rich_help_panel="Groups",
-        ),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the counts in this file, over runs; made by the first. One run at a time.",
-            rich_help_panel="Reject option",
-        ),
-    ] = None,
-    delivered: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV file for predictions that earlier runs withheld and that are given now.",
-            rich_help_panel="Reject option",
-        ),
-    ] = None,
-    trust: Trust = None,
-    raw: Raw = False,
-    sep: Separator = None,
-    encoding: Encoding = None,
-    show_values: ShowValues = False,
-    json: Json = False,
-) -> None:
+@command_of(PredictOptions)
+def predict(given: PredictOptions) -> None:
     """Predict the label of every row, in the order of the file.
 
     No group is needed, except by a model that decides by the group as well: then the table needs
@@ -92,53 +27,48 @@ def predict(
     With --reject-margin some rows get no prediction, so that the given ones stay within a margin;
     then the groups are needed.
     """
-    asked = rejecting.Asked.of(reject_margin, sensitive, state, delivered, proba=proba, json=json)
-    if asked is not None:
-        rejecting.refuse_one_place_for_two(NEW=new, out=out, state=state, delivered=delivered)
-    for option, place in (("--out", out), ("--delivered", delivered)):
+    reject_option.check(given)
+    for option, place in (("--out", given.out), ("--delivered", given.delivered)):
         if place is not None:
             require_table_name(place, option)
-            require_place(place, overwrite=overwrite)
+            require_place(place, overwrite=given.overwrite)
     with progress_bars() as bars:
-        bars.begin(f"predicting {new}")
+        bars.begin(f"predicting {given.new}")
         from evenhand.cli.tables import features_of
         from evenhand.datasets import read_table
         from evenhand.methods import load
 
-        fitted = load(model, trusted=trust or ())
-        table = read_table(new)
-        X = features_of(fitted, table, new)
-        if asked is not None:
-            decided = rejecting.decide(fitted, model, X, table, new, asked)
-            rejecting.hand_out(
-                decided,
-                asked,
-                out=out,
-                delivered=delivered,
-                overwrite=overwrite,
-                raw=raw,
-                json=json,
-            )
+        model = load(given.model, trusted=given.trust or ())
+        table = read_table(given.new)
+        X = features_of(model, table, given.new)
+        if given.reject_margin is not None:
+            decided = reject_option.decide(model, X, table, given.reject_margin, given)
+            reject_option.hand_out(decided, given)
             return
-        groups = rejecting.groups_of(fitted, model, table, new, sensitive or ())
-        labels = predictions(fitted, X, groups)
-        shares = probabilities(fitted, X, groups) if proba else None
-    classes = [str(name) for name in fitted.classes_]
+        groups = reject_option.groups_of(model, table, given)
+        labels = predictions(model, X, groups)
+        shares = probabilities(model, X, groups) if given.proba else None
+    _hand_out(given, labels, shares, [str(name) for name in model.classes_])
+
+
+def _hand_out(given: PredictOptions, labels: Any, shares: Any, classes: list[str]) -> None:
+    """Write the predictions into the file, or on stdout."""
+    n, out = len(labels), given.out
     if out is not None:
-        if out.exists() and out.samefile(new):
+        if out.exists() and out.samefile(given.new):
             raise FileExistsError(f"{out} is the table to predict on. Choose another --out.")
-        with whole_file(out, overwrite=overwrite) as made:
-            write_table(_frame(labels, shares, classes), made, raw=raw)
-        note(f"{len(X)} predictions are in {out}")
-        if json:
-            emit({"n_rows": len(X), "out": str(out)})
-    elif json:
-        found: dict[str, Any] = {"n_rows": len(X), "predictions": labels}
+        with whole_file(out, overwrite=given.overwrite) as made:
+            write_table(_frame(labels, shares, classes), made, raw=given.raw)
+        note(f"{n} predictions are in {out}")
+        if given.json:
+            emit({"n_rows": n, "out": str(out)})
+    elif given.json:
+        found: dict[str, Any] = {"n_rows": n, "predictions": labels}
         if shares is not None:
             found |= {"classes": classes, "probabilities": shares}
         emit(found)
     else:
-        write_table(_frame(labels, shares, classes), None, raw=raw)
+        write_table(_frame(labels, shares, classes), None, raw=given.raw)
 
 
 def predictions(model: Any, X: Any, groups: Any) -> Any:

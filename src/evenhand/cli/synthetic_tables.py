@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from evenhand.cli import vocabulary
 from evenhand.cli.console import Bars
 from evenhand.cli.failures import as_bad_input
+from evenhand.cli.output_tables import require_table_name, write_table
 from evenhand.cli.synthesis import GAPS
 from evenhand.cli.synthesize_options import SynthesizeOptions
-from evenhand.cli.written import require_table_name, write_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -112,34 +112,19 @@ def read_training(
         (with the rows), one group only, two tables that do not belong together, and text where
         numbers belong.
     """
-    import pandas as pd
-
     from evenhand.datasets import Schema, read_table
-    from evenhand.datasets.columns import text_of
 
     table = read_table(private)
     asked = None if public is None else read_table(public)
+    named = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
     others = () if asked is None else tuple(asked.columns)
-    require(table, private, "--label", roles.label)
-    if roles.unit is not None:
-        require(table, private, "--unit", roles.unit)
-    for column in roles.drop:
-        if column not in others:
-            require(table, private, "--drop", column)
+    named |= {column: "--drop" for column in roles.drop if column not in others}
+    for column, option in named.items():
+        require(table, private, option, column)
     X = features(table, private, roles)
     y = labels(table, private, roles.label)
-    if y.nunique() < 2:
-        only = _values.quoted(y.tolist()[0])
-        raise ValueError(
-            f"{private}: the label {roles.label!r} has one class only ({only}), so there is "
-            f"nothing to learn. At least two classes are needed."
-        )
-    units = None
-    if roles.unit is not None:
-        units = table[roles.unit]
-        refuse_missing(units, private, "unit", "Give each of these rows an id of its own.")
-        if pd.api.types.is_float_dtype(units.dtype):  # 7.0 is the id 7, as it stood in the file
-            units = units.map(text_of)
+    _refuse_one_class(y, private)
+    units = None if roles.unit is None else _units(table[roles.unit], private)
     declared = None if schema is None else _declared(schema, roles)
     used = table.drop(columns=[c for c in roles.drop if c in table.columns])
     refuse_wrong(used, private, roles, public=asked, schema=declared)
@@ -391,6 +376,26 @@ def _groups(
     groups = grouped(groups, grouping, path)
     _refuse_one_group(groups, path)
     return groups
+
+
+def _units(ids: pd.Series[Any], path: Path) -> pd.Series[Any]:
+    """Return whose record each row is; no id is missing."""
+    import pandas as pd
+
+    from evenhand.datasets.columns import text_of
+
+    refuse_missing(ids, path, "unit", "Give each of these rows an id of its own.")
+    # 7.0 is the id 7, as it stood in the file.
+    return ids.map(text_of) if pd.api.types.is_float_dtype(ids.dtype) else ids
+
+
+def _refuse_one_class(y: pd.Series[Any], path: Path) -> None:
+    if y.nunique() < 2:
+        only = _values.quoted(y.tolist()[0])
+        raise ValueError(
+            f"{path}: the label {y.name!r} has one class only ({only}), so there is "
+            f"nothing to learn. At least two classes are needed."
+        )
 
 
 def _refuse_one_group(groups: pd.DataFrame, path: Path) -> None:

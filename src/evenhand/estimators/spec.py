@@ -142,7 +142,7 @@ class MethodSpec:
             made["budget"] = Budget(
                 epsilon=float(settings["epsilon"]), delta=float(settings["delta"])
             )
-        if "mechanism" in takes:
+        if "sigma" in self.reads:
             made["mechanism"] = mechanism_of(settings)
         if "fairness" in takes:
             made["fairness"] = fairness

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,66 +11,44 @@ from evenhand._checks import closed_unit
 from evenhand.cli.console import emit, note
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.folder import Training, whole_file
+from evenhand.cli.output_tables import write_table
 from evenhand.cli.tables import group_columns, sensitive_features
-from evenhand.cli.written import write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.cli.predict_options import PredictOptions
     from evenhand.estimators import RejectOptionClassifier
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What the options of ``predict`` ask of the reject option."""
-
-    margin: float
-    sensitive: tuple[str, ...]
-    state: Path | None
-    fetch: bool
-    """Whether the caller has a place for answers to requests of earlier runs."""
-
-    @classmethod
-    def of(
-        cls,
-        margin: float | None,
-        sensitive: Sequence[str] | None,
-        state: Path | None,
-        delivered: Path | None,
-        *,
-        proba: bool,
-        json: bool,
-    ) -> Asked | None:
-        """Check the options against each other; None without a reject option."""
-        if margin is None:
-            for option, value in (("--state", state), ("--delivered", delivered)):
-                if value:
-                    raise ValueError(
-                        f"{option} is of use only with --reject-margin. Add it, for example "
-                        f"--reject-margin 0.02, or leave {option} out."
-                    )
-            return None
-        closed_unit("--reject-margin", margin)
-        if proba:
-            raise ValueError(
-                "--proba and --reject-margin do not go together: the probabilities of a refused "
-                "row tell its label. Leave one of them out."
-            )
-        if delivered is not None and state is None:
-            raise ValueError(
-                "--delivered is for answers to requests of earlier runs, and without --state there "
-                "are none. Add --state, or leave --delivered out."
-            )
-        if state is not None and not state.absolute().parent.is_dir():
-            raise FileNotFoundError(
-                f"The folder {state.absolute().parent} of --state does not exist. Make it first."
-            )
-        return cls(
-            margin=margin,
-            sensitive=tuple(sensitive or ()),
-            state=state,
-            fetch=state is None or json or delivered is not None,
+def check(given: PredictOptions) -> None:
+    """Check the options of ``predict`` against each other, before any file is read."""
+    if given.reject_margin is None:
+        for option, value in (("--state", given.state), ("--delivered", given.delivered)):
+            if value:
+                raise ValueError(
+                    f"{option} is of use only with --reject-margin. Add it, for example "
+                    f"--reject-margin 0.02, or leave {option} out."
+                )
+        return
+    closed_unit("--reject-margin", given.reject_margin)
+    if given.proba:
+        raise ValueError(
+            "--proba and --reject-margin do not go together: the probabilities of a refused "
+            "row tell its label. Leave one of them out."
         )
+    if given.delivered is not None and given.state is None:
+        raise ValueError(
+            "--delivered is for answers to requests of earlier runs, and without --state there "
+            "are none. Add --state, or leave --delivered out."
+        )
+    if given.state is not None and not given.state.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder {given.state.absolute().parent} of --state does not exist. Make it first."
+        )
+    _refuse_one_place_for_two(
+        NEW=given.new, out=given.out, state=given.state, delivered=given.delivered
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +137,7 @@ def _around_what(fitted: Any) -> str:
 
 
 def decide(
-    fitted: Any, model: Path, X: Any, table: pd.DataFrame, new: Path, asked: Asked
+    fitted: Any, X: Any, table: pd.DataFrame, margin: float, given: PredictOptions
 ) -> Decided:
     """Decide on the rows of a table, in their order; counts go on from a saved state."""
     from evenhand.fairness import Verdict
@@ -170,30 +147,30 @@ def decide(
             "--reject-margin goes with a model that decides without the group, and this one keeps "
             f"a margin by the group. Leave it out{_around_what(fitted)}."
         )
-    known = Training.read(model)
-    columns = _columns(known, asked.sensitive)
+    known, new = Training.read(given.model), given.new
+    columns = _columns(known, tuple(given.sensitive or ()))
     same = known is None or columns == known.sensitive
     grouping = known.grouping if known is not None and same else None
     features = sensitive_features(group_columns(table, new, columns), grouping, new)
     option = fitted.with_reject_option(
-        asked.margin,
-        groups=fitted.groups_ if same and fitted.groups_ else _groups(features, asked.state),
+        margin,
+        groups=fitted.groups_ if same and fitted.groups_ else _groups(features, given.state),
     )
-    if asked.state is not None and asked.state.exists():
-        with as_bad_input(ValueError, where=str(asked.state)):
-            option.load_state(asked.state)
+    if given.state is not None and given.state.exists():
+        with as_bad_input(ValueError, where=str(given.state)):
+            option.load_state(given.state)
     with as_bad_input(ValueError, where=str(new)):
         result = option.decide(X, sensitive_features=features)
     first = int(result.ids[0])
-    fetched = option.deliver() if asked.fetch else {}
+    fetched = option.deliver() if given.fetches else {}
     own = {number: label for number, label in fetched.items() if number >= first}
     predictions, reasons = [], []
     for number, label, reason in zip(
         result.ids.tolist(), result.labels.tolist(), result.reasons.tolist(), strict=True
     ):
         verdict = Verdict.ANSWERED if number in own else Verdict(reason)
-        given = verdict == Verdict.ANSWERED
-        predictions.append(own.get(number, label) if given else None)
+        answered = verdict == Verdict.ANSWERED
+        predictions.append(own.get(number, label) if answered else None)
         reasons.append(verdict.name.lower().replace("_", " "))
     return Decided(
         option=option,
@@ -201,24 +178,22 @@ def decide(
         reasons=reasons,
         requests=result.ids.tolist(),
         delivered={number: label for number, label in fetched.items() if number < first},
-        waiting=0 if asked.fetch else result.n_released,
+        waiting=0 if given.fetches else result.n_released,
     )
 
 
-def groups_of(
-    fitted: Any, model: Path, table: pd.DataFrame, new: Path, named: Sequence[str]
-) -> Any:
+def groups_of(fitted: Any, table: pd.DataFrame, given: PredictOptions) -> Any:
     """Return the groups of the rows, where the model needs them to predict; else None."""
     if not fitted.needs_group_at_prediction_:
-        if named:
+        if given.sensitive:
             raise ValueError(
                 "--sensitive is of use only with --reject-margin, or for a model that decides by "
                 "the group: this one needs no group. Add --reject-margin 0.02, or leave "
                 "--sensitive out."
             )
         return None
-    known = Training.read(model)
-    columns = _columns(known, tuple(named))
+    known, new = Training.read(given.model), given.new
+    columns = _columns(known, tuple(given.sensitive or ()))
     grouping = known.grouping if known is not None and columns == known.sensitive else None
     features = sensitive_features(group_columns(table, new, columns), grouping, new)
     with as_bad_input(ValueError, where=str(new)):
@@ -228,7 +203,7 @@ def groups_of(
     return features
 
 
-def refuse_one_place_for_two(**places: Path | None) -> None:
+def _refuse_one_place_for_two(**places: Path | None) -> None:
     """Raise ValueError if two options name the same file."""
     taken: dict[Path, str] = {}
     for name, path in places.items():
@@ -240,34 +215,26 @@ def refuse_one_place_for_two(**places: Path | None) -> None:
             raise ValueError(f"{path} is named by {other} and by {option}. Choose another file.")
 
 
-def hand_out(
-    decided: Decided,
-    asked: Asked,
-    *,
-    out: Path | None,
-    delivered: Path | None,
-    overwrite: bool,
-    raw: bool,
-    json: bool,
-) -> None:
+def hand_out(decided: Decided, given: PredictOptions) -> None:
     """Save the counts, then give the predictions: none is given that is not counted."""
+    out, overwrite, raw = given.out, given.overwrite, given.raw
     with ExitStack() as whole:
         if out is not None:
             made = whole.enter_context(whole_file(out, overwrite=overwrite))
             write_table(decided.frame(), made, raw=raw)
-        if delivered is not None:
-            made = whole.enter_context(whole_file(delivered, overwrite=overwrite))
+        if given.delivered is not None:
+            made = whole.enter_context(whole_file(given.delivered, overwrite=overwrite))
             write_table(decided.delivered_frame(), made, raw=raw)
-        if asked.state is not None:
-            decided.option.save_state(asked.state)
+        if given.state is not None:
+            decided.option.save_state(given.state)
     said: dict[str, Any] = {"n_rows": len(decided.requests)}
     if out is not None:
         said["out"] = str(out)
         note(f"{len(decided.requests)} rows are in {out}")
     else:
         said |= decided.rows_for_machines()
-    decided.say(asked.state)
-    if json:
+    decided.say(given.state)
+    if given.json:
         emit(said | decided.facts_for_machines())
     elif out is None:
         write_table(decided.frame(), None, raw=raw)
