@@ -11,8 +11,8 @@ import torch
 from _harness import run
 
 from evenhand.generators import GroupBalancedSampler
-from evenhand.generators.images.critics import CriticTraining, DenseCritic
 from evenhand.generators.images.teachers import AHEAD, Teachers
+from evenhand.learners.nets.picture_critics import CriticTraining, DenseCritic
 from evenhand.teachers import by_position
 
 SEED = 0

@@ -9,9 +9,9 @@ from runs import falls_short
 
 from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.images import DataLensImages, GPATEImages, GSWGANImages, TeacherGANImages
-from evenhand.generators.images.critics import ConvCritic, CriticTraining, DenseCritic
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import PrivateGenerators
+from evenhand.learners.nets.picture_critics import ConvCritic, CriticTraining, DenseCritic
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.teachers import by_position
 from evenhand.teachers.partition import Partition

@@ -17,11 +17,15 @@ from evenhand import _checks
 from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
-from evenhand.generators.images.critics import CriticNetwork, DenseCritic
-from evenhand.generators.images.networks import GrowingNetwork, Learner, paint
 from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.learners.nets.picture_critics import CriticNetwork, DenseCritic
+from evenhand.learners.nets.picture_generator import (
+    GeneratorTraining,
+    GrowingNetwork,
+    draw_pictures,
+)
 from evenhand.learners.nets.tensors import computing
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import Noise
@@ -123,7 +127,7 @@ class AdversarialImages(ImageSynthesizer):
         data: EncodedImages,
         partition: Partition,
         sampler: GroupBalancedSampler | None,
-        learner: Learner,
+        learner: GeneratorTraining,
         release: Release,
         rng: np.random.Generator,
         progress: Progress,
@@ -170,7 +174,7 @@ class AdversarialImages(ImageSynthesizer):
         self.snr_ = self._snr(mu, width)
         self.network_ = self._network(self.conditions_.n)
         with computing():
-            learner = Learner(
+            learner = GeneratorTraining(
                 self.network_,
                 n_steps=self.n_steps,
                 rates=(float(self.rates[0]), float(self.rates[1])),
@@ -239,7 +243,7 @@ class AdversarialImages(ImageSynthesizer):
             _checks.positive("rates", float(rate))
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
-        return paint(self.network_, self.weights_, conditions, rng)
+        return draw_pictures(self.network_, self.weights_, conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:
         return dict(self.weights_)

@@ -22,11 +22,11 @@ from evenhand.generators.images.adversarial import (
 )
 from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.images.networks import Learner
 from evenhand.generators.images.rounds import Rounds
-from evenhand.generators.images.single_critic import SingleCritic
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.learners.nets.picture_generator import GeneratorTraining
+from evenhand.learners.nets.single_critic import SingleCritic
 from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray
 
@@ -175,7 +175,7 @@ class DPWGANImages(AdversarialImages):
         data: EncodedImages,
         partition: Partition,
         sampler: GroupBalancedSampler | None,
-        learner: Learner,
+        learner: GeneratorTraining,
         release: Release,
         rng: np.random.Generator,
         progress: Progress,
@@ -205,7 +205,7 @@ class DPWGANImages(AdversarialImages):
     def _of_drawn(
         self,
         critic: SingleCritic,
-        learner: Learner,
+        learner: GeneratorTraining,
         counted: CellWeights,
         rng: np.random.Generator,
     ) -> FloatArray:

@@ -13,14 +13,14 @@ from evenhand import _checks
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.adversarial import STEPS, Release
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.images.critics import ConvCritic, CriticNetwork, CriticTraining
-from evenhand.generators.images.networks import Learner
 from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import HIDDEN
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.learners.nets.picture_critics import ConvCritic, CriticNetwork, CriticTraining
+from evenhand.learners.nets.picture_generator import GeneratorTraining
 from evenhand.learners.nets.tensors import seeded
 from evenhand.teachers.partition import Partition
 
@@ -145,7 +145,7 @@ class GSWGANImages(TeacherGANImages):
     def _train(
         self,
         teachers: Teachers,
-        learner: Learner,
+        learner: GeneratorTraining,
         release: Release,
         rng: np.random.Generator,
         progress: Progress,

@@ -19,13 +19,13 @@ from evenhand.generators.aggregators import Aggregator
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gradients
 from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.images.critics import CriticTraining
-from evenhand.generators.images.networks import Learner
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
+from evenhand.learners.nets.picture_critics import CriticTraining
+from evenhand.learners.nets.picture_generator import GeneratorTraining
 from evenhand.learners.nets.tensors import seeded
 from evenhand.privacy.noise import Noise
 from evenhand.teachers.partition import Partition
@@ -205,7 +205,7 @@ class TeacherGAN(AdversarialImages):
         data: EncodedImages,
         partition: Partition,
         sampler: GroupBalancedSampler | None,
-        learner: Learner,
+        learner: GeneratorTraining,
         release: Release,
         rng: np.random.Generator,
         progress: Progress,
@@ -216,7 +216,7 @@ class TeacherGAN(AdversarialImages):
     def _train(
         self,
         teachers: Teachers,
-        learner: Learner,
+        learner: GeneratorTraining,
         release: Release,
         rng: np.random.Generator,
         progress: Progress,
@@ -236,7 +236,7 @@ class TeacherGAN(AdversarialImages):
     def _train_critics(
         self,
         teachers: Teachers,
-        learner: Learner,
+        learner: GeneratorTraining,
         rng: np.random.Generator,
         stacks: range | None,
     ) -> None:

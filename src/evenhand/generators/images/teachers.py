@@ -10,9 +10,9 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.images.codec import FloatPixels
-from evenhand.generators.images.critics import CriticNetwork, CriticStack, CriticTraining
 from evenhand.generators.images.warm_start import PrivateGenerators
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.learners.nets.picture_critics import CriticNetwork, CriticStack, CriticTraining
 from evenhand.learners.nets.tensors import seeded
 from evenhand.teachers.partition import Partition
 from evenhand.typing import IntArray

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from evenhand import _checks
 from evenhand._torch import torch
-from evenhand.generators.images.critics import SLOPE, CriticStack
+from evenhand.learners.nets.picture_critics import SLOPE, CriticStack
 from evenhand.typing import IntArray
 
 HIDDEN: Final = 64  # width of the hidden layer of a private generator

@@ -77,7 +77,7 @@ class Student:
             self._adam.step()
 
 
-class Forger:
+class RowGeneratorTraining:
     """A ``StateNetwork`` in training: it moves to where its judge takes its rows for real.
 
     Rows are drawn state by state; the gradient of a softened draw stands in for that of the hard
@@ -94,7 +94,7 @@ class Forger:
     """
 
     def __init__(self, start: StateNetwork, *, learning_rate: float) -> None:
-        require_torch("Forger")
+        require_torch("RowGeneratorTraining")
         _checks.positive("learning_rate", learning_rate)
         self.start = start
         self.layers = [

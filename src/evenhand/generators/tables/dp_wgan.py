@@ -12,7 +12,7 @@ from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.clipping import Clipping
 from evenhand.generators.payload import Progress
-from evenhand.generators.tables.adversary import Forger, one_hot_critic
+from evenhand.generators.tables.adversary import RowGeneratorTraining, one_hot_critic
 from evenhand.generators.tables.clipped_critic import ClippedCritic, CriticGradients
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
@@ -162,7 +162,7 @@ class DPWGANSynthesizer(TableSynthesizer):
         np.add.at(of_group, known.groups(), self._known_counts())
         real = critic.rows(np.column_stack([data.codes, data.condition]))
         real_group = known.groups()[data.condition]
-        forger = Forger(start, learning_rate=self.generator_rate)
+        training = RowGeneratorTraining(start, learning_rate=self.generator_rate)
         with plan.ledger.reserve({step: n_steps}, purpose=GRADIENTS) as grant:
             noise = grant.draw(step, critic.n_values)
             for at, drawn in enumerate(noise):
@@ -170,7 +170,7 @@ class DPWGANSynthesizer(TableSynthesizer):
                 noisy: FloatArray = step.decide(critic.clipped_sum(real, real_group), drawn)
                 noisy = noisy * sums.unit
                 given = rng.choice(known.n, n_rows, p=shares)
-                made = np.column_stack([forger.network().draw(given, rng), given])
+                made = np.column_stack([training.network().draw(given, rng), given])
                 own = critic.clipped_sum(critic.rows(made), known.groups()[given])
                 other = own.astype(np.float64) * sums.unit
                 up, down = critic.gradient(noisy, n), critic.gradient(other, n_rows)
@@ -178,9 +178,9 @@ class DPWGANSynthesizer(TableSynthesizer):
                     np.clip(w + rate * (real_part - made_part), -largest, largest, out=w)
                 critic.move_bounds(noisy, of_group)
                 given = rng.choice(known.n, n_rows, p=shares)
-                forger.learn(given, one_hot_critic(critic.weights), rng)
+                training.learn(given, one_hot_critic(critic.weights), rng)
             progress("critic and generator", n_steps, n_steps)
-        return forger.network()
+        return training.network()
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         return self.network_.draw(conditions, rng)

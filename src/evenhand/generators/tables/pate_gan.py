@@ -14,7 +14,7 @@ from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gr
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
-from evenhand.generators.tables.adversary import Forger, Student
+from evenhand.generators.tables.adversary import RowGeneratorTraining, Student
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
 from evenhand.generators.tables.state_network import StateNetwork, log_shares, pick
@@ -261,7 +261,7 @@ class PATEGANSynthesizer(TableSynthesizer):
         student = Student(
             sizes=rows.sizes, hidden=self.student_hidden, learning_rate=self.learning_rate, rng=rng
         )
-        forger = Forger(start, learning_rate=self.generator_rate)
+        training = RowGeneratorTraining(start, learning_rate=self.generator_rate)
 
         def given(size: int) -> IntArray:
             return rng.integers(
@@ -269,7 +269,7 @@ class PATEGANSynthesizer(TableSynthesizer):
             )  # a public distribution: no real condition is read
 
         def made(conditions: IntArray) -> IntArray:
-            return np.column_stack([forger.network().draw(conditions, rng), conditions])
+            return np.column_stack([training.network().draw(conditions, rng), conditions])
 
         with plan.ledger.reserve({step: n_rounds * n_answers}, purpose=VOTES) as grant:
             noise = grant.draw(step, n).reshape(n_rounds, n_answers, n)
@@ -280,9 +280,9 @@ class PATEGANSynthesizer(TableSynthesizer):
                     asked = made(given(n))
                     noisy = step.decide(votes.total(teachers.votes(asked)), drawn)
                     student.learn(asked, (noisy > teachers.half).astype(np.float64))
-                    forger.learn(given(n), student.loss, rng)
+                    training.learn(given(n), student.loss, rng)
             progress("teachers and generator", n_rounds, n_rounds)
-        return forger.network()
+        return training.network()
 
     def _own_groups(self, rng: np.random.Generator) -> None:
         """With the label alone given, measure how often the generator makes each group."""

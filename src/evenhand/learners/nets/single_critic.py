@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._torch import torch
-from evenhand.generators.images.critics import CriticNetwork
-from evenhand.learners.nets.tensors import seeded
+from evenhand.learners.nets.picture_critics import CriticNetwork
+from evenhand.learners.nets.tensors import array, seeded
 from evenhand.typing import FloatArray, IntArray
 
 BOUND: Final = 0.1
@@ -65,7 +65,7 @@ class SingleCritic:
         each = torch.func.vmap(of_one, in_dims=(None, 0, 0))(
             tuple(self._weights), pixels.unsqueeze(1), torch.as_tensor(heads).unsqueeze(1)
         )
-        flat: NDArray[np.float32] = torch.cat([g.flatten(1) for g in each], dim=1).numpy()
+        flat: NDArray[np.float32] = array(torch.cat([g.flatten(1) for g in each], dim=1))
         return flat
 
     def climb(self, gradient: FloatArray) -> None:
@@ -82,7 +82,8 @@ class SingleCritic:
         shown = drawn.detach().flatten(1).requires_grad_()
         score = self._score(tuple(self._weights), shown, torch.as_tensor(heads))
         (gradient,) = torch.autograd.grad(-score.sum(), shown)
-        away: FloatArray = (gradient / gradient.norm().clamp(min=1e-30)).numpy().astype(np.float64)
+        unit = gradient / gradient.norm().clamp(min=1e-30)
+        away: FloatArray = array(unit).astype(np.float64)
         return away
 
     def _score(self, weights: Any, pixels: Any, heads: Any) -> Any:

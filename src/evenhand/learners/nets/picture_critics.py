@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenhand import _checks
 from evenhand._torch import torch
-from evenhand.generators.images.codec import FloatPixels
+from evenhand.learners.nets.tensors import array
 
 LOSSES: Final = ("logistic", "wasserstein")
 SLOPE: Final = 0.2  # of the rectifiers below 0
@@ -195,9 +198,9 @@ class CriticStack:
             for _ in range(FIRST_POWERS):
                 self._turn_powers()
 
-    def state(self, i: int) -> list[FloatPixels]:
+    def state(self, i: int) -> list[NDArray[np.float32]]:
         """Return what critic ``i`` has learnt: its weights, and its power vectors if it has any."""
-        return [w[i].detach().numpy().copy() for w in (*self.weights, *self._powers)]
+        return [array(w[i]).copy() for w in (*self.weights, *self._powers)]
 
     def learn(
         self, real: Any, real_heads: Any, real_counts: Any, fake: Any, fake_heads: Any, counts: Any

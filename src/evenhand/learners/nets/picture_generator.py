@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._torch import torch
-from evenhand.generators.images.codec import FloatPixels
-from evenhand.learners.nets.tensors import computing, seeded
+from evenhand.learners.nets.tensors import array, computing, seeded
 from evenhand.typing import FloatArray, IntArray
 
 BASE: Final = 7
@@ -123,7 +123,7 @@ def _level(h: Any) -> Any:
     return h * torch.rsqrt((h * h).mean(dim=1, keepdim=True) + 1e-8)
 
 
-class Learner:
+class GeneratorTraining:
     """A generator network that follows gradients in its pictures, and its running mean.
 
     Parameters
@@ -173,14 +173,14 @@ class Learner:
             for name, weight in self._weights.items():
                 self._mean[name].lerp_(weight, 1.0 - self._memory)
 
-    def weights(self) -> dict[str, FloatPixels]:
+    def weights(self) -> dict[str, NDArray[np.float32]]:
         """Return the running means of the weights, as arrays."""
-        return {name: weight.numpy().copy() for name, weight in self._mean.items()}
+        return {name: array(weight).copy() for name, weight in self._mean.items()}
 
 
-def paint(
+def draw_pictures(
     network: GrowingNetwork, weights: Mapping[str, Any], heads: IntArray, rng: np.random.Generator
-) -> FloatPixels:
+) -> NDArray[np.float32]:
     """Draw pictures in [0, 1] for conditions (n,), from saved weights."""
     loaded = {name: torch.as_tensor(weight) for name, weight in weights.items()}
     stream, parts = seeded(rng), []
@@ -188,6 +188,6 @@ def paint(
         for start in range(0, len(heads), CHUNK):
             some = torch.as_tensor(heads[start : start + CHUNK])
             noise = torch.randn(len(some), network.n_noise, generator=stream)
-            parts.append(network.raw(loaded, noise, some).clamp(0.0, 1.0).numpy())
+            parts.append(array(network.raw(loaded, noise, some).clamp(0.0, 1.0)))
     empty = np.zeros((0, *network.shape), dtype=np.float32)
     return np.concatenate([empty, *parts])
