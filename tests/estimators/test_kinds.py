@@ -19,7 +19,8 @@ from evenhand import (
     RejectOptionClassifier,
 )
 from evenhand._folder import seal
-from evenhand.estimators import GroupThresholdClassifier, ModelDamaged
+from evenhand.estimators import ModelDamaged
+from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import SeededNoise
 

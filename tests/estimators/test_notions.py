@@ -22,7 +22,7 @@ from evenhand import (
     FairSharesClassifier,
     FalsePositiveParity,
 )
-from evenhand.estimators import CellsNotRead
+from evenhand.estimators.calibration import CellsNotRead
 from evenhand.fairness import JointTally, encode_groups, gap_of
 from evenhand.privacy import SeededNoise
 from evenhand.report import ModelReport, summary_lines, write_model_report

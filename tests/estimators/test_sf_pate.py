@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import load
-from evenhand.estimators import Bound, PATEClassifier, SFPATEClassifier
+from evenhand.estimators import PATEClassifier, SFPATEClassifier
+from evenhand.estimators.fitted import Bound
 from evenhand.fairness import (
     DemographicParity,
     DemographicParityFunction,

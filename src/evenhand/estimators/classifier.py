@@ -44,7 +44,7 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
     encoder_ : PublicEncoder
     classes_ : ndarray, shape (n_classes,)
     groups_ : tuple of str or None
-        The groups that ``fit`` was told of.
+        The groups that ``fit`` read.
     guarantee_ : Guarantee
         The claim; ``str()`` is one sentence.
     ledger_ : Ledger, SavedLedger or None

@@ -455,7 +455,7 @@ class FittedModel:
         return said
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is told, as plain values for machines; no array of rows is among them."""
+        """Return what it tells, as plain values for machines; no array of rows is among them."""
         claim, held, answers = self.guarantee, self.student_margin, self.answers
         found = self.true_groups
         return {

@@ -36,7 +36,7 @@ def read_claim(
 ) -> tuple[Guarantee, SavedLedger | None]:
     """Return the claim of a file if its ledger, and the method that made it, bear it out.
 
-    It finds a claim that was edited, not a forger who writes a ledger to suit: only a signature
+    It finds a claim that was edited, not an attacker who writes a ledger to suit: only a signature
     does (``docs/security.md``).
 
     Parameters

@@ -1,4 +1,4 @@
-"""The books of a finished run, read back from a file."""
+"""The ledger of a finished run, read back from a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SavedLedger:
-    """The books of a finished run, as they were saved. Nothing can be charged to it.
+    """The ledger of a finished run, as it was saved. Nothing can be charged to it.
 
     Parameters
     ----------

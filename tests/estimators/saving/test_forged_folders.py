@@ -1,4 +1,4 @@
-"""A folder is exactly its manifest, and its claim what its ledger bears: forgers find no gap."""
+"""A folder is exactly its manifest, and its claim what its ledger bears; whatever is forged."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_what_was_checked_is_what_is_used(path: Path) -> None:
 
 
 def test_the_head_says_which_file_holds_the_student(path: Path, reseal: Reseal) -> None:
-    (path / "mixture.safetensors").write_bytes(b"of a forger")
+    (path / "mixture.safetensors").write_bytes(b"of an attacker")
     reseal(path, lambda head: None)
     evenhand.load(path)  # named and of no use: nothing looks for it
     reseal(path, lambda head: head["student"].update(file="mixture.safetensors"))
@@ -189,7 +189,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
 
 
 def say(claim: dict[str, Any]) -> None:
-    """Write the sentence of the guarantee anew, as a careful forger does."""
+    """Write the sentence of the guarantee anew, as a careful attacker does."""
     from evenhand.privacy import Guarantee
 
     with contextlib.suppress(ValueError):
