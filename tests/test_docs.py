@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.generators import registry
+
 ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
@@ -47,6 +49,7 @@ def test_the_blocks_of_a_page_run_as_one_script(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "GENERATORS", dict(registry.GENERATORS))  # a page adds its own
     if re.search(r"load_adult\(|load_credit|load_german|load_bank", page.read_text("utf-8")):
         request.getfixturevalue("real_data")("adult")
     namespace: dict[str, object] = {"__name__": "docs"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
@@ -67,3 +69,33 @@ class TestOutsideVotes(TeachersContract):
     def teachers(self) -> OutsideVotes:
         rng = np.random.default_rng(0)
         return OutsideVotes(rng.integers(self.n_classes, size=(N_TEACHERS, N_QUERIES)))
+
+
+class OfAllRecords(LogisticTeachers):
+    """Centres all rows by their mean: one record moves every teacher."""
+
+    def fit(self, X: Any, y: Any, *others: Any, **more: Any) -> Any:
+        return super().fit(X - np.mean(X, axis=0), y, *others, **more)
+
+
+class Deaf(LogisticTeachers):
+    """Votes for class 0, whatever its records are: nothing can leak, and nothing is learnt."""
+
+    def fit(self, X: Any, y: Any, *others: Any, **more: Any) -> Any:
+        return super().fit(X, np.zeros_like(y), *others, **more)
+
+
+BROKEN = {
+    OfAllRecords: "replacing_one_record_moves_the_votes_of_its_teacher_only",
+    Deaf: "teachers_learn",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_broken_teachers_fail_the_contract(broken: Any) -> None:
+    class Contract(TrainedTeachersContract):
+        def teachers(self) -> Any:
+            return broken()
+
+    with pytest.raises(AssertionError):
+        getattr(Contract(), f"test_{BROKEN[broken]}")()

@@ -5,6 +5,7 @@ import math
 import tracemalloc
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -30,6 +31,40 @@ class TestMeanEmbedding(SynthesizerContract):
         return MeanEmbeddingSynthesizer(
             n_frequencies=60, n_parts=20, n_steps=60, noise=SeededNoise(0), random_state=0
         )
+
+
+class Spendthrift(MarginalSynthesizer):
+    """Its claim is half of what it spends."""
+
+    def _claim(self, *asked):
+        claim = super()._claim(*asked)
+        return replace(claim, epsilon=claim.epsilon / 2, mu_squared=None)
+
+
+class AlwaysTheFirst(MarginalSynthesizer):
+    """It draws the first state of every column, whatever it learnt."""
+
+    def _draw(self, conditions, rng):
+        return super()._draw(conditions, rng) * 0
+
+
+BROKEN = {
+    Spendthrift: "the_ledger_sums_to_the_claim_and_never_passes_it",
+    AlwaysTheFirst: "missing_values_come_at_the_learnt_rate",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_generator_fails_the_contract(broken: type[MarginalSynthesizer]) -> None:
+    class Contract(SynthesizerContract):
+        def new(self):
+            return broken(noise=SeededNoise(0))
+
+        def fitted(self):
+            return self.new().fit(table(), **ROLES, budget=BUDGET, schema=SCHEMA)
+
+    with pytest.raises(AssertionError):
+        getattr(Contract(), f"test_{BROKEN[broken]}")()
 
 
 @cache
