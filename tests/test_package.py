@@ -22,13 +22,13 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         evenhand.FairPate  # noqa: B018  # looking it up is the test
 
 
-HEAVY = ("scipy", "pandas", "sklearn", "torch", "opendp", "sqlalchemy", "fairlearn")
+HEAVY = ("numpy", "scipy", "pandas", "sklearn", "torch", "opendp", "sqlalchemy", "fairlearn")
 
 
 @pytest.mark.parametrize(
     "what",
     [
-        "import evenhand; assert 'numpy' not in __import__('sys').modules",
+        "import evenhand",
         *(
             f"from evenhand.cli import app\ntry: app({words!r}.split())\nexcept SystemExit: pass"
             for words in ("--help", "--version", "train --help", "demo --help", "predict --help")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from evenhand.cli import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|console|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -36,6 +36,9 @@ def test_the_page_is_true(
     for kind, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         if kind == "python":
             exec(compile(block, str(PAGE), "exec"), {"__name__": "page"})
+            continue
+        if kind == "toml":  # its first line names the file
+            Path(block.splitlines()[0].removeprefix("# ")).write_text(block, encoding="utf-8")
             continue
         for command, shown in commands(block):
             program, *arguments = shlex.split(command)

@@ -156,6 +156,7 @@ def test_the_command_of_a_run_trains_it(
         assert model.guarantee_.epsilon == chosen.epsilon == 4
         assert TRAINED_ANEW in " ".join(result.stdout.split())
     assert str(model.fairness_kind_) == chosen.fairness_kind
+    assert model.fairness_kind_ is METHODS[method].kind_for(chosen.setting.arguments)
     kept = getattr(model, "fairness", None) or model  # DemographicParity(margin=...), or in words
     margin = getattr(kept, "margin", getattr(kept, "alpha", 0))
     assert margin == chosen.setting.arguments.get("margin", 0)
