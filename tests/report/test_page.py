@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
+import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jinja2 import UndefinedError, meta, nodes
 
 import evenhand
 from evenhand.report import ModelReport, page, summary_lines, write_model_report
@@ -245,7 +248,6 @@ def test_no_page_promises_more_than_is_true(
 
 
 def test_the_code_on_the_page_runs(protected_page: str, protected: Any, tmp_path: Path) -> None:
-    import re
     from html import unescape
 
     (code,) = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", protected_page, re.DOTALL)
@@ -300,6 +302,49 @@ def test_every_chart_has_its_numbers_in_a_table_beside_it(protected_page: str) -
     assert all(a["role"] == "img" and a["aria-label"] for a in charts)
     captions = [tag for tag, _ in reader.elements].count("caption")
     assert captions == 1 + len(charts)  # the errors have no chart
+
+
+# -- the templates
+
+PACKAGES = ("evenhand.report", "evenhand.frontier.page")
+GIVEN = {
+    "evenhand.report": {"report", "section", "script"},
+    "evenhand.frontier.page": {
+        *("front", "not_covered", "pairs", "coverage", "runs", "styles", "title", "told"),
+        *("many", "notice", "of"),  # macros of the page that an included template uses
+    },
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_templates_read_only_what_they_are_given(package: str) -> None:
+    found = page.environment(package)
+    given = GIVEN["evenhand.report"] | GIVEN[package] | found.globals.keys()
+    names = [name for name in found.list_templates() if name.endswith(".html")]
+    assert {"document.html", "claim.html"} <= set(names)
+    for name in names:
+        tree = found.parse(found.loader.get_source(found, name)[0])
+        own = {node.name for node in tree.find_all(nodes.Name) if node.ctx == "store"}
+        assert meta.find_undeclared_variables(tree) <= given | own, name
+        found.get_template(name)  # its filters are known
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_only_the_script_of_a_page_is_printed_as_it_is(package: str) -> None:
+    found = page.environment(package)
+    assert found.autoescape is True
+    doors = [
+        (name, line.strip())
+        for name in found.list_templates()
+        for line in found.loader.get_source(found, name)[0].splitlines()
+        if re.search(r"\|\s*safe\b|\bautoescape\b", line)
+    ]
+    assert doors == [("document.html", "<script>{{ script | safe }}</script>")]
+
+
+def test_a_value_that_nobody_gave_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="has no attribute 'settings'"):
+        page.fill("settings.html", report=SimpleNamespace(method="a method"))
 
 
 # -- the file

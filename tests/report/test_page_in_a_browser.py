@@ -123,6 +123,23 @@ def test_nothing_is_wider_than_the_window(width: int, opened: dict[str, Any]) ->
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
+def test_on_a_phone_no_table_has_to_be_scrolled(opened: dict[str, Any]) -> None:
+    page = opened["hostile"].page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    try:
+        cut = page.evaluate(
+            """() => [...document.querySelectorAll('.scroll')]
+                .filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"""
+        )
+        n_stacked = page.locator("td[data-column]").count()
+    finally:
+        page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = false; })")
+        page.set_viewport_size({"width": 1280, "height": 900})
+    assert cut == []
+    assert n_stacked > 20
+
+
 def test_the_page_can_be_used_with_the_keyboard_alone(
     files: dict[str, Path], visit: Callable[[Path], Any]
 ) -> None:
