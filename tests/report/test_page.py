@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,9 @@ import pytest
 from jinja2 import UndefinedError, meta, nodes
 
 import evenhand
+from evenhand.fairness import Estimate
 from evenhand.report import ModelReport, page, summary_lines, write_model_report
+from evenhand.students.small_groups import Held, HeldGroup
 
 FORBIDDEN = ("fair model", "debias", "guarantees fairness", "guarantee fairness", "unbiased")
 
@@ -208,6 +211,26 @@ def test_the_probabilities_of_each_group_are_listed_with_what_they_keep(derived:
     assert line.endswith(f"{model.table_gap_:.4f}; margin 0.05 of equalized odds.")
 
 
+def test_small_groups_and_calibration_rows_are_listed_with_what_they_tell(
+    protected: Any,
+) -> None:
+    report = ModelReport.of(protected.model)
+    one = HeldGroup(group=0, n_rows=14, limit=0.27, gap=0.19)
+    gap = Estimate(name="gap", definition="", value=0.06, low=0.01, high=0.14, level=0.95, n=80)
+    student = replace(
+        report.student,
+        met=False,
+        held=Held(groups=(one,), error_by_margin=0.31, error=0.25),
+        calibration=gap,
+        source="calibration rows",
+    )
+    text = read(page.render(replace(report, student=student))).text
+    assert "decisions on the calibration rows of the small groups below are held to" in text
+    assert "0.0600, 95% interval 0.0100 to 0.1400, on the hopeful side" in text
+    assert f"{report.student.groups[0]}140.27000.1900" in text.replace(" ", "")
+    assert "costs 0.0600 of error by the released answers (0.3100 instead of 0.2500)" in text
+
+
 def test_which_kind_of_fairness_stands_on_every_page(
     hostile: Any,
     protected: Any,
@@ -231,8 +254,6 @@ def test_which_kind_of_fairness_stands_on_every_page(
 
 
 def test_warnings_of_the_claim_stand_at_the_top(protected: Any) -> None:
-    from dataclasses import replace
-
     report = ModelReport.of(protected.model)
     warned = replace(report.guarantee, warnings=("delta is too large",))
     html = page.render(replace(report, guarantee=warned))
