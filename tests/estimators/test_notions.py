@@ -176,7 +176,7 @@ def test_the_report_says_which_notion_and_whose_classes(
     )
     assert teachers == (not calibrated)
     assert ("what the teachers say about the public rows" in page) == (not calibrated)
-    assert ("on the hopeful side" in page) == calibrated
+    assert ("likely too small" in page) == calibrated
     assert ("on the calibration rows" in lines) == calibrated
 
 

@@ -32,10 +32,9 @@ THRESHOLDS_BIND: Final = (
     "the draws for scores that equal a threshold. On new rows the gap is near it if they come from "
     "the same population; there it is measured, not promised."
 )
-DRAWN_TOWARDS: Final = (
-    "Training was drawn towards equal rates by a weight on the dependence of decision and group "
-    "among the private rows. No margin was named and none is promised: the gaps of the model can "
-    "only be measured."
+PENALIZED: Final = (
+    "Training penalized the dependence of decision and group among the private rows, by a weight. "
+    "No margin was named and none is promised: the gaps of the model can only be measured."
 )
 PROBABILITIES_BIND: Final = (
     "The probabilities keep the margin by the noisy table of group, true label and decision, in "

@@ -20,7 +20,7 @@ from evenhand.voting.outcomes import Disparity, Outcomes
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelReport(Report):
-    """What may be told of a trained model, and nothing else.
+    """What may be published of a trained model, and nothing else.
 
     Parameters
     ----------

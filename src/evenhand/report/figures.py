@@ -43,7 +43,7 @@ REFUSED: Final = {
     Reason.NO_CLASS_ADMISSIBLE: ("#eef1f4", "."),
     Reason.NOT_ASKED: (NOT_USED, ""),
 }
-"""Colour and pattern of each reason: greys, told apart by the pattern, also in print."""
+"""Colour and pattern of each reason: greys that differ by the pattern, also in print."""
 
 MOST_POINTS: Final = 1500
 MOST_JOINED: Final = 5  # groups up to which it is written when each got its first answers

@@ -1,4 +1,4 @@
-"""What may be told of any generator, whatever it generates."""
+"""The part of a generator's report that is the same for tables and pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenhand.report.spending import Spending
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GeneratorReport(Report):
-    """What may be told of any fitted generator.
+    """What may be published of any fitted generator.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class GeneratorReport(Report):
         return (*super().warnings, *self.notes)
 
 
-def told_of(
+def fields_of(
     generator: Synthesizer, title: str, dataset: Mapping[str, object] | None
 ) -> dict[str, Any]:
     """Return the fields of a ``GeneratorReport``, from a fitted or loaded generator."""

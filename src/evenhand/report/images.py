@@ -17,7 +17,7 @@ from evenhand.datasets.images import ImageData
 from evenhand.fairness import encode_groups
 from evenhand.generators.images.evaluation import ImageEvaluation
 from evenhand.generators.images.synthesizer import ImageSynthesizer
-from evenhand.report.generated import GeneratorReport, told_of
+from evenhand.report.generated import GeneratorReport, fields_of
 from evenhand.report.page import Section, render, write_whole
 from evenhand.typing import Array
 
@@ -45,7 +45,7 @@ class Strip:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageReport(GeneratorReport):
-    """What may be told of a generator of pictures, and what was measured.
+    """What may be published of a generator of pictures, and what was measured.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ImageReport(GeneratorReport):
         """Gather the report of a fitted or loaded generator."""
         title = title or f"Synthetic pictures by {type(generator).__name__}"
         return cls(
-            **told_of(generator, title, dataset),
+            **fields_of(generator, title, dataset),
             strips=_strips(generator, test),
             evaluation=evaluation,
         )

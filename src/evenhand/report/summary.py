@@ -19,8 +19,7 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
     lines += [f"Warning: {words}." for words in report.warnings]
     lines.append(f"Claim: {report.guarantee}")
     lines.append(f"Where the margin sits: {report.kind}.")
-    books = report.spending
-    lines += [] if books is None else _spent(books)
+    lines += [] if report.spending is None else _spent(report.spending)
     lines += _measured(report)
     answers, trace, student = report.answers, report.disparity, report.student
     if answers is not None:
@@ -55,12 +54,12 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
     return tuple(_printable(line) for line in lines)
 
 
-def _spent(books: Spending) -> list[str]:
+def _spent(found: Spending) -> list[str]:
     return [
         f"Spent: {charge.share:.1%} of the budget on {charge.purpose}, {charge.n_uses:,} uses of "
         f"{charge.mechanism}."
-        for charge in books.charges
-    ] + [f"Left of the budget: {max(0.0, 1 - books.share):.1%}."]
+        for charge in found.charges
+    ] + [f"Left of the budget: {max(0.0, 1 - found.share):.1%}."]
 
 
 def _measured(report: ModelReport) -> list[str]:

@@ -199,7 +199,7 @@ def bar(
     hover: str = "",
     hatch: str = "",
 ) -> Markup:
-    """Return a bar, hatched if it is told apart by that."""
+    """Return a bar, hatched if that is what it differs by."""
     place = f'x="{_at(x)}" y="{y:g}" width="{_at(width)}" height="{height:g}"'
     over = f'<rect {place} fill="url(#{_hatch_id(hatch)})"></rect>' if hatch else ""
     shape = Markup(f'<rect {place} fill="{colour}"></rect>{over}</g>')

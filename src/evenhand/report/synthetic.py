@@ -13,7 +13,7 @@ from evenhand.generators.tables.evaluation import TableEvaluation
 from evenhand.generators.tables.fidelity import PairFidelity, worst_pairs
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.report.columns import ColumnView, column_views
-from evenhand.report.generated import GeneratorReport, told_of
+from evenhand.report.generated import GeneratorReport, fields_of
 from evenhand.report.page import Section, render, write_whole
 
 ROWS_SHOWN: Final = 5_000
@@ -21,7 +21,7 @@ ROWS_SHOWN: Final = 5_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SyntheticReport(GeneratorReport):
-    """What may be told of a generator of tables, and what was measured.
+    """What may be published of a generator of tables, and what was measured.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class SyntheticReport(GeneratorReport):
         drawn = generator.sample(n, balance=(), random_state=0)
         title = title or f"Synthetic data by {type(generator).__name__}"
         return cls(
-            **told_of(generator, title, dataset),
+            **fields_of(generator, title, dataset),
             columns=column_views(drawn, test, generator.codec_.schema),
             evaluation=evaluation,
         )

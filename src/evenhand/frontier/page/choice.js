@@ -13,12 +13,12 @@ var LIMIT_WORDS = {
 function measure(name, value) { return name === "epsilon" ? Math.log(value) : value; }
 
 // JSON has neither infinity nor NaN: an epsilon without a number is infinite, the rest undefined.
-function readColumns(told, n) {
+function readColumns(given, n) {
   var out = {};
   ["epsilon", "gap", "gap_low", "gap_high", "accuracy", "accuracy_low", "accuracy_high",
     "coverage", "coverage_low", "coverage_high", "majority", "free"].forEach(function (name) {
     var missing = name === "epsilon" ? Infinity : NaN, column = new Float64Array(n);
-    for (var i = 0; i < n; i++) column[i] = told[name][i] === null ? missing : told[name][i];
+    for (var i = 0; i < n; i++) column[i] = given[name][i] === null ? missing : given[name][i];
     out[name] = column;
   });
   return out;

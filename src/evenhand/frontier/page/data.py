@@ -29,7 +29,7 @@ NO_CLAIM: Final = (
 
 
 def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
-    """Return what the page draws and tells, as plain values for JSON.
+    """Return what the page draws and says, as plain values for JSON.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
             "front": front[shown].astype(int).tolist(),
             "probability": _plain(_probabilities(kept, place[owner[by_setting]], kind[shown])),
         },
-        # With one seed each, runs are settings: their columns are not told twice.
+        # With one seed each, runs are settings: their columns are not written twice.
         "runs": (
             _columns(single, by_setting)
             | {name: _plain(values[by_setting]) for name, values in beside_run.items()}

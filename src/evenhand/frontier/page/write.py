@@ -78,22 +78,22 @@ def render(
     most: int = MOST_RUNS,
 ) -> str:
     """Return the page as text."""
-    told = page_data(runs, most=most)
-    coverage = tuple(sorted({c for c in told["settings"]["coverage"] if c is not None}))
+    data = page_data(runs, most=most)
+    coverage = tuple(sorted({c for c in data["settings"]["coverage"] if c is not None}))
     script = "".join(asset(HERE, name) for name in SCRIPTS)
     return fill(
         "frontier.html",
         package=HERE,
         script=f'"use strict";\n(function () {{\n{script}}})();\n',
         title=title,
-        runs=Counted.of(runs, told, ReleaseCost.of(runs) if cost is None else cost, stand_in),
+        runs=Counted.of(runs, data, ReleaseCost.of(runs) if cost is None else cost, stand_in),
         not_covered=NOT_COVERED,
-        front=_front(told),
-        styles=_styles(told),
+        front=_front(data),
+        styles=_styles(data),
         # Pairs with coverage only where it tells settings apart.
         pairs=PAIRS + WITH_COVERAGE if len(coverage) > 1 else PAIRS,
         coverage=coverage,
-        told=told,
+        data=data,
     )
 
 
@@ -135,7 +135,7 @@ class Counted:
 
     @classmethod
     def of(
-        cls, runs: Sequence[Run], told: Mapping[str, Any], cost: ReleaseCost, stand_in: str | None
+        cls, runs: Sequence[Run], data: Mapping[str, Any], cost: ReleaseCost, stand_in: str | None
     ) -> Counted:
         """Count the runs of a page."""
         kinds = Counter(run.data_kind for run in runs)
@@ -147,7 +147,7 @@ class Counted:
             )
         return cls(
             n=len(runs),
-            n_settings=len(told["settings"]["method"]) + told["left_out"],
+            n_settings=len(data["settings"]["method"]) + data["left_out"],
             n_methods=len({run.setting.method for run in runs}),
             data=tuple(dict.fromkeys(run.setting.data for run in runs)),
             private=kinds["private"],
@@ -155,7 +155,7 @@ class Counted:
             published=kinds["published"],
             not_covered=sum(run.measured_on == "private holdout, not covered" for run in runs),
             no_better=sum(run.no_better is True for run in runs),
-            left_out=told["left_out"],
+            left_out=data["left_out"],
             cost=cost,
             stand_in_words=stand_in,
         )
@@ -180,8 +180,8 @@ class OnFront:
     numbers: list[str]
 
 
-def _front(told: Mapping[str, Any]) -> list[OnFront]:
-    settings, texts = told["settings"], told["texts"]
+def _front(data: Mapping[str, Any]) -> list[OnFront]:
+    settings, texts = data["settings"], data["texts"]
     places = [i for i, front in enumerate(settings["front"]) if front][:LISTED_WITHOUT_SCRIPT]
     named = [(texts[settings["method"][i]], texts[settings["words"][i]], i) for i in places]
     return [
@@ -197,9 +197,9 @@ def _front(told: Mapping[str, Any]) -> list[OnFront]:
     ]
 
 
-def _styles(told: Mapping[str, Any]) -> dict[int, dict[str, str]]:
+def _styles(data: Mapping[str, Any]) -> dict[int, dict[str, str]]:
     """Return a colour and a shape for each method, by the number of its text."""
-    methods = sorted(set(told["settings"]["method"]), key=lambda i: str(told["texts"][i]))
+    methods = sorted(set(data["settings"]["method"]), key=lambda i: str(data["texts"][i]))
     return {
         method: {"colour": colour, "shape": SHAPES[k % len(SHAPES)]}
         for k, (method, colour) in enumerate(zip(methods, colours(len(methods)), strict=True))
