@@ -19,7 +19,7 @@ from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
-from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.learners.nets.picture_critics import CriticNetwork, DenseCritic
 from evenhand.learners.nets.picture_generator import (
     GeneratorTraining,
@@ -50,11 +50,12 @@ class AdversarialImages(ImageSynthesizer):
     Parameters
     ----------
     n_steps : int
-        Updates of the generator.
+        Updates of the generator, each a release. Signal to noise of all of them together does not
+        depend on it.
     n_rows : int
         Drawn pictures from which it learns in a step.
     critic_steps, critic_rows : int
-        Updates of a critic between two of the generator, and pictures in one.
+        Updates of every critic between two of the generator, and pictures of each kind in one.
     hidden : sequence of int
         Widths of a critic's hidden layers.
     critic_rate : float
@@ -64,8 +65,9 @@ class AdversarialImages(ImageSynthesizer):
     rates : (float, float)
         Learning rate of the generator at the first and at the last step.
     sampler : GroupBalancedSampler or None
-        What evens out labels and groups while critics learn; None takes pictures as they are. A
-        mapping of its settings will do.
+        How a critic's minibatches are drawn: labels and groups evenly (default), or as they are
+        (None). ``scope="global"`` is the published rule, under which no claim holds. A mapping of
+        its settings will do.
     condition, noise, random_state
         See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for what leaves is made of
         real numbers; exact noise on every number of every step takes as long as the training.
@@ -79,16 +81,16 @@ class AdversarialImages(ImageSynthesizer):
     def __init__(
         self,
         *,
-        n_steps: int,
-        n_rows: int,
-        critic_steps: int,
-        critic_rows: int,
-        hidden: Sequence[int],
-        rates: Sequence[float],
+        n_steps: int = 200,
+        n_rows: int = 16,
+        critic_steps: int = 2,
+        critic_rows: int = 12,
+        hidden: Sequence[int] = (24,),
+        rates: Sequence[float] = (1e-2, 3e-4),
         critic_rate: float = 1e-3,
         n_noise: int = 16,
         width: int = 48,
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = None,
+        sampler: GroupBalancedSampler | Mapping[str, Any] | None = BALANCED,
         condition: str = "label+group",
         noise: Noise | None = None,
         random_state: RandomState = None,

@@ -87,6 +87,7 @@ class DPWGANImages(AdversarialImages):
         critic_rows: int = 64,
         hidden: Sequence[int] = (64,),
         rates: Sequence[float] = (3e-3, 3e-4),
+        sampler: GroupBalancedSampler | Mapping[str, Any] | None = None,
         **others: Any,
     ) -> None:
         super().__init__(
@@ -96,6 +97,7 @@ class DPWGANImages(AdversarialImages):
             critic_rows=critic_rows,
             hidden=hidden,
             rates=rates,
+            sampler=sampler,
             **others,
         )
         self.n_batches = n_batches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from evenhand.generators.images.embedding_network import EmbeddingNetwork, fit_n
 from evenhand.generators.images.random_features import RandomFeatures
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
-from evenhand.privacy.noise import Noise
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 MEANS: Final = "sums of features by label and group, with the counts"
 
@@ -44,8 +43,8 @@ class MeanEmbeddingImages(ImageSynthesizer):
         Standard deviation, in pixels, of a fixed blur of what the network paints, before it is cut
         to [0, 1]; 0 for none. Mean features hardly show the grain of a large picture, and without a
         blur photographs come out as noise with a trace of what they show; 2 suits faces of 32 x 32.
-    condition, neighbors, noise, random_state
-        See ``ImageSynthesizer``.
+    **others
+        ``condition``, ``neighbors``, ``noise`` and ``random_state``, see ``ImageSynthesizer``.
 
     Privacy
     -------
@@ -70,14 +69,9 @@ class MeanEmbeddingImages(ImageSynthesizer):
         n_steps: int = 400,
         n_samples: int = 200,
         smooth: float = 0.0,
-        condition: str = "label+group",
-        neighbors: str = "add or remove one",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(
-            condition=condition, neighbors=neighbors, noise=noise, random_state=random_state
-        )
+        super().__init__(**others)
         self.n_frequencies = n_frequencies
         self.hidden = hidden
         self.n_steps = n_steps

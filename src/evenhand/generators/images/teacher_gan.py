@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -21,15 +20,14 @@ from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Rel
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
 from evenhand.generators.payload import Progress
-from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
+from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
 from evenhand.learners.nets.picture_critics import CriticTraining
 from evenhand.learners.nets.picture_generator import GeneratorTraining
 from evenhand.learners.nets.tensors import seeded
-from evenhand.privacy.noise import Noise
 from evenhand.teachers.partition import Partition
-from evenhand.typing import FloatArray, IntArray, RandomState
+from evenhand.typing import FloatArray, IntArray
 
 FEW: Final = 5.0
 """Pictures of the rarest combination that a teacher should hold, on average."""
@@ -52,29 +50,13 @@ class TeacherGAN(AdversarialImages):
     n_teachers : int
         Critics. Signal to noise grows with their square; each should hold some pictures of every
         label and group.
-    n_steps : int
-        Releases. Signal to noise of all of them together does not depend on it.
-    n_rows : int
-        Drawn pictures that the teachers judge in a step.
-    critic_steps, critic_rows : int
-        Updates of every critic between two releases, and pictures of each kind in one.
-    hidden : sequence of int
-        Widths of a critic's hidden layers.
-    critic_rate, input_noise, gold
+    input_noise, gold
         See ``CriticTraining``.
-    n_noise, width : int
-        See ``GrowingNetwork``.
-    rates : (float, float)
-        Learning rate of the generator at the first and at the last step.
-    sampler : GroupBalancedSampler or None
-        How a teacher draws minibatches of its own rows: labels and groups evenly (default), or
-        as they are (None). ``scope="global"`` is the published rule, under which no claim holds.
     strata : bool
         Whether every teacher holds one group (stratified sampling, the rival of fair sampling in
         PFGuard's Table 7); each group has as many teachers.
-    condition, noise, random_state
-        See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for gradients are real
-        numbers; exact noise on every number of every step takes as long as the training.
+    **others
+        See ``AdversarialImages``.
 
     Privacy
     -------
@@ -95,38 +77,12 @@ class TeacherGAN(AdversarialImages):
         self,
         *,
         n_teachers: int = 500,
-        n_steps: int = 200,
-        n_rows: int = 16,
-        critic_steps: int = 2,
-        critic_rows: int = 12,
-        hidden: Sequence[int] = (24,),
-        critic_rate: float = 1e-3,
         input_noise: float = 0.2,
         strata: bool = False,
         gold: bool = False,
-        n_noise: int = 16,
-        width: int = 48,
-        rates: Sequence[float] = (1e-2, 3e-4),
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = BALANCED,
-        condition: str = "label+group",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(
-            n_steps=n_steps,
-            n_rows=n_rows,
-            critic_steps=critic_steps,
-            critic_rows=critic_rows,
-            hidden=hidden,
-            critic_rate=critic_rate,
-            n_noise=n_noise,
-            width=width,
-            rates=rates,
-            sampler=sampler,
-            condition=condition,
-            noise=noise,
-            random_state=random_state,
-        )
+        super().__init__(**others)
         self.n_teachers = n_teachers
         self.input_noise = input_noise
         self.strata = strata

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from evenhand.generators.tables.state_network import StateNetwork, log_shares
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import Noise
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 GRADIENTS: Final = "gradients of the critic"
 
@@ -88,12 +88,9 @@ class DPWGANSynthesizer(TableSynthesizer):
         learning_rate: float = 1.0,
         generator_rate: float = 2e-3,
         largest_weight: float = 0.5,
-        neighbors: str = "add or remove one",
-        n_bins: int = 16,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        super().__init__(**others)
         self.clip = clip
         self.clip_norm = clip_norm
         self.start = start

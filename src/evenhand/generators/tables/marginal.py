@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.records import pair_counts
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import Forest, TreeDistribution, fit_tree
-from evenhand.privacy.noise import Noise
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 OWN: Final = "counts of each column by label and group"
 CHOICE: Final = "which pairs of columns depend on each other"
@@ -43,8 +42,8 @@ class MarginalSynthesizer(TableSynthesizer):
     ----------
     pairs : bool
         Steps 2 and 3. Without them columns are independent given label and group.
-    neighbors, n_bins, noise, random_state
-        See ``TableSynthesizer``.
+    **others
+        ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
     Privacy
     -------
@@ -88,12 +87,9 @@ class MarginalSynthesizer(TableSynthesizer):
         self,
         *,
         pairs: bool = True,
-        neighbors: str = "add or remove one",
-        n_bins: int = 16,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        super().__init__(**others)
         self.pairs = pairs
 
     def _shares(self) -> Mapping[str, float]:

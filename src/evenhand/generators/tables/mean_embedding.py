@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from evenhand.generators.payload import Progress
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.random_features import MixedFeatures
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy.noise import Noise
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 MEANS: Final = "sums of features by label and group, with the counts"
 
@@ -40,8 +39,8 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
         Parts of the mixture per label and group, at least 1.
     n_steps : int
         Of the fit, at least 1.
-    neighbors, n_bins, noise, random_state
-        See ``TableSynthesizer``.
+    **others
+        ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
     Privacy
     -------
@@ -65,12 +64,9 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
         n_frequencies: int = 500,
         n_parts: int = 80,
         n_steps: int = 120,
-        neighbors: str = "add or remove one",
-        n_bins: int = 16,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        super().__init__(**others)
         self.n_frequencies = n_frequencies
         self.n_parts = n_parts
         self.n_steps = n_steps

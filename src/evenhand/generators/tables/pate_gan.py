@@ -22,8 +22,7 @@ from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics, deal
 from evenhand.generators.teacher_sums import BinaryVotes
 from evenhand.learners.nets.critics import StackedCritics, bytes_of_critics
-from evenhand.privacy.noise import Noise
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 VOTES: Final = "votes of the teachers on generated rows"
 RECORDS_PER_TEACHER: Final = 40
@@ -69,8 +68,8 @@ class PATEGANSynthesizer(TableSynthesizer):
         Widths of hidden layers.
     learning_rate, generator_rate : float
         Of Adam, of teachers and student, and of the generator.
-    neighbors, n_bins, noise, random_state
-        See ``TableSynthesizer``.
+    **others
+        ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
     Attributes
     ----------
@@ -115,12 +114,9 @@ class PATEGANSynthesizer(TableSynthesizer):
         generator_hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
         generator_rate: float = 2e-3,
-        neighbors: str = "add or remove one",
-        n_bins: int = 16,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        super().__init__(**others)
         self.n_teachers = n_teachers
         self.sampler = GroupBalancedSampler.of(sampler)
         self.condition = condition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from evenhand.generators.payload import Progress
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.state_network import pick
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy.noise import Noise
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 MEANS: Final = "means of the states by label and group, with the counts"
 COVARIANCES: Final = "covariances of projected rows by label and group"
@@ -42,8 +41,8 @@ class RONGaussSynthesizer(TableSynthesizer):
     ----------
     n_dimensions : int
         Of the projection, at least 1; never more than there are states.
-    neighbors, n_bins, noise, random_state
-        See ``TableSynthesizer``.
+    **others
+        ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
     Privacy
     -------
@@ -74,12 +73,9 @@ class RONGaussSynthesizer(TableSynthesizer):
         self,
         *,
         n_dimensions: int = 16,
-        neighbors: str = "add or remove one",
-        n_bins: int = 16,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(neighbors=neighbors, n_bins=n_bins, noise=noise, random_state=random_state)
+        super().__init__(**others)
         self.n_dimensions = n_dimensions
 
     def _shares(self) -> Mapping[str, float]:
@@ -196,7 +192,7 @@ class FFPDGSynthesizer(RONGaussSynthesizer):
     ----------
     repair : float
         How much of the way, in [0, 1].
-    n_dimensions, neighbors, n_bins, noise, random_state
+    **others
         See ``RONGaussSynthesizer``.
 
     Privacy
@@ -214,19 +210,9 @@ class FFPDGSynthesizer(RONGaussSynthesizer):
         self,
         *,
         repair: float = 1.0,
-        n_dimensions: int = 16,
-        neighbors: str = "add or remove one",
-        n_bins: int = 16,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
+        **others: Any,
     ) -> None:
-        super().__init__(
-            n_dimensions=n_dimensions,
-            neighbors=neighbors,
-            n_bins=n_bins,
-            noise=noise,
-            random_state=random_state,
-        )
+        super().__init__(**others)
         self.repair = repair
 
     def _shares(self) -> Mapping[str, float]:

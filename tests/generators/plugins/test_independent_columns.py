@@ -1,0 +1,42 @@
+"""A generator of tables of one's own keeps the contract, and nothing else had to be touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenhand.generators.registry import GENERATORS, GeneratorRecord, generators, register
+from evenhand.generators.tables.synthesizer import TableSynthesizer
+from evenhand.privacy import SeededNoise
+from evenhand.testing.generators import SynthesizerContract
+
+from .independent_columns import COUNTS, RECORD, IndependentColumns
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register it for these tests alone."""
+    monkeypatch.setitem(GENERATORS, (RECORD.payload, RECORD.name), RECORD)
+    register(RECORD)  # what a user calls; twice the same is no error
+
+
+class TestIndependentColumns(SynthesizerContract):
+    def new(self) -> TableSynthesizer:
+        return IndependentColumns(noise=SeededNoise(0), random_state=0)
+
+    def test_columns_follow_label_and_group(self) -> None:
+        rows = self.fitted().sample(20_000, random_state=1)
+        # Scores are .7 and .2; noise and bins of a fit move the difference by about .02.
+        assert rows.groupby("old")["score"].mean().diff().iloc[-1] == pytest.approx(0.5, abs=0.15)
+
+    def test_the_registry_knows_what_it_is_and_what_it_takes(self) -> None:
+        record = generators("tables", private=True)["independent-columns"]
+        assert record.kind is IndependentColumns
+        assert record.arguments == ("neighbors", "n_bins", "noise", "random_state")
+        assert COUNTS in {entry.purpose for entry in self.fitted().ledger_.entries}
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(ValueError, match="named 'marginal' already"):
+        register(
+            GeneratorRecord(payload="tables", name="marginal", where="mine:Mine", words="mine")
+        )

@@ -1,0 +1,33 @@
+"""A backbone of pictures of one's own keeps the contract, and nothing else had to be touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra torch")
+
+from evenhand.generators.images.synthesizer import ImageSynthesizer
+from evenhand.generators.registry import GENERATORS
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.testing.images import ImageSynthesizerContract
+
+from .linear_critics import RECORD, BrightTeacherGANImages
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:of about .* pictures with")]
+
+SMALL: dict[str, Any] = {"n_teachers": 30, "n_steps": 3, "n_rows": 4, "critic_rows": 8}
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register it for these tests alone."""
+    monkeypatch.setitem(GENERATORS, (RECORD.payload, RECORD.name), RECORD)
+
+
+class TestBrightTeacherGAN(ImageSynthesizerContract):
+    budget = Budget(epsilon=20.0, delta=1e-5)
+
+    def new(self) -> ImageSynthesizer:
+        return BrightTeacherGANImages(**SMALL, noise=SeededNoise(0), random_state=0)
