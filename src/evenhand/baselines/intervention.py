@@ -16,6 +16,7 @@ from evenhand.estimators.fitted import Cuts, FittedModel
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
+from evenhand.estimators.steps import Plan, Taught
 from evenhand.fairness import (
     DemographicParity,
     DemographicParityGate,
@@ -129,6 +130,8 @@ class InterventionClassifier(TeacherEnsembleClassifier):
 
     group_thresholds_: GroupThresholds | None = None
 
+    _needs_groups = True
+
     def __init__(
         self,
         budget: Budget | None = None,
@@ -191,35 +194,29 @@ class InterventionClassifier(TeacherEnsembleClassifier):
             If the budget does not cover one answer. Nothing is spent then.
         """
         self._check_point()
-        data = self._read(
+        given = self.read(
             X,
             y,
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
             unit_ids=unit_ids,
-            needs_groups=True,
         )
-        groups = data.required_groups
-        partition = self._deal(data)
-        run, mechanism = self._open_ledger(ledger, data, partition)
+        plan = self.plan(given, ledger)  # 4, the aggregator: see _open_gate
         # 1 T_pre and 2 T_in are kinds of teachers (see _teachers), 3 T_post is in their _vote.
-        votes, X_asked = self._teach(data, partition, progress)
-        gate = self._gate("aggregator", data)  # 4
-        answers = self._ask(
-            votes, X_asked, mechanism, run, progress, gate=gate, groups=groups.codes
-        )
-        answers = self._sift(answers, groups, self._gate("S_pre", data))  # 5
-        self._conclude(
-            data,
-            X_asked,
-            answers,
-            run,
-            mechanism,
-            partition,
-            self._within(groups),  # 6 S_in
-        )
-        self.group_thresholds_ = self._thresholds(data)  # 7 S_post
+        taught = self.teach(given, progress)
+        answers = self.ask(taught, plan, progress)  # 5 S_pre drops some of them
+        return self.conclude(taught, plan, answers)  # 6 S_in: see _within
+
+    def ask(self, taught: Taught, plan: Plan, progress: Progress | None = None) -> Answers | Shares:
+        """Release labels or shares, and drop labels that were paid for (step 5)."""
+        answers, data = super().ask(taught, plan, progress), taught.given.data
+        return self._sift(answers, data.required_groups, self._gate("S_pre", data))
+
+    def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
+        """Fit the student (step 6), and cut its scores by group (step 7)."""
+        super().conclude(taught, plan, answers)
+        self.group_thresholds_ = self._thresholds(taught.given.data)
         return self
 
     @property
@@ -281,14 +278,14 @@ class InterventionClassifier(TeacherEnsembleClassifier):
                 f"answers='labels', or another point."
             )
 
-    def _teachers(self, n_features: int, n_classes: int) -> Teachers:
+    def _teachers(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Teachers:
         """Return teachers that choose their records (step 1) or train under the margin (2)."""
         assert self.fairness is not None
         if self.at == "T_pre":
-            learners = super()._teachers(n_features, n_classes)
+            learners = super()._teachers(n_features, n_classes, rng)
             return ResampledTeachers(KeepWithin(fairness=self.fairness), learners)
         if self.at != "T_in":
-            return super()._teachers(n_features, n_classes)
+            return super()._teachers(n_features, n_classes, rng)
         if self.teachers is None:
             return ParityTeachers(self.fairness)
         if not getattr(self.teachers, "reads_groups", False):
@@ -318,6 +315,9 @@ class InterventionClassifier(TeacherEnsembleClassifier):
             n_groups=groups.n_groups,
             fairness=self.fairness,
         )
+
+    def _open_gate(self, data: FitInputs) -> DemographicParityGate | None:
+        return self._gate("aggregator", data)
 
     def _gate(self, at: str, data: FitInputs) -> DemographicParityGate | None:
         """Return a new gate if this is the point (step 4 or 5)."""
@@ -353,11 +353,12 @@ class InterventionClassifier(TeacherEnsembleClassifier):
             groups=groups.codes,
         )
 
-    def _within(self, groups: GroupCodes) -> Within | None:
+    def _within(self, taught: Taught) -> Within | None:
         """Return the margin of the student (step 6)."""
         if self.at != "S_in":
             return None
         assert self.fairness is not None
+        groups = taught.given.data.required_groups
         return Within(notion=self.fairness, groups=groups.codes, n_groups=groups.n_groups)
 
     def _thresholds(self, data: FitInputs) -> GroupThresholds | None:

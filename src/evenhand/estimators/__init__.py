@@ -5,12 +5,12 @@ from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_shares import FairSharesClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.many import fit_many
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.saving import ModelDamaged, TypesNotTrusted
 from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
+from evenhand.estimators.shared_teachers import fit_many
 
 __all__ = [
     "DPSGDClassifier",

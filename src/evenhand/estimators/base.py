@@ -1,4 +1,16 @@
-"""The steps of fit that every teacher-ensemble classifier takes: read, deal, teach, conclude."""
+"""The steps of ``fit`` by teachers: read, plan, teach, ask, conclude.
+
+From ``fit`` to what is released, private rows go through each module once:
+
+1. ``read`` (``inputs``) checks and parts them; ``teachers.partition`` assigns them to teachers.
+2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
+3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
+4. ``ask`` (``voting``) releases answers from the votes; the ledger charges each draw before it.
+5. ``conclude`` (``students``) reads public rows and answers.
+
+What a step hands on is a value of ``steps``. A sweep over settings takes the same steps, and those
+that settings share once (``shared_teachers``).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +30,6 @@ from evenhand.estimators.fitted import FittedModel, StudentMargin
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import (
-    Purchase,
     choose_mechanism,
     choose_n_teachers,
     resolve_answers,
@@ -26,6 +37,7 @@ from evenhand.estimators.plan import (
 )
 from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.estimators.small_groups import warn_of_small_groups
+from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParityGate, FairnessKind, Yardstick
 from evenhand.fairness.yardstick import RELEASED
@@ -60,6 +72,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     answers: str | None
     mechanism: Mechanism | NoisyHistogram | Rounds | None
     student: Any = None
+    keep_order: bool = False
+    _needs_groups = False
     n_teachers_: int
     choices_: tuple[str, ...]
     answers_: Answers | Shares
@@ -70,18 +84,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     unit: str
     random_state: RandomState
 
-    def _read(
+    def read(
         self,
         X: Any,
         y: ArrayLike,
         *,
-        sensitive_features: Any,
-        X_public: Any,
-        sensitive_features_public: Any,
-        unit_ids: Any,
-        needs_groups: bool,
-    ) -> FitInputs:
-        """Check the arguments and part private from public; seeds the run."""
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+        unit_ids: Any = None,
+    ) -> Given:
+        """Check the arguments, part private from public, and assign records to teachers."""
         if not isinstance(self.budget, Budget):
             raise ValueError(
                 f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
@@ -89,7 +102,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             )
         if self.n_teachers is not None:
             _checks.at_least("n_teachers", self.n_teachers, 1)
-        self._rng = as_generator(self.random_state)
+        rng = as_generator(self.random_state)
         data = read_fit_inputs(
             self,
             X,
@@ -100,24 +113,31 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             unit_ids=unit_ids,
             classes=self.classes,
             public_fraction=self.public_fraction,
-            needs_groups=needs_groups,
-            rng=self._rng,
+            needs_groups=self._needs_groups,
+            rng=rng,
         )
         if X_public is not None:
             refuse_shared_rows(data.X_private, data.X_public)
-        self.classes_ = data.classes
-        self.groups_ = None if data.groups_public is None else data.groups_public.names
-        return data
+        return Given(
+            data=data,
+            partition=self._deal(data, rng.spawn(1)[0]),
+            rng=rng,
+            n_columns=int(self.n_features_in_),
+            columns=self.feature_names_in_ if hasattr(self, "feature_names_in_") else None,
+        )
 
-    def _what_is_released(self) -> str:
-        """Labels or shares; refuses a mechanism that releases the other."""
-        return resolve_answers(self.answers, self.mechanism, wants_labels=self.student is not None)
+    def plan(self, given: Given, ledger: Ledger | None = None) -> Plan:
+        """Open this run's ledger and gate, and choose the noise from public numbers.
 
-    def _open_ledger(
-        self, ledger: Ledger | None, data: FitInputs, partition: Partition
-    ) -> tuple[Ledger, Purchase]:
-        """Open this run's ledger, and choose the noise from public numbers."""
+        Raises
+        ------
+        BudgetExceeded
+            If the budget does not cover one answer. Nothing is spent then.
+        """
         assert self.budget is not None
+        data, partition = given.data, given.partition
+        n_teachers, why_so_many = self._chosen_teachers(data)
+        gate = self._open_gate(data)
         run = open_run(
             self.budget,
             ledger,
@@ -136,21 +156,101 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             n_queries=data.n_public,
             n_classes=data.n_classes,
         )
-        self.choices_ = (*self.choices_, why)
-        return run, mechanism
+        return Plan(
+            ledger=run,
+            mechanism=mechanism,
+            gate=gate,
+            n_teachers=n_teachers,
+            choices=(why_so_many, why),
+        )
 
-    def _deal(self, data: FitInputs) -> Partition:
-        """Assign records to teachers without looking at any other record."""
-        seed = self._rng.spawn(1)[0]
-        self._choose_teachers(data)
-        if data.units is None:
-            return by_position(data.n_private, self.n_teachers_, seed)
-        return by_unit(data.units, self.n_teachers_, seed.bytes(32), unit=self.unit)
+    def teach(self, given: Given, progress: Progress | None = None) -> Taught:
+        """Train one teacher per part of the private rows, and let all of them vote."""
+        data = given.data
+        encoder = PublicEncoder(self.schema).fit(data.X_public)
+        X_public = encoder.transform(data.X_public)
+        X_private = encoder.transform(data.X_private)
+        teachers = self._teachers(X_private.shape[1], data.n_classes, given.rng)
+        more: dict[str, Any] = {}
+        if getattr(teachers, "reads_groups", False):
+            private = data.groups_private
+            more = {"groups": private.codes, "n_groups": private.n_groups}
+        ensemble = teachers.fit(
+            X_private,
+            data.y_private,
+            given.partition,
+            data.n_classes,
+            given.rng.spawn(1)[0],
+            progress=None if progress is None else _stage(progress, "teachers"),
+            **more,
+        )
+        votes = Votes.of(self._vote(ensemble, X_public, data), data.n_classes)
+        return Taught(given=given, votes=votes, encoder=encoder, X_public=X_public)
 
-    def _choose_teachers(self, data: FitInputs) -> None:
-        """Set the number of teachers, from public numbers, and say why."""
+    def ask(self, taught: Taught, plan: Plan, progress: Progress | None = None) -> Answers | Shares:
+        """Release labels or noisy shares of the votes, each draw charged before it is made."""
+        known = taught.given.data.groups_public
+        groups = None if known is None else known.codes
+        if isinstance(plan.mechanism, Rounds):
+            warn_of_drowning(
+                plan.mechanism,
+                plan.ledger.noise,
+                n_teachers=taught.votes.n_teachers,
+                n_columns=taught.X_public.shape[1],
+            )
+            return release_shares(
+                taught.votes,
+                plan.mechanism,
+                plan.ledger,
+                unsure=lambda shares: uncertainty(taught.X_public, shares),
+                groups=groups,
+            )
+        return aggregate(
+            taught.votes,
+            plan.mechanism,
+            plan.ledger,
+            gate=plan.gate,
+            groups=groups,
+            keep_order=self.keep_order,
+            progress=None if progress is None else _stage(progress, "answers"),
+        )
+
+    def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
+        """Fit the student on the answers, and write down what was claimed and spent."""
+        given, data = taught.given, taught.given.data
+        self.n_features_in_ = given.n_columns
+        if given.columns is not None:
+            self.feature_names_in_ = given.columns
+        self.classes_ = data.classes
+        self.groups_ = None if data.groups_public is None else data.groups_public.names
+        self.encoder_ = taught.encoder
+        self.n_teachers_, self.choices_ = plan.n_teachers, plan.choices
+        self.answers_ = answers
+        self.ledger_ = plan.ledger
+        self.mechanism_ = plan.mechanism
+        student = fit_student(self.student, taught.X_public, answers, self._within(taught))
+        self.student_ = student.model
+        self.student_margin_ = _student_margin(student, self.groups_)
+        gated = isinstance(answers, Answers) and answers.groups is not None
+        unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
+        self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
+        self.student_without_margin_ = student.without_margin
+        self.public_yardstick_ = _public_yardstick(student, taught.X_public, answers)
+        if student.held is not None:
+            warn_of_small_groups(student, data.required_groups.names)
+        if student.within is not None:
+            warn_of_unread(student.within, data)
+        self.guarantee_ = self._guarantee(data, plan.ledger, given.partition)
+        return self
+
+    def _what_is_released(self) -> str:
+        """Labels or shares; refuses a mechanism that releases the other."""
+        return resolve_answers(self.answers, self.mechanism, wants_labels=self.student is not None)
+
+    def _chosen_teachers(self, data: FitInputs) -> tuple[int, str]:
+        """Return the number of teachers, from public numbers, and why."""
         assert self.budget is not None
-        self.n_teachers_, why = choose_n_teachers(
+        return choose_n_teachers(
             # Teachers that were trained elsewhere are as many as they are.
             getattr(self.teachers, "n_teachers", None)
             if self.n_teachers is None
@@ -158,102 +258,29 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             n_private=data.n_private if data.units is None else None,
             mu=self.budget.mu,
         )
-        self.choices_ = (why,)
 
-    def _teach(
-        self, data: FitInputs, partition: Partition, progress: Progress | None
-    ) -> tuple[Votes, FloatArray]:
-        """Train one teacher per part and let all of them vote; returns the encoded public rows."""
-        self.encoder_ = PublicEncoder(self.schema).fit(data.X_public)
-        X_public = self.encoder_.transform(data.X_public)
-        X_private = self.encoder_.transform(data.X_private)
-        teachers = self._teachers(X_private.shape[1], data.n_classes)
-        given: dict[str, Any] = {}
-        if getattr(teachers, "reads_groups", False):
-            private = data.groups_private
-            given = {"groups": private.codes, "n_groups": private.n_groups}
-        ensemble = teachers.fit(
-            X_private,
-            data.y_private,
-            partition,
-            data.n_classes,
-            self._rng.spawn(1)[0],
-            progress=None if progress is None else _stage(progress, "teachers"),
-            **given,
-        )
-        return Votes.of(self._vote(ensemble, X_public, data), data.n_classes), X_public
+    def _deal(self, data: FitInputs, seed: np.random.Generator) -> Partition:
+        """Assign records to teachers without looking at any other record."""
+        n_teachers, _ = self._chosen_teachers(data)
+        if data.units is None:
+            return by_position(data.n_private, n_teachers, seed)
+        return by_unit(data.units, n_teachers, seed.bytes(32), unit=self.unit)
 
-    def _teachers(self, n_features: int, n_classes: int) -> Teachers:
+    def _teachers(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Teachers:
         """Return how teachers are trained."""
-        return as_teachers(self.teachers, n_features=n_features, n_classes=n_classes, rng=self._rng)
+        return as_teachers(self.teachers, n_features=n_features, n_classes=n_classes, rng=rng)
 
     def _vote(self, ensemble: Ensemble, X_public: FloatArray, data: FitInputs) -> IntArray:
         """Let each teacher vote on each public row."""
         return ensemble.vote(X_public)
 
-    def _ask(
-        self,
-        votes: Votes,
-        X_public: FloatArray,
-        mechanism: Purchase,
-        ledger: Ledger,
-        progress: Progress | None,
-        *,
-        gate: DemographicParityGate | None = None,
-        groups: IntArray | None = None,
-        keep_order: bool = False,
-    ) -> Answers | Shares:
-        """Buy labels or noisy shares from the ledger."""
-        if isinstance(mechanism, Rounds):
-            warn_of_drowning(
-                mechanism, ledger.noise, n_teachers=votes.n_teachers, n_columns=X_public.shape[1]
-            )
-            return release_shares(
-                votes,
-                mechanism,
-                ledger,
-                unsure=lambda shares: uncertainty(X_public, shares),
-                groups=groups,
-            )
-        return aggregate(
-            votes,
-            mechanism,
-            ledger,
-            gate=gate,
-            groups=groups,
-            keep_order=keep_order,
-            progress=None if progress is None else _stage(progress, "answers"),
-        )
+    def _open_gate(self, data: FitInputs) -> DemographicParityGate | None:
+        """Return a new gate, where one stands before the labels."""
+        return None
 
-    def _conclude(
-        self,
-        data: FitInputs,
-        X_public: FloatArray,
-        answers: Answers | Shares,
-        ledger: Ledger,
-        mechanism: Purchase,
-        partition: Partition,
-        within: Within | None = None,
-    ) -> Self:
-        """Fit the student on the answers, and write down what was claimed and spent."""
-        self.answers_ = answers
-        self.ledger_ = ledger
-        self.mechanism_ = mechanism
-        student = fit_student(self.student, X_public, answers, within)
-        self.student_ = student.model
-        self.student_margin_ = _student_margin(student, self.groups_)
-        gated = isinstance(answers, Answers) and answers.groups is not None
-        unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
-        self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
-        self.student_without_margin_ = student.without_margin
-        self.public_yardstick_ = _public_yardstick(student, X_public, answers)
-        if student.held is not None:
-            warn_of_small_groups(student, data.required_groups.names)
-        if student.within is not None:
-            warn_of_unread(student.within, data)
-        self.guarantee_ = self._guarantee(data, ledger, partition)
-        del self._rng
-        return self
+    def _within(self, taught: Taught) -> Within | None:
+        """Return what the student is held within, and on which rows that is read."""
+        return None
 
     @property
     def fitted_(self) -> FittedModel:

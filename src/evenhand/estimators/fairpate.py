@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
-from evenhand.estimators.calibration import Calibration
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
+from evenhand.estimators.steps import Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import (
     NOTIONS,
@@ -24,7 +24,7 @@ from evenhand.privacy.noise import Noise
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Mechanism
+from evenhand.voting import Answers, Mechanism, Shares
 
 
 @registered(
@@ -211,26 +211,27 @@ class FairPATEClassifier(MarginClassifier):
                 )
         return notion
 
-    def _within(
-        self, data: FitInputs, notion: Notion, calibration: Calibration | None
-    ) -> Within | None:
-        return super()._within(data, notion, calibration) if self.student_margin else None
+    def _within(self, taught: Taught) -> Within | None:
+        return super()._within(taught) if self.student_margin else None
 
-    def _open_gate(
-        self, notion: Notion, n_groups: int, n_classes: int
-    ) -> DemographicParityGate | None:
+    def _open_gate(self, data: FitInputs) -> DemographicParityGate | None:
         """Open the gate on labels; a notion that needs true classes has none."""
+        notion = self._notion(data)
         if not isinstance(notion, DemographicParity):
             return None
-        margin = notion.margin
         return DemographicParityGate(
-            margin,
-            n_groups,
-            n_classes,
-            cold_start=patience(margin) if self.cold_start is None else self.cold_start,
+            notion.margin,
+            data.required_groups.n_groups,
+            data.n_classes,
+            cold_start=patience(notion.margin) if self.cold_start is None else self.cold_start,
             rule=self.rule,
             reference=notion.reference,
         )
+
+    def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
+        """Fit the student, and keep the table of given answers."""
+        self.gate_ = plan.gate
+        return super().conclude(taught, plan, answers)
 
 
 def patience(margin: float) -> int:

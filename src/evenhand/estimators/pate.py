@@ -149,17 +149,8 @@ class PATEClassifier(TeacherEnsembleClassifier):
         BudgetExceeded
             If the budget does not cover one answer. Nothing is spent then.
         """
-        data = self._read(
-            X,
-            y,
-            sensitive_features=None,
-            X_public=X_public,
-            sensitive_features_public=None,
-            unit_ids=unit_ids,
-            needs_groups=False,
-        )
-        partition = self._deal(data)
-        run, mechanism = self._open_ledger(ledger, data, partition)
-        votes, X_asked = self._teach(data, partition, progress)
-        answers = self._ask(votes, X_asked, mechanism, run, progress)
-        return self._conclude(data, X_asked, answers, run, mechanism, partition)
+        given = self.read(X, y, X_public=X_public, unit_ids=unit_ids)
+        plan = self.plan(given, ledger)
+        taught = self.teach(given, progress)
+        answers = self.ask(taught, plan, progress)
+        return self.conclude(taught, plan, answers)

@@ -39,8 +39,8 @@ TEACHERS_OF_UNITS: Final = 250
 FEWEST_RECORDS: Final = 4
 """Records that a teacher has on average, at the least."""
 
-Purchase: TypeAlias = Mechanism | Rounds
-"""What is bought from the ledger: labels by a mechanism, or shares in rounds."""
+Release: TypeAlias = Mechanism | Rounds
+"""What the ledger pays for: labels by a mechanism, or shares in rounds."""
 
 
 def resolve_answers(
@@ -135,7 +135,7 @@ def choose_mechanism(
     n_teachers: int,
     n_queries: int,
     n_classes: int,
-) -> tuple[Purchase, str]:
+) -> tuple[Release, str]:
     """Return the mechanism to use, and why; refuse one that the ledger cannot pay for.
 
     Raises

@@ -7,12 +7,14 @@ from typing import Any, Final, Self, cast
 
 from evenhand import _checks
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
-from evenhand.estimators.calibration import Calibration, read_calibration
+from evenhand.estimators.calibration import read_calibration
 from evenhand.estimators.inputs import FitInputs
-from evenhand.fairness import DemographicParityGate, LabelledNotion, Notion, require_notion
+from evenhand.estimators.steps import Plan, Taught
+from evenhand.fairness import LabelledNotion, Notion, require_notion
 from evenhand.privacy import Ledger
 from evenhand.students.within import Within
 from evenhand.typing import ArrayLike
+from evenhand.voting import Answers, Shares
 
 SMALL_GROUPS: Final = ("interval", "margin")
 """What a group of few public rows is held to."""
@@ -23,8 +25,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
 
     fairness: Notion | None
     small_groups: str
-    keep_order: bool = False
-    gate_: DemographicParityGate | None = None
+    _needs_groups = True
 
     def fit(
         self,
@@ -64,38 +65,30 @@ class MarginClassifier(TeacherEnsembleClassifier):
         BudgetExceeded
             If the budget does not cover one answer. Nothing is spent then.
         """
-        data = self._read(
+        given = self.read(
             X,
             y,
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
             unit_ids=unit_ids,
-            needs_groups=True,
         )
-        groups = data.required_groups
-        notion = self._notion(data)
+        notion = self._notion(given.data)
         calibration = read_calibration(
-            self, data, notion, X_calibration, y_calibration, sensitive_features_calibration
+            self, given.data, notion, X_calibration, y_calibration, sensitive_features_calibration
         )
-        gate = self._open_gate(notion, groups.n_groups, data.n_classes)
-        partition = self._deal(data)
-        run, mechanism = self._open_ledger(ledger, data, partition)
-        votes, X_asked = self._teach(data, partition, progress)
-        answers = self._ask(
-            votes,
-            X_asked,
-            mechanism,
-            run,
-            progress,
-            gate=gate,
-            groups=groups.codes,
-            keep_order=self.keep_order,
-        )
-        self.gate_ = gate
-        within = self._within(data, notion, calibration)
-        self._conclude(data, X_asked, answers, run, mechanism, partition, within)
-        self._claim_calibration(calibration)
+        given = replace(given, calibration=calibration)
+        plan = self.plan(given, ledger)
+        taught = self.teach(given, progress)
+        answers = self.ask(taught, plan, progress)
+        return self.conclude(taught, plan, answers)
+
+    def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
+        """Fit the student within the margin, and write down what was claimed and spent."""
+        super().conclude(taught, plan, answers)
+        if (calibration := taught.given.calibration) is not None:
+            said = f"the {len(calibration)} calibration rows with their labels and groups"
+            self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
         return self
 
     def _notion(self, data: FitInputs) -> Notion:
@@ -110,11 +103,10 @@ class MarginClassifier(TeacherEnsembleClassifier):
             cast(LabelledNotion, notion).rates(data.n_classes)
         return notion
 
-    def _within(
-        self, data: FitInputs, notion: Notion, calibration: Calibration | None
-    ) -> Within | None:
+    def _within(self, taught: Taught) -> Within | None:
         """Say on which rows the student's margin is read."""
-        groups = data.required_groups
+        notion, groups = self._notion(taught.given.data), taught.given.data.required_groups
+        calibration = taught.given.calibration
         if calibration is None:
             return Within(
                 notion=notion,
@@ -126,19 +118,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
             notion=notion,
             groups=calibration.groups,
             n_groups=groups.n_groups,
-            X=self.encoder_.transform(calibration.X),
+            X=taught.encoder.transform(calibration.X),
             labels=calibration.labels,
             source="calibration rows",
         )
-
-    def _claim_calibration(self, calibration: Calibration | None) -> None:
-        """Say in the claim that the calibration rows are public."""
-        if calibration is not None:
-            said = f"the {len(calibration)} calibration rows with their labels and groups"
-            self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
-
-    def _open_gate(
-        self, notion: Notion, n_groups: int, n_classes: int
-    ) -> DemographicParityGate | None:
-        """Open the gate on labels; None where there is none."""
-        return None

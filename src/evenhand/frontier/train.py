@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from evenhand.estimators import fit_many
 from evenhand.estimators.fairpate import patience
 from evenhand.estimators.fitted import FittedModel, decide
-from evenhand.estimators.many import train_teachers
+from evenhand.estimators.shared_teachers import train_teachers
 from evenhand.fairness import (
     SCORE_NOTION,
     DemographicParityGate,

@@ -1,0 +1,214 @@
+"""Many classifiers from one training of their teachers: what a sweep over settings needs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.estimators.calibration import read_calibration
+from evenhand.estimators.fair_shares import FairSharesClassifier
+from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.pate import PATEClassifier
+from evenhand.estimators.steps import Given, Plan, Taught
+from evenhand.estimators.within_margin import MarginClassifier
+from evenhand.privacy import BudgetExceeded
+from evenhand.typing import ArrayLike
+from evenhand.voting import Answers, aggregate_many
+
+SHARED: Final = ("n_teachers", "teachers", "classes", "schema", "public_fraction", "unit")
+"""Arguments that decide the teachers, and so must be those of every model."""
+
+KINDS: Final = (FairPATEClassifier, FairSharesClassifier, PATEClassifier)
+"""What ``fit_many`` fits."""
+
+
+def fit_many(
+    models: Sequence[TeacherEnsembleClassifier],
+    X: Any,
+    y: ArrayLike,
+    *,
+    sensitive_features: Any = None,
+    X_public: Any = None,
+    sensitive_features_public: Any = None,
+    X_calibration: Any = None,
+    y_calibration: ArrayLike | None = None,
+    sensitive_features_calibration: Any = None,
+    unit_ids: ArrayLike | None = None,
+    progress: Progress | None = None,
+    concluded: Callable[[int], None] | None = None,
+) -> list[Exception | None]:
+    """Fit models that differ in budget, margin, mechanism or student, but not in their teachers.
+
+    Teachers are trained once, their votes are answered under all settings together, and each model
+    is what its own ``fit`` would have made of the same noise
+    (``tests/estimators/test_shared_teachers.py``).
+
+    Parameters
+    ----------
+    models : sequence of FairPATEClassifier, of FairSharesClassifier or of PATEClassifier
+        All of one class, with the same arguments about teachers and the same whole number as
+        ``random_state``. They are fitted in place.
+    X, y, sensitive_features, X_public, sensitive_features_public, unit_ids, progress
+        As for ``FairPATEClassifier.fit``; ``PATEClassifier`` reads no groups.
+    X_calibration, y_calibration, sensitive_features_calibration : optional
+        As there; read by the models whose margin is about true classes.
+    concluded : callable, optional
+        Called with the position of a model as soon as it is fitted.
+
+    Returns
+    -------
+    list of Exception or None
+        Per model: None, or why its setting cannot be fitted: ``BudgetExceeded`` where the budget
+        does not cover one answer, ``ValueError`` where no answer was given.
+
+    Raises
+    ------
+    ValueError
+        If the models do not belong together, or for inputs that cannot be used.
+
+    Privacy
+    -------
+    Cost : each model is a release of its own, with its own ledger and noise: publishing all of them
+        costs the sum of their ``mu_squared``. Training teachers once saves time and no privacy.
+    """
+    first = _require_one_training(models)
+    reads_groups = isinstance(first, MarginClassifier)
+    given = first.read(
+        X,
+        y,
+        sensitive_features=sensitive_features if reads_groups else None,
+        X_public=X_public,
+        sensitive_features_public=sensitive_features_public if reads_groups else None,
+        unit_ids=unit_ids,
+    )
+    labelled = (X_calibration, y_calibration, sensitive_features_calibration)
+    refused: list[Exception | None] = [None] * len(models)
+    plans: dict[int, Plan] = {}
+    own: dict[int, Given] = {}  # with calibration rows for those that read them
+    for i, model in enumerate(models):
+        try:
+            plans[i] = model.plan(given)
+        except BudgetExceeded as error:
+            refused[i] = error
+            continue
+        _require_same_number(plans[i], given)
+        own[i] = given
+        if isinstance(model, MarginClassifier) and model.fairness and model.fairness.needs_labels:
+            rows = read_calibration(first, given.data, model.fairness, *labelled)
+            own[i] = replace(given, calibration=rows)
+    if not plans:
+        return refused
+    taught = first.teach(given, progress)
+    asked = _ask_together(models, plans, taught, progress)
+    for i, plan in plans.items():
+        here = replace(taught, given=own[i])
+        try:
+            answers = asked[i] if i in asked else models[i].ask(here, plan)
+            models[i].conclude(here, plan, answers)
+        except (BudgetExceeded, ValueError) as error:
+            refused[i] = error
+        else:
+            if concluded is not None:
+                concluded(i)
+    return refused
+
+
+def train_teachers(
+    model: TeacherEnsembleClassifier,
+    X: Any,
+    y: ArrayLike,
+    *,
+    X_public: Any = None,
+    sensitive_features_public: Any = None,
+    unit_ids: ArrayLike | None = None,
+) -> None:
+    """Train the teachers of a model and ask them nothing: for teachers that remember.
+
+    Parameters
+    ----------
+    model : FairPATEClassifier, PATEClassifier or InterventionClassifier
+        Not fitted by this.
+    X, y, X_public, sensitive_features_public, unit_ids
+        As for ``FairPATEClassifier.fit``. Teachers read no groups.
+
+    Privacy
+    -------
+    Cost : nothing is released. What the teachers remember is private.
+    """
+    given = model.read(
+        X,
+        y,
+        X_public=X_public,
+        sensitive_features_public=sensitive_features_public,
+        unit_ids=unit_ids,
+    )
+    model.teach(given)
+
+
+def _ask_together(
+    models: Sequence[TeacherEnsembleClassifier],
+    plans: Mapping[int, Plan],
+    taught: Taught,
+    progress: Progress | None,
+) -> dict[int, Answers]:
+    """Ask for the models with a gate before labels, those of one rule at a time."""
+    kinds: dict[tuple[str, str, bool], list[int]] = {}
+    for i, plan in plans.items():
+        if plan.gate is not None:
+            kind = (plan.gate.rule, plan.gate.notion.reference, models[i].keep_order)
+            kinds.setdefault(kind, []).append(i)
+    found: dict[int, Answers] = {}
+    for (_, _, keep_order), same in kinds.items():
+        answers = aggregate_many(
+            taught.votes,
+            [plans[i].mechanism for i in same],  # type: ignore[misc]  # a gate is for labels
+            [plans[i].ledger for i in same],
+            [gate for i in same if (gate := plans[i].gate) is not None],
+            groups=taught.given.data.required_groups.codes,
+            keep_order=keep_order,
+            progress=None
+            if progress is None
+            else lambda done, total: progress("answers", done, total),
+        )
+        found |= dict(zip(same, answers, strict=True))
+    return found
+
+
+def _require_same_number(plan: Plan, given: Given) -> None:
+    """Refuse models whose own default would be another number of teachers."""
+    if plan.n_teachers != given.partition.n_teachers:
+        raise ValueError(
+            f"The default for n_teachers is {given.partition.n_teachers} for one of the models and "
+            f"{plan.n_teachers} for another, as it follows from the budget. Give n_teachers."
+        )
+
+
+def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:
+    """Return a copy of the first model, which trains the teachers for all."""
+    kinds = {type(model) for model in models}
+    if kinds not in [{kind} for kind in KINDS]:
+        listed = " or ".join(kind.__name__ for kind in KINDS)
+        raise ValueError(
+            f"fit_many takes models that are all of one class, {listed}, and at least one;"
+            f" got {', '.join(sorted(kind.__name__ for kind in kinds)) or 'none'}."
+        )
+    first = models[0]
+    for name in (*SHARED, "random_state"):
+        values = [getattr(model, name) for model in models]
+        # As scikit-learn prints them: equal teachers may be different objects.
+        if len({repr(value) for value in values}) > 1:
+            raise ValueError(
+                f"Models that share their teachers need the same {name}, got "
+                f"{', '.join(sorted({repr(value) for value in values})[:3])}. Fit them apart."
+            )
+    if not isinstance(first.random_state, int | np.integer):
+        raise ValueError(
+            f"random_state must be a whole number, got {first.random_state!r}: the models share "
+            f"one deal of the records, and each could make it again by itself."
+        )
+    return copy.copy(first)

@@ -1,0 +1,87 @@
+"""What the steps of a fit by teachers hand on to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.datasets import PublicEncoder
+from evenhand.estimators.calibration import Calibration
+from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.plan import Release
+from evenhand.fairness import DemographicParityGate
+from evenhand.privacy import Ledger
+from evenhand.teachers.partition import Partition
+from evenhand.typing import Array, FloatArray
+from evenhand.voting import Votes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Given:
+    """What ``fit`` was given: checked, parted into private and public, and dealt to teachers.
+
+    Parameters
+    ----------
+    data : FitInputs
+    partition : Partition
+        Which teacher learns from which record.
+    rng : numpy Generator
+        Draws what the teachers need; partition and set-aside rows are drawn already.
+    n_columns : int
+        Columns of ``X``.
+    columns : ndarray or None
+        Their names, where they have names.
+    calibration : Calibration or None
+        Public rows with labels, on which a margin about true classes is read.
+    """
+
+    data: FitInputs
+    partition: Partition
+    rng: np.random.Generator
+    n_columns: int
+    columns: Array | None
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What will be released, chosen from public numbers before any teacher is trained.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Pays for it.
+    mechanism : GNMax, ConfidentGNMax, LNMax or Rounds
+    gate : DemographicParityGate or None
+        Stands before the labels.
+    n_teachers : int
+    choices : tuple of str
+        What was chosen by default, and why.
+    """
+
+    ledger: Ledger
+    mechanism: Release
+    gate: DemographicParityGate | None
+    n_teachers: int
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Taught:
+    """What the teachers say about the public rows. Private, but for encoder and rows.
+
+    Parameters
+    ----------
+    given : Given
+    votes : Votes
+    encoder : PublicEncoder
+        Fitted on public rows.
+    X_public : ndarray, shape (n_public, n_encoded)
+        The public rows, encoded.
+    """
+
+    given: Given
+    votes: Votes
+    encoder: PublicEncoder
+    X_public: FloatArray
