@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.fairness import DemographicParityGate, gate_fits
+from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.runner import fits
 from evenhand.privacy import (
     Budget,
     BudgetExceeded,
@@ -189,7 +190,7 @@ def test_a_margin_beyond_int64_is_asked_one_by_one_with_the_same_answers() -> No
     votes, groups = adult_like(200, seed=3)
     odd = 0.1 + 0.2  # 0.30000000000000004: a fraction with a denominator of 17 digits
     gates = [DemographicParityGate(odd, 2, 2, cold_start=5) for _ in range(2)]
-    assert not gate_fits(gates[0], len(votes))
+    assert not fits(gates[0], len(votes))
     ledgers = [Ledger(Budget(epsilon=9.0, delta=1e-5), noise=SeededNoise(4)) for _ in range(2)]
     alone = aggregate(votes, GNMax(sigma=5.0), ledgers[0], gate=gates[0], groups=groups)
     (ours,) = aggregate_many(votes, [GNMax(sigma=5.0)], ledgers[1:], gates[1:], groups=groups)

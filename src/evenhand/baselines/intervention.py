@@ -11,7 +11,6 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.baselines.intervention_points import POINTS, InterventionPoint
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
-from evenhand.estimators.fairpate import patience
 from evenhand.estimators.fitted import Cuts, FittedModel
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitInputs
@@ -328,7 +327,6 @@ class InterventionClassifier(TeacherEnsembleClassifier):
             self.fairness.margin,
             data.required_groups.n_groups,
             data.n_classes,
-            cold_start=patience(self.fairness.margin),
             reference=self.fairness.reference,
         )
 

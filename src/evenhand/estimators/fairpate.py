@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, Self
 
@@ -223,7 +222,7 @@ class FairPATEClassifier(MarginClassifier):
             notion.margin,
             data.required_groups.n_groups,
             data.n_classes,
-            cold_start=patience(notion.margin) if self.cold_start is None else self.cold_start,
+            cold_start=self.cold_start,
             rule=self.rule,
             reference=notion.reference,
         )
@@ -232,12 +231,3 @@ class FairPATEClassifier(MarginClassifier):
         """Fit the student, and keep the table of given answers."""
         self.gate_ = plan.gate
         return super().conclude(taught, plan, answers)
-
-
-def patience(margin: float) -> int:
-    """Return how many answers of a late group are withheld by default before a block may go out.
-
-    With few answers a single one moves a group's rate by a good part of the margin, and the gate
-    can close for that group: 2 / margin answers leave room on both sides.
-    """
-    return max(50, math.ceil(2 / max(margin, 0.001)))

@@ -26,14 +26,12 @@ from evenhand.fairness.gate import (
     Decisions,
     Delivery,
     DemographicParityGate,
-    GateStack,
     Outcome,
     RejectOption,
     StateFile,
     StateOfAnotherModel,
     Verdict,
     admitted,
-    gate_fits,
 )
 from evenhand.fairness.grouping import Grouping, refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
@@ -93,7 +91,6 @@ __all__ = [
     "FairnessKind",
     "FairnessReport",
     "FalsePositiveParity",
-    "GateStack",
     "GroupCodes",
     "Grouping",
     "JointTally",
@@ -129,7 +126,6 @@ __all__ = [
     "function_named",
     "gap_of",
     "gap_trace",
-    "gate_fits",
     "generalized_demographic_parity",
     "group_error_rates",
     "k_gamma",

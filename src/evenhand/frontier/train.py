@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.estimators import fit_many
-from evenhand.estimators.fairpate import patience
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
 from evenhand.fairness import (
@@ -297,9 +296,7 @@ class _Trial:
     def _within(self, margin: float, predicted: IntArray, n_classes: int) -> IntArray:
         """Refuse labels as a reject option with this margin does, in the order of the rows."""
         groups = self._groups
-        gate = DemographicParityGate(
-            margin, groups.n_groups, n_classes, cold_start=patience(margin)
-        )
+        gate = DemographicParityGate(margin, groups.n_groups, n_classes)
         given = admitted(gate, groups.codes, predicted)
         kept = np.full(len(predicted), REJECTED, dtype=np.int64)
         kept[given] = predicted[given]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.runner import GateRun, Pairs
 from evenhand.privacy import ConfidentGNMax, GNMax, Ledger, LNMax, NoisyThreshold
 from evenhand.typing import REJECTED, BoolArray, IntArray
 from evenhand.voting.answers import Answers, Reason
@@ -178,13 +178,12 @@ class _GatedRun:
         self._counts: list[list[int]] = votes.counts.tolist()  # plain numbers are faster one by one
         self.n_classes = votes.n_classes
         self.groups = groups
-        self.gate = gate
+        self._gate = GateRun(gate)
         self._labels = np.full(len(votes), REJECTED, dtype=np.int64)
         self._reasons = np.full(len(votes), Reason.NOT_ASKED, dtype=np.int64)
         self._order: list[int] = []
         self._events: list[int] = []
         self._event = 0
-        self._held: dict[tuple[int, int], deque[int]] = {}
         self.n_checks = 0
         self.n_draws = 0
 
@@ -216,7 +215,9 @@ class _GatedRun:
                     continue
                 winner = answer.decide_row(counts, answer_noise[drawn])
                 drawn += 1
-                self._offer(row, group, winner)
+                pairs, _ = self._gate.offer(row, group, winner)
+                self._reasons[row] = Reason.OUTSIDE_MARGIN
+                self._give(pairs)
             grant.settle({answer: drawn} if check is None else {check: asked, answer: drawn})
         self.n_checks += asked if check is not None else 0
         self.n_draws += drawn
@@ -228,8 +229,7 @@ class _GatedRun:
         if not spent_out:
             # Budget was left: these were passed over because no class was admissible.
             self._reasons[queue.rest()] = Reason.NO_CLASS_ADMISSIBLE
-        for rows in self._held.values():
-            self._reasons[list(rows)] = Reason.WITHHELD
+        self._reasons[self._gate.waiting] = Reason.WITHHELD
         return Answers(
             labels=self._labels,
             reasons=self._reasons,
@@ -241,33 +241,21 @@ class _GatedRun:
             n_classes=self.n_classes,
         )
 
-    def _offer(self, row: int, group: int, label: int) -> None:
-        outcome = self.gate.offer(group, label)
-        for k, n in enumerate(outcome.released):
-            for _ in range(n):
-                self._give(self._held[group, k].popleft(), k)
-        if outcome.given:
-            self._give(row, label)
-        elif outcome.withheld:
-            self._held.setdefault((group, label), deque()).append(row)
-        else:
-            self._reasons[row] = Reason.OUTSIDE_MARGIN
-        # What is released together counts as one event: the margin is promised after each event.
-        self._event += outcome.given or any(outcome.released)
-
     def _deliver(self) -> bool:
         """Hand out withheld answers that fit by now; they are paid for already."""
-        delivered = self.gate.deliver()
-        for group, label in delivered:
-            self._give(self._held[group, label].popleft(), label)
-            self._event += 1
+        delivered = self._gate.deliver()
+        for pair in delivered:
+            self._give([pair])
         return bool(delivered)
 
     def _deliver_and_take(self, queue: QueryQueue) -> tuple[int, int, tuple[int, ...]] | None:
         return queue.take() if self._deliver() else None
 
-    def _give(self, row: int, label: int) -> None:
-        self._labels[row] = label
-        self._reasons[row] = Reason.ANSWERED
-        self._order.append(row)
-        self._events.append(self._event)
+    def _give(self, pairs: Pairs) -> None:
+        """Write down what is given together: the margin is promised after each such event."""
+        for row, label in pairs:
+            self._labels[row] = label
+            self._reasons[row] = Reason.ANSWERED
+            self._order.append(row)
+            self._events.append(self._event)
+        self._event += bool(pairs)

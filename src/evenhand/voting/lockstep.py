@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness import DemographicParityGate, GateStack, Outcome, gate_fits
+from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.runner import GateStack, Pairs, fits
 from evenhand.privacy import Ledger, LNMax
 from evenhand.privacy.ledger import Grant
 from evenhand.typing import REJECTED, BoolArray, IntArray
@@ -84,7 +84,7 @@ def aggregate_many(
     together = [
         i
         for i in range(n)
-        if gate_fits(gates[i], len(votes)) and _widest(mechanisms[i]) <= LARGEST_SCALE
+        if fits(gates[i], len(votes)) and _widest(mechanisms[i]) <= LARGEST_SCALE
     ]
     if together:
         run = _Lockstep(
@@ -148,7 +148,6 @@ class _Lockstep:
         self._events = np.zeros((n_settings, n), dtype=np.int32)
         self._event = np.zeros(n_settings, dtype=np.int64)
         self._n_given = np.zeros(n_settings, dtype=np.int64)
-        self._held: list[dict[tuple[int, int], deque[int]]] = [{} for _ in mechanisms]
         # The open block of each setting.
         self._grants: list[Grant | None] = [None] * n_settings
         self._size = np.zeros(n_settings, dtype=np.int64)
@@ -236,45 +235,33 @@ class _Lockstep:
         return passed
 
     def _offer(self, at: IntArray, rows: IntArray, groups: IntArray, labels: IntArray) -> None:
-        given, others = self._stack.offer(at, groups, labels)
+        given, others = self._stack.offer(at, rows, groups, labels)
         self._reasons[at, rows] = Reason.OUTSIDE_MARGIN
-        plain = given.copy()
-        for i, outcome in others.items():
-            plain[i] = False
-            self._settle_late(int(at[i]), int(rows[i]), int(groups[i]), int(labels[i]), outcome)
-        at, rows = at[plain], rows[plain]
-        self._labels[at, rows] = labels[plain]
+        for i, (pairs, _) in others.items():
+            self._give(int(at[i]), pairs)
+        at, rows = at[given], rows[given]
+        self._labels[at, rows] = labels[given]
         self._reasons[at, rows] = Reason.ANSWERED
         self._order[at, self._n_given[at]] = rows
         self._events[at, self._n_given[at]] = self._event[at]
         self._n_given[at] += 1
         self._event[at] += 1
 
-    def _settle_late(self, i: int, row: int, group: int, label: int, outcome: Outcome) -> None:
-        """Write down an answer that was withheld, or that released others."""
-        for k, n in enumerate(outcome.released):
-            for _ in range(n):
-                self._give(i, self._held[i][group, k].popleft(), k)
-        if outcome.given:
-            self._give(i, row, label)
-        elif outcome.withheld:
-            self._held[i].setdefault((group, label), deque()).append(row)
-            self._reasons[i, row] = Reason.NOT_ASKED  # until it is known what becomes of it
-        self._event[i] += outcome.given or any(outcome.released)
-
     def _deliver(self, i: int) -> bool:
         delivered = self._stack.deliver(i)
-        for group, label in delivered:
-            self._give(i, self._held[i][group, label].popleft(), label)
-            self._event[i] += 1
+        for pair in delivered:
+            self._give(i, [pair])
         return bool(delivered)
 
-    def _give(self, i: int, row: int, label: int) -> None:
-        self._labels[i, row] = label
-        self._reasons[i, row] = Reason.ANSWERED
-        self._order[i, self._n_given[i]] = row
-        self._events[i, self._n_given[i]] = self._event[i]
-        self._n_given[i] += 1
+    def _give(self, i: int, pairs: Pairs) -> None:
+        """Write down what setting ``i`` gives together."""
+        for row, label in pairs:
+            self._labels[i, row] = label
+            self._reasons[i, row] = Reason.ANSWERED
+            self._order[i, self._n_given[i]] = row
+            self._events[i, self._n_given[i]] = self._event[i]
+            self._n_given[i] += 1
+        self._event[i] += bool(pairs)
 
     def _begin(self, i: int) -> bool:
         """Reserve and draw the next block of setting ``i``; False if there is none."""
@@ -313,8 +300,7 @@ class _Lockstep:
         if self._ledgers[i].affordable(*((answer,) if check is None else (check, answer))):
             # Budget was left: these were passed over because no class was admissible.
             self._reasons[i, self._rest(i)] = Reason.NO_CLASS_ADMISSIBLE
-        for rows in self._held[i].values():
-            self._reasons[i, list(rows)] = Reason.WITHHELD
+        self._reasons[i, self._stack.waiting(i)] = Reason.WITHHELD
         given = int(self._n_given[i])
         return Answers(
             labels=self._labels[i].astype(np.int64),

@@ -9,20 +9,16 @@ from evenhand.fairness.gate.reject_option import (
     Verdict,
 )
 from evenhand.fairness.gate.runner import admitted
-from evenhand.fairness.gate.stack import GateStack
-from evenhand.fairness.gate.stack import fits as gate_fits
 from evenhand.fairness.gate.state_file import StateFile
 
 __all__ = [
     "Decisions",
     "Delivery",
     "DemographicParityGate",
-    "GateStack",
     "Outcome",
     "RejectOption",
     "StateFile",
     "StateOfAnotherModel",
     "Verdict",
     "admitted",
-    "gate_fits",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -50,9 +51,10 @@ class DemographicParityGate:
         Largest allowed difference of two rates, in [0, 1], itself allowed; 0.05 means 1/20.
     n_groups, n_classes : int
         Size of the table; at least 1 group and 2 classes.
-    cold_start : int
+    cold_start : int, optional
         ``rule="sound"``: answers withheld for a late group before a block of them is released.
         ``rule="published"``: answers a group gets before it is tested at all (M in FairPATE).
+        Default: 50, or ``2 / margin`` where that is more.
     rule : {"sound", "published"}
         ``"sound"``: after every given answer *all* active groups are within the margin in *all*
         classes. ``"published"``: FairPATE's Algorithm 1 as printed, which looks only at the pair
@@ -95,14 +97,15 @@ class DemographicParityGate:
         n_groups: int,
         n_classes: int,
         *,
-        cold_start: int = 50,
+        cold_start: int | None = None,
         rule: str = "sound",
         reference: str = "rest",
     ) -> None:
         self.notion = DemographicParity(margin=margin, reference=reference)
         self.n_groups = _checks.at_least("n_groups", n_groups, 1)
         self.n_classes = _checks.at_least("n_classes", n_classes, 2)
-        self.cold_start = _checks.at_least("cold_start", cold_start, 1)
+        known = default_cold_start(margin) if cold_start is None else cold_start
+        self.cold_start = _checks.at_least("cold_start", known, 1)
         self.rule = _checks.one_of("rule", rule, RULES)
         if rule == "published" and reference != "rest":
             raise ValueError(
@@ -259,7 +262,7 @@ class DemographicParityGate:
         gate._check_consistent()
         return gate
 
-    def _catch_up(self, counts: list[list[int]], violations: int) -> None:
+    def catch_up(self, counts: list[list[int]], violations: int) -> None:
         """Take over what a ``GateStack`` counted for this gate since it was last asked."""
         self._table.replace(counts)
         self._open = [None] * self.n_groups
@@ -334,6 +337,16 @@ class DemographicParityGate:
     def _exceeds(self) -> bool:
         gap = exact_gap(self._table.counts, self.notion.reference)
         return gap > self.notion.exact_margin
+
+
+def default_cold_start(margin: float) -> int:
+    """Return how many answers of a late group are withheld before a block of them may go out.
+
+    With few answers a single one moves a group's rate by a good part of the margin, and the gate
+    can close for that group: 2 / margin answers leave room on both sides
+    (``benchmarks/reject_option_coverage.py``: 1 / margin is too few).
+    """
+    return max(50, math.ceil(2 / max(margin, 0.001)))
 
 
 def _check_keys(state: Mapping[str, Any]) -> None:

@@ -6,7 +6,6 @@ table. It reads label codes and group codes, whatever model made the labels.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.fairness.gate.demographic_parity import DemographicParityGate
+from evenhand.fairness.gate.runner import GateRun
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
 from evenhand.typing import REJECTED, ArrayLike, BoolArray, IntArray
@@ -147,22 +147,19 @@ class RejectOption:
         self.classes = _names("classes", classes)
         self.model = model
         _checks.closed_unit("margin", margin)
-        # A group that starts with few answers is stuck: each further one moves its rate by more
-        # than the margin. Measured in benchmarks/reject_option_coverage.py: 1 / margin is too few.
-        patient = max(50, math.ceil(2 / max(margin, 0.001)))
-        self._gate = DemographicParityGate(
+        gate = DemographicParityGate(
             margin,
             len(self.groups),
             len(self.classes),
-            cold_start=patient if cold_start is None else cold_start,
+            cold_start=cold_start,
             rule=rule,
             reference=reference,
         )
         shape = (len(self.groups), len(self.classes))
         self._offered = np.zeros(shape, dtype=np.int64)
         self._unsure = np.zeros(shape, dtype=np.int64)
-        # Numbers of the withheld requests per cell, oldest first, and of those to be fetched.
-        self._held: list[list[deque[int]]] = [[deque() for _ in self.classes] for _ in self.groups]
+        self._run = GateRun(gate)
+        # Numbers and labels of the requests to be fetched.
         self._released: list[tuple[int, int]] = []
         self._lock = Lock()
 
@@ -196,7 +193,7 @@ class RejectOption:
         _checks.same_length(labels=k, sure=stands)
         with self._lock:
             first = self.n_requests
-            given, verdicts = self._run(k.tolist(), z.tolist(), stands.tolist(), first)
+            given, verdicts = self._offer_all(k.tolist(), z.tolist(), stands.tolist(), first)
             np.add.at(self._offered, (z, k), 1)
             np.add.at(self._unsure, (z[~stands], k[~stands]), 1)
             return Decisions(
@@ -213,8 +210,7 @@ class RejectOption:
         fit the margin by now. They belong to the given set: hand them out.
         """
         with self._lock:
-            for group, label in self._gate.deliver():
-                self._released.append((self._held[group][label].popleft(), label))
+            self._released += self._run.deliver()
             released, self._released = self._released, []
         return Delivery(
             ids=np.array([number for number, _ in released], dtype=np.int64),
@@ -267,7 +263,7 @@ class RejectOption:
                 "gate": self._gate.to_dict(),
                 "offered": self._offered.tolist(),
                 "unsure": self._unsure.tolist(),
-                "held": [[list(numbers) for numbers in row] for row in self._held],
+                "held": self._held,
                 "released": [list(pair) for pair in self._released],
             }
 
@@ -299,12 +295,15 @@ class RejectOption:
                 rule=gate.rule,
                 model=state["model"],
             )
-            option._gate = gate
+            option._run = GateRun(gate)
             option._offered = Tally(counts=state["offered"]).counts.copy()
             option._unsure = Tally(counts=state["unsure"]).counts.copy()
-            option._held = [[deque(map(int, cell)) for cell in row] for row in state["held"]]
+            held = [[list(map(int, cell)) for cell in row] for row in state["held"]]
+            option._run.held = {
+                (z, k): deque(cell) for z, row in enumerate(held) for k, cell in enumerate(row)
+            }
             option._released = [(int(number), int(label)) for number, label in state["released"]]
-            option._check_consistent()
+            option._check_consistent(held)
         except (TypeError, IndexError, OverflowError) as error:
             raise ValueError(
                 f"A reject option's state has the wrong shape: {_values.said_by(error)}"
@@ -330,16 +329,15 @@ class RejectOption:
                     f"saved with it, or begin a new one."
                 )
         with self._lock:
-            self._gate = other._gate
+            self._run = other._run
             self._offered, self._unsure = other._offered, other._unsure
-            self._held, self._released = other._held, other._released
+            self._released = other._released
 
-    def _run(
+    def _offer_all(
         self, labels: list[int], groups: list[int], sure: list[bool], first: int
     ) -> tuple[list[int], list[int]]:
         """Offer each label to the gate; labels and verdicts, those released within included."""
-        offer = self._gate.offer
-        nothing = (0,) * len(self.classes)
+        offer = self._run.offer
         answered, outside = int(Verdict.ANSWERED), int(Verdict.OUTSIDE_MARGIN)
         withheld, unsure = int(Verdict.WITHHELD), int(Verdict.UNSURE)
         given = [REJECTED] * len(labels)
@@ -348,27 +346,25 @@ class RejectOption:
             if not stands:
                 verdicts[i] = unsure
                 continue
-            outcome = offer(group, label)
-            if outcome.given:
-                given[i], verdicts[i] = label, answered
-            elif outcome.withheld:
+            pairs, waits = offer(first + i, group, label)
+            if waits:
                 verdicts[i] = withheld
-            if outcome.released != nothing:
-                for number, k in self._oldest(group, outcome.released):
-                    if number < first:
-                        self._released.append((number, k))
-                    else:
-                        given[number - first], verdicts[number - first] = k, answered
-            if outcome.withheld:
-                self._held[group][label].append(first + i)
+            for number, k in pairs if len(pairs) < 2 else sorted(pairs):
+                if number < first:
+                    self._released.append((number, k))
+                else:
+                    given[number - first], verdicts[number - first] = k, answered
         return given, verdicts
 
-    def _oldest(self, group: int, released: Sequence[int]) -> list[tuple[int, int]]:
-        """Take as many withheld requests of each class as were released; (number, label)."""
-        held = self._held[group]
-        return sorted(
-            (held[k].popleft(), k) for k, times in enumerate(released) for _ in range(times)
-        )
+    @property
+    def _gate(self) -> DemographicParityGate:
+        return self._run.gate
+
+    @property
+    def _held(self) -> list[list[list[int]]]:
+        """Numbers of the withheld requests per group and class, oldest first."""
+        held, size = self._run.held, range(len(self.classes))
+        return [[list(held.get((z, k), ())) for k in size] for z in range(len(self.groups))]
 
     def _identity(self) -> dict[str, object]:
         """Return what a state must share, in the order in which a difference is named."""
@@ -383,20 +379,20 @@ class RejectOption:
             "the cold start": gate.cold_start,
         }
 
-    def _check_consistent(self) -> None:
+    def _check_consistent(self, held: list[list[list[int]]]) -> None:
         shape = (len(self.groups), len(self.classes))
         tables = (self._gate.counts, self._offered, self._unsure)
         numbers = [
-            *(number for row in self._held for cell in row for number in cell),
+            *(number for row in held for cell in row for number in cell),
             *(number for number, _ in self._released),
         ]
-        held = [[len(cell) for cell in row] for row in self._held]
+        sizes = [[len(cell) for cell in row] for row in held]
         waiting = np.zeros(shape[1], dtype=np.int64)
         for _, label in self._released:
             waiting[label] += 1
         if (
             any(table.shape != shape for table in tables)
-            or held != self._gate.held.tolist()
+            or sizes != self._gate.held.tolist()
             or (self._offered < self._gate.counts + self._gate.held + self._unsure).any()
             or (waiting > self._gate.counts.sum(axis=0)).any()
             or any(label < 0 for _, label in self._released)
@@ -405,7 +401,7 @@ class RejectOption:
                 "A reject option's counts of offered, given, withheld and released labels do not "
                 "fit together: the state is damaged or was edited."
             )
-        ordered = all(list(cell) == sorted(cell) for row in self._held for cell in row)
+        ordered = all(list(cell) == sorted(cell) for row in held for cell in row)
         in_range = all(0 <= number < self.n_requests for number in numbers)
         if not ordered or not in_range or len(set(numbers)) < len(numbers):
             raise ValueError(

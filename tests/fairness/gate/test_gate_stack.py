@@ -5,7 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evenhand.fairness import DemographicParityGate, GateStack, exact_gap, gate_fits
+from evenhand.fairness import DemographicParityGate, exact_gap
+from evenhand.fairness.gate.runner import GateStack, fits
 
 REFERENCES = st.sampled_from(["rest", "pairwise", "overall"])
 
@@ -74,7 +75,7 @@ def test_the_largest_table_that_fits_is_decided_without_overflow() -> None:
     half = 7_000_000
     counts = [[half // 2 + 7000, half // 2 - 7000], [half // 2, half // 2]]
     margin = 0.001
-    assert gate_fits(DemographicParityGate(0.0011, 2, 2), 2 * half)
+    assert fits(DemographicParityGate(0.0011, 2, 2), 2 * half)
     stack = stack_at([margin], counts, "pairwise")
     expected = []
     for label in (0, 1):
@@ -87,8 +88,8 @@ def test_the_largest_table_that_fits_is_decided_without_overflow() -> None:
 def test_a_gate_fits_up_to_its_bound_and_not_beyond() -> None:
     gate = DemographicParityGate(0.05, 2, 2)  # q = 20
     n = int((2**62 / 40) ** 0.5) - 1
-    assert gate_fits(gate, n - 1)
-    assert not gate_fits(gate, n + 2)
+    assert fits(gate, n - 1)
+    assert not fits(gate, n + 2)
 
 
 def test_gates_of_different_kinds_are_refused() -> None:
@@ -102,9 +103,9 @@ def test_finish_brings_every_gate_up_to_date() -> None:
     gates = [DemographicParityGate(margin, 2, 2, cold_start=1) for margin in (0.3, 1.0)]
     stack = GateStack(gates)
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for request in range(60):
         groups, labels = rng.integers(0, 2, (2, 2))
-        stack.offer(np.arange(2), groups, labels)
+        stack.offer(np.arange(2), np.full(2, request), groups, labels)
     assert len(stack) == 2
     for i, gate in enumerate(stack.finish()):
         assert np.array_equal(gate.counts, stack._counts[i])
