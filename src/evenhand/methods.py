@@ -102,6 +102,6 @@ def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
     TypesNotTrusted
         If it holds objects of types that are neither harmless nor ``trusted``.
     """
-    from evenhand.estimators import saving
+    from evenhand.estimators.saving import model_folder
 
-    return saving.load(Path(path), estimators(), trusted)
+    return model_folder.load(Path(path), estimators(), trusted)

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand
-from evenhand import baselines
+from evenhand.baselines.intervention_points import POINTS
 from evenhand.cli import app, results, vocabulary
 from evenhand.cli.train_settings import NOT_ALWAYS_READ
 from evenhand.fairness import FairnessKind
@@ -65,7 +65,7 @@ def cut(cut_folder: Path, town: Path) -> Path:
 
 
 def test_the_command_line_knows_every_point() -> None:
-    assert tuple(baselines.POINTS) == vocabulary.POINTS
+    assert tuple(POINTS) == vocabulary.POINTS
 
 
 def test_the_settings_that_a_method_may_have_no_use_for_are_options_or_set_by_it() -> None:

@@ -79,7 +79,7 @@ def _checked(path: Path, key: PublicKey | None) -> list[dict[str, Any]]:
 
 def _claim(folder: Folder) -> dict[str, Any]:
     """Check what is promised against the ledger."""
-    from evenhand.estimators.saving import claim_of as of_model
+    from evenhand.estimators.saving.model_folder import claim_of as of_model
     from evenhand.generators.saving import claim_of as of_generator
     from evenhand.methods import estimators
 

@@ -13,13 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators import saving
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, StudentMargin, columns_of
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
+from evenhand.estimators.saving import model_folder
 from evenhand.fairness import DemographicParity, Estimate, FairnessKind
 from evenhand.privacy import Guarantee, SeededNoise
 from evenhand.privacy.noise import Noise
@@ -321,7 +321,7 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
             PEM file of a private Ed25519 key, to sign the folder with.
         """
         check_is_fitted(self, "student_")
-        return saving.save(self, Path(path), sign)
+        return model_folder.save(self, Path(path), sign)
 
     def _encode(self, X: Any) -> FloatArray:
         check_is_fitted(self, "student_")

@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from evenhand._display import Shown
 from evenhand._random import as_generator
-from evenhand.estimators import saving
 from evenhand.estimators.fitted import Cuts, FittedModel, columns_of
+from evenhand.estimators.saving import model_folder
 from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
 from evenhand.privacy import Guarantee
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
@@ -145,7 +145,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 "No thresholds are set, so there is nothing to save. Make this model by "
                 "model.with_group_thresholds(X_public, sensitive_features_public, fairness=...)."
             )
-        return saving.save(self, Path(path), sign)
+        return model_folder.save(self, Path(path), sign)
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
