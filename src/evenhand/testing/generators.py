@@ -70,7 +70,7 @@ _FITTED: dict[type, TableSynthesizer] = {}  # one fit for all tests of a method
     "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
 )
 class SynthesizerContract:
-    """Laws of ``TableSynthesizer``; subclass it and write :meth:`new`."""
+    """What holds of every ``TableSynthesizer``; subclass it and write :meth:`new`."""
 
     def new(self) -> TableSynthesizer:
         """Return a new generator whose privacy noise is ``SeededNoise``."""

@@ -51,7 +51,7 @@ _FITTED: dict[type, ImageSynthesizer] = {}  # one fit for all tests of a method
     "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
 )
 class ImageSynthesizerContract:
-    """Laws of ``ImageSynthesizer``; subclass it and write :meth:`new`.
+    """What holds of every ``ImageSynthesizer``; subclass it and write :meth:`new`.
 
     ``budget`` may be raised for a method that needs more to see anything in 2,000 pictures.
     """

@@ -182,7 +182,7 @@ def test_whole_numbers_that_are_not_bytes_are_refused() -> None:
 def test_a_run_that_would_not_fit_into_memory_stops_before_it_spends() -> None:
     images, y, _ = pictures(40)
     store = MemoryStore()
-    with pytest.raises(MemoryError, match=r"waves .* GiB are free. Lower n_frequencies.*Nothing"):
+    with pytest.raises(MemoryError, match=r"frequencies .* are free. Lower n_frequencies.*Nothing"):
         new(n_frequencies=10**12).fit(images, y, budget=BUDGET, store=store)
     with suppress(KeyError):
         assert store.entries("default") == ()
@@ -196,8 +196,8 @@ def test_one_load_reads_what_either_kind_saved_and_says_which_it_is(tmp_path: An
     again = load(made.save(tmp_path / "tables"))
     assert (type(again), again.payload) == (MarginalSynthesizer, "tables")
     images, y, side = pictures(200)
-    painted = new().fit(images, y, sensitive_features=side, budget=BUDGET)
-    folder = painted.save(tmp_path / "images")
+    drawn = new().fit(images, y, sensitive_features=side, budget=BUDGET)
+    folder = drawn.save(tmp_path / "images")
     assert load(folder).payload == "images"
     head = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps({k: head[k] for k in head if k != "payload"}))

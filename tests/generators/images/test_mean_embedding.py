@@ -39,14 +39,14 @@ def test_features_have_norm_1_and_their_products_are_the_kernels() -> None:
 @pytest.mark.parametrize("relation", ["add or remove one", "replace one"])
 def test_no_picture_moves_the_released_sums_by_more_than_they_declare(relation: str) -> None:
     rng = np.random.default_rng(1)
-    waves = RandomFeatures.draw(16, 40, rng)
+    features = RandomFeatures.draw(16, 40, rng)
     images = rng.random((8, 1, 4, 4)).astype(np.float32)
     images[0], images[1] = 0.0, 1.0  # the extremes
     condition = rng.integers(0, 3, 8)
-    sums = FeatureSums(n_features=waves.n_features, n_conditions=3)
+    sums = FeatureSums(n_features=features.n_features, n_conditions=3)
 
     def total(rows: list[int], conditions: Any = condition) -> Any:
-        return sums.total(waves.of(images[rows]), conditions[rows])
+        return sums.total(features.of(images[rows]), conditions[rows])
 
     every = list(range(8))
     whole, bound = total(every), sums.l2_sensitivity(relation)
@@ -60,7 +60,7 @@ def test_no_picture_moves_the_released_sums_by_more_than_they_declare(relation: 
                 moved = condition.copy()
                 moved[i] = c
                 swapped = [j if k == i else k for k in every]
-                neighbor = sums.total(waves.of(images[swapped]), moved)
+                neighbor = sums.total(features.of(images[swapped]), moved)
                 assert np.linalg.norm(whole - neighbor) <= bound
 
 
@@ -85,14 +85,14 @@ def test_replacing_a_picture_costs_more_noise_at_the_same_claim() -> None:
 
 def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> None:
     rng = np.random.default_rng(0)
-    waves = RandomFeatures.draw(16, 200, rng)
+    features = RandomFeatures.draw(16, 200, rng)
     bright = np.clip(0.8 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
     dark = np.clip(0.2 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
-    noise = rng.normal(size=waves.n_features)  # the third condition was never seen
-    aims = np.stack([waves.of(bright).mean(0), waves.of(dark).mean(0), noise])
+    noise = rng.normal(size=features.n_features)  # the third condition was never seen
+    aims = np.stack([features.of(bright).mean(0), features.of(dark).mean(0), noise])
     told: list[int] = []
     made = fit_network(
-        waves,
+        features,
         aims,
         np.array([0, 1]),
         (1, 4, 4),
@@ -102,22 +102,22 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
         rng=rng,
         progress=told.append,
     )
-    painted = made.paint(np.repeat([0, 1], 200), rng)
-    assert painted.shape == (400, 1, 4, 4)
-    assert abs(painted[:200].mean() - 0.8) < 0.05
-    assert abs(painted[200:].mean() - 0.2) < 0.05
-    found = np.stack([waves.of(painted[:200]).mean(0), waves.of(painted[200:]).mean(0)])
+    drawn = made.draw(np.repeat([0, 1], 200), rng)
+    assert drawn.shape == (400, 1, 4, 4)
+    assert abs(drawn[:200].mean() - 0.8) < 0.05
+    assert abs(drawn[200:].mean() - 0.2) < 0.05
+    found = np.stack([features.of(drawn[:200]).mean(0), features.of(drawn[200:]).mean(0)])
     assert ((found - aims[:2]) ** 2).sum() < 0.1 * ((aims[0] - aims[1]) ** 2).sum()
     assert told == list(range(1, 151))
 
 
-def painter(smooth: float) -> EmbeddingNetwork:
+def network(smooth: float) -> EmbeddingNetwork:
     rng = np.random.default_rng(0)
-    waves = RandomFeatures.draw(48, 60, rng)
+    features = RandomFeatures.draw(48, 60, rng)
     grain = rng.random((300, 1, 8, 6)).astype(np.float32)
     return fit_network(
-        waves,
-        np.stack([waves.of(grain).mean(0), waves.of(1 - grain).mean(0)]),
+        features,
+        np.stack([features.of(grain).mean(0), features.of(1 - grain).mean(0)]),
         np.array([0, 1]),
         (1, 8, 6),
         hidden=(16,),
@@ -140,8 +140,8 @@ def test_a_blur_is_a_gaussian_mean_of_neighbors(smooth: float) -> None:
     assert np.allclose(_blur(40, smooth).sum(axis=1), 1.0)  # a grey picture stays as grey
 
 
-def test_a_smooth_painter_paints_no_grain_and_none_is_the_limit_of_little() -> None:
-    plain, little, much = painter(0.0), painter(1e-3), painter(2.0)
+def test_a_smooth_network_draws_no_grain_and_none_is_the_limit_of_little() -> None:
+    plain, little, much = network(0.0), network(1e-3), network(2.0)
     for one, other in zip(plain.layers, little.layers, strict=True):
         assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(one, other, strict=True))
 
@@ -174,7 +174,7 @@ def test_drawn_pictures_show_their_label_and_group() -> None:
         assert ((mean - real) ** 2).sum() < 0.8 * ((mean - other) ** 2).sum()
 
 
-def test_a_painter_comes_back_from_its_arrays() -> None:
+def test_a_network_comes_back_from_its_arrays() -> None:
     rng = np.random.default_rng(0)
     layers = (
         (rng.normal(size=(10, 5)), rng.normal(size=5)),
@@ -182,7 +182,7 @@ def test_a_painter_comes_back_from_its_arrays() -> None:
     )
     made = EmbeddingNetwork(layers=layers, n_conditions=2, size=(3, 2, 2))
     again = EmbeddingNetwork.of(made.arrays())
-    draws = [p.paint(np.array([0, 1, 1]), np.random.default_rng(1)) for p in (made, again)]
+    draws = [p.draw(np.array([0, 1, 1]), np.random.default_rng(1)) for p in (made, again)]
     assert np.array_equal(*draws)
     assert draws[0].shape == (3, 3, 2, 2)
     assert 0 <= draws[0].min() < draws[0].max() <= 1  # a logistic of floats may round to an end

@@ -99,13 +99,13 @@ def test_every_step_is_one_release_of_the_same_noise_fixed_before_the_first(meth
 
 
 def test_in_turn_a_pass_over_all_critics_is_one_release_charged_when_it_begins() -> None:
-    made = fitted(GSWGANImages, schedule="in turn", n_steps=7)  # 6 teachers: two passes
+    made = fitted(GSWGANImages, schedule="in turn", n_steps=7)  # 6 teachers: two rounds
     steps = [e for e in made.ledger_.entries if e.purpose == STEPS]
     assert [e.n_uses for e in steps] == [1, 1]
     assert sum(e.mu_squared for e in steps) == pytest.approx(
         0.98 * Budget(epsilon=4.0, delta=1e-5).mu_squared, rel=1e-6
     )
-    # With as many steps and passes of all teachers the ratio is that of one teacher to all.
+    # With as many steps and rounds of all teachers the ratio is that of one teacher to all.
     in_turn = fitted(GSWGANImages, schedule="in turn", n_steps=6).snr_.value
     assert fitted(GSWGANImages, n_steps=6).snr_.value == pytest.approx(6 * in_turn)
 
@@ -248,7 +248,7 @@ def test_without_privacy_nothing_is_promised_and_nothing_spent(sampler: Any, tmp
 def test_the_published_noises_cost_what_the_docs_say() -> None:
     # A second derivation of docs/teacher-gans.md, from the published settings and Gaussian DP.
     mu_squared = Budget(epsilon=10.0, delta=1e-5).mu_squared
-    # GS-WGAN: 20 passes over 1,000 critics, 32 pictures each, noise multiplier 1.07 per picture.
+    # GS-WGAN: 20 rounds over 1,000 critics, 32 pictures each, noise multiplier 1.07 per picture.
     assert epsilon_from_mu((20 * 32 / 1.07**2) ** 0.5, 1e-5) == pytest.approx(379, abs=1)
     assert int(mu_squared / (4 * 300 / 800**2)) == pytest.approx(2130, abs=10)  # DataLens
     assert int(mu_squared / (2 * 10 / 100**2)) == pytest.approx(2000, abs=10)  # G-PATE

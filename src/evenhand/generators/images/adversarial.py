@@ -1,6 +1,6 @@
 """The frame of image generators that learn against critics, whoever trains these.
 
-Deal the pictures, buy the counts, fix the noise, take a fixed number of steps, keep the running
+Deal the pictures, release the counts, fix the noise, take a fixed number of steps, keep the running
 mean of the weights.
 """
 
@@ -36,7 +36,7 @@ from evenhand.typing import Array, FloatArray, IntArray, RandomState
 STEPS: Final = "answers of the critics, step by step"
 SHARES: Final = "shares of the groups, for the sampler"
 SMALL_SHARE: Final = 0.02
-"""Of the budget for the counts by label and group, and for the sampler's shares if it buys them."""
+"""Of the budget, for the counts by label and group, and for the shares of a noisy sampler."""
 
 Release = Callable[[IntArray], FloatArray]
 

@@ -49,8 +49,8 @@ class DPWGANImages(AdversarialImages):
     n_batches : int
         Parts of the pictures.
     clip : {"flat", "group", "global-adapt"}
-        How: see ``Clipping``. "group" (DP-SGD-F) needs groups, and with ``condition="label"`` buys
-        their number.
+        How: see ``Clipping``. "group" (DP-SGD-F) needs groups, and with
+        ``condition="label"`` releases their number.
     clip_norm : float
         Largest norm of a picture's gradient, at first. Greater than 0.
     critic_rows : int
@@ -121,13 +121,13 @@ class DPWGANImages(AdversarialImages):
         return ClippedSums(clip_norm=1.0, per_unit=self._per_unit)
 
     @property
-    def _buys_cells(self) -> bool:
+    def _releases_cells(self) -> bool:
         """Whether the sizes of groups are known from nothing else."""
         return self.clip == "group" and self.condition == "label" and self.sampler is None
 
     def _shares(self) -> Mapping[str, float]:
         planned = dict(super()._shares())
-        if self._buys_cells:
+        if self._releases_cells:
             planned |= {CELLS: SMALL_SHARE, STEPS: planned[STEPS] - SMALL_SHARE}
         return planned
 
@@ -142,7 +142,7 @@ class DPWGANImages(AdversarialImages):
 
     def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
         super()._release_counts(data, plan)
-        if self._buys_cells:
+        if self._releases_cells:
             n_cells = data.n_labels * data.n_groups
             released = plan.release_counts(cells(data), n_cells, CELLS, per_unit=data.per_unit)
             self._cells = released.values
@@ -154,7 +154,7 @@ class DPWGANImages(AdversarialImages):
         n_groups = data.n_groups
         if sampler is not None and sampler.shares is not None:
             known = np.array(sampler.shares)
-        elif self._buys_cells:
+        elif self._releases_cells:
             known = np.maximum(self._cells, 1.0)
         else:
             known = self._known_counts()
@@ -228,7 +228,7 @@ class DPWGANImages(AdversarialImages):
         return SignalToNoise(
             value=room * n_releases * (size * mu / moved) ** 2 / (self._rounds * self._n_weights),
             formula="updates of the critic times the squared pictures of one times mu squared, "
-            "over the passes and the critic's numbers, in the room that marks leave",
+            "over the rounds and the critic's numbers, in the room that marks leave",
         )
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:

@@ -1,4 +1,4 @@
-"""A small network that paints pictures of a condition, fitted to noisy mean features."""
+"""A small network that draws pictures of a condition, fitted to noisy mean features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHIM: Final = 8  # random numbers behind one picture, beside its condition
 RATE: Final = 1e-2
 DECAY: Final = 0.9
 DECAYS: Final = 20  # times that the rate decays over the fit
-_ROWS: Final = 2048  # pictures that are painted at once
+_ROWS: Final = 2048  # pictures that are drawn at once
 _FAR: Final = 1e-4  # weight of a pixel in a blur, below which it has none
 
 
@@ -39,7 +39,7 @@ class EmbeddingNetwork:
     n_conditions: int
     size: tuple[int, int, int]
 
-    def paint(self, conditions: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
+    def draw(self, conditions: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
         """Draw one picture per condition, shape (n, channels, height, width)."""
         out = np.empty((len(conditions), *self.size), dtype=np.float32)
         for start in range(0, len(conditions), _ROWS):
@@ -72,7 +72,7 @@ class EmbeddingNetwork:
 
 
 def fit_network(
-    waves: RandomFeatures,
+    features: RandomFeatures,
     aims: FloatArray,
     seen: IntArray,
     size: tuple[int, int, int],
@@ -84,14 +84,14 @@ def fit_network(
     progress: Callable[[int], None],
     smooth: float = 0.0,
 ) -> EmbeddingNetwork:
-    """Fit a painter whose pictures of every condition have the mean features ``aims``.
+    """Fit a network whose pictures of every condition have the mean features ``aims``.
 
     Adam on the squared distance, summed over the conditions ``seen``, each of which counts alike:
     balance after the noise.
 
     Parameters
     ----------
-    waves : RandomFeatures
+    features : RandomFeatures
     aims : ndarray of float64, shape (n_conditions, n_features)
     seen : ndarray of int64
         Conditions that are fitted; the others stay as they began.
@@ -107,7 +107,7 @@ def fit_network(
         Is told how many steps are done.
     smooth : float
         Standard deviation, in pixels, of a blur of what enters the sigmoid; 0 for none. The blur is
-        fixed and linear, so the painter holds it in its last layer.
+        fixed and linear, so the network holds it in its last layer.
     """
     require_torch("MeanEmbeddingImages")
     draws = torch.Generator().manual_seed(int(rng.integers(2**63)))
@@ -118,8 +118,8 @@ def fit_network(
         bound = n_in**-0.5
         made = [torch.empty(n_in, n_out), torch.empty(n_out)]
         layers.append([t.uniform_(-bound, bound, generator=draws).requires_grad_() for t in made])
-    frequencies = torch.as_tensor(waves.frequencies, dtype=torch.float32)
-    scale = waves.frequencies.shape[1] ** -0.5
+    frequencies = torch.as_tensor(features.frequencies, dtype=torch.float32)
+    scale = features.frequencies.shape[1] ** -0.5
     wanted = torch.as_tensor(aims[seen], dtype=torch.float32)
     each = max(1, n_samples // len(seen))
     named = torch.eye(n_conditions)[torch.as_tensor(seen)].repeat_interleave(each, dim=0)
@@ -134,8 +134,8 @@ def fit_network(
         rows = torch.cat([torch.randn(len(named), WHIM, generator=draws), named], dim=1)
         for weight, bias in layers[:-1]:
             rows = torch.relu(rows @ weight + bias)
-        painted = torch.sigmoid(blurred(rows @ layers[-1][0] + layers[-1][1]))
-        turned = painted @ frequencies
+        drawn = torch.sigmoid(blurred(rows @ layers[-1][0] + layers[-1][1]))
+        turned = drawn @ frequencies
         found = torch.cat([turned.cos(), turned.sin()], dim=1) * scale
         apart = found.view(len(seen), each, -1).mean(dim=1) - wanted
         adam.zero_grad()

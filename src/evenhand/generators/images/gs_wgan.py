@@ -54,7 +54,7 @@ class GSWGANImages(TeacherGANImages):
     Sensitivity : 2 per release, as in ``TeacherGANImages``, and 4 with ``strata``. In turn, one
         pass over all critics is one release: of its blocks one record moves one. (With ``strata``
         it moves two, each by 2: 4 is an upper bound there.)
-    Cost : Gaussian; "in turn" pays for ``ceil(n_steps / n_teachers)`` passes, each in full when it
+    Cost : Gaussian; "in turn" pays for ``ceil(n_steps / n_teachers)`` rounds, each in full when it
         begins. The paper counts the 32 pictures of a step as independent subsampled queries, but
         one critic answers them all, and it keeps its state: its epsilon of 10 is 379 at the
         published noise with a fixed order.
@@ -184,7 +184,7 @@ class GSWGANImages(TeacherGANImages):
             value=self.n_steps
             * self._mu_of_one(mu) ** 2
             / (4 * self._rounds * self.n_rows * width),
-            formula="steps times mu squared over four times the passes and the numbers of a block",
+            formula="steps times mu squared over four times the rounds and the numbers of a block",
         )
 
     def _check(self) -> None:

@@ -24,9 +24,9 @@ _CHUNK: Final = 1024  # pictures whose features are held at once
 
 
 class MeanEmbeddingImages(ImageSynthesizer):
-    """Paint pictures whose mean features are those of the private ones, plus noise.
+    """Draw pictures whose mean features are those of the private ones, plus noise.
 
-    1. Pictures become features of norm 1 (``RandomFeatures``): random waves over all pixels.
+    1. Pictures become features of norm 1 (``RandomFeatures``), from all pixels.
     2. Their sums by label and group, with the counts, are one Gaussian release.
     3. A network from random numbers and a condition to pixels is fitted to the noisy means, by
        Adam on the squared distance; every label and group counts alike.
@@ -34,13 +34,13 @@ class MeanEmbeddingImages(ImageSynthesizer):
     Parameters
     ----------
     n_frequencies : int
-        Random waves, at least 1. Each adds two released numbers per label and group.
+        Random frequencies, at least 1. Each adds two released numbers per label and group.
     hidden : sequence of int
         Widths of the network between input and pixels.
     n_steps, n_samples : int
-        Steps of the fit, and pictures painted in each.
+        Steps of the fit, and pictures drawn in each.
     smooth : float
-        Standard deviation, in pixels, of a fixed blur of what the network paints, before it is cut
+        Standard deviation, in pixels, of a fixed blur of what the network draws, before it is cut
         to [0, 1]; 0 for none. Mean features hardly show the grain of a large picture, and without a
         blur photographs come out as noise with a trace of what they show; 2 suits faces of 32 x 32.
     **others
@@ -82,12 +82,12 @@ class MeanEmbeddingImages(ImageSynthesizer):
         return {MEANS: 1.0}
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
-        waves = 16.0 * self.n_frequencies * (data.pixels[0].size + _CHUNK + self.n_samples)
+        features = 16.0 * self.n_frequencies * (data.pixels[0].size + _CHUNK + self.n_samples)
         means = 32.0 * self.n_frequencies * self.conditions_.n
         return (
-            f"{len(data)} pictures and {self.n_frequencies} waves for {self.conditions_.n} "
+            f"{len(data)} pictures and {self.n_frequencies} frequencies for {self.conditions_.n} "
             f"combinations of label and group",
-            2.0 * data.pixels.nbytes + 2.0 * waves + means,
+            2.0 * data.pixels.nbytes + 2.0 * features + means,
             "n_frequencies, or the size or the number of the pictures",
         )
 
@@ -134,7 +134,7 @@ class MeanEmbeddingImages(ImageSynthesizer):
         )
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
-        return self.network_.paint(conditions, rng)
+        return self.network_.draw(conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:
         return self.network_.arrays()

@@ -1,4 +1,4 @@
-"""Random waves over all pixels of a picture: features of norm 1."""
+"""Random Fourier features of all pixels of a picture: of norm 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenhand import _checks
 from evenhand.typing import FloatArray
 
 BANDWIDTHS: Final = (0.1, 0.2, 0.4)
-"""Of the waves, as shares of the distance between a black picture and a white one."""
+"""Of the kernels, as shares of the distance between a black picture and a white one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +48,6 @@ class RandomFeatures:
     def of(self, pixels: NDArray[np.float32]) -> FloatArray:
         """Features of pictures (n, ...), shape (n, n_features)."""
         turned = pixels.reshape(len(pixels), -1).astype(np.float64) @ self.frequencies
-        waves = np.hstack([np.cos(turned), np.sin(turned)])
-        scaled: FloatArray = waves / self.frequencies.shape[1] ** 0.5
+        features = np.hstack([np.cos(turned), np.sin(turned)])
+        scaled: FloatArray = features / self.frequencies.shape[1] ** 0.5
         return scaled

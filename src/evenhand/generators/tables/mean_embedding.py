@@ -25,8 +25,8 @@ _RATE, _DECAY = 0.2, 0.5  # of Adam: largest step, and where it ends
 class MeanEmbeddingSynthesizer(TableSynthesizer):
     """Draw rows from a mixture whose mean features are those of the private rows, plus noise.
 
-    1. Rows become features of norm 1 (``MixedFeatures``): random waves over all columns together,
-       and the states of each.
+    1. Rows become features of norm 1 (``MixedFeatures``): random Fourier features of all columns
+       together, and the states of each.
     2. Their sums by label and group, with the counts, are one Gaussian release.
     3. For every label and group a mixture of products of distributions over states is fitted to the
        noisy means, by Adam on the squared distance.
@@ -34,7 +34,7 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
     Parameters
     ----------
     n_frequencies : int
-        Random waves, at least 1. Each adds two released numbers per label and group.
+        Random frequencies, at least 1. Each adds two released numbers per label and group.
     n_parts : int
         Parts of the mixture per label and group, at least 1.
     n_steps : int

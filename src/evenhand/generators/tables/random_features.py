@@ -1,4 +1,4 @@
-"""Features of mixed rows with norm 1: random waves over all columns together, and their states."""
+"""Features of mixed rows with norm 1: random Fourier features of all columns, and their states."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from evenhand import _checks
 from evenhand.typing import FloatArray, IntArray
 
 BANDWIDTHS: Final = (0.25, 0.5, 1.0)
-"""Of the waves, as shares of the distance between two rows that differ in every column."""
+"""Of the kernels, as shares of the distance between two rows that differ in every column."""
 
 JOINT: Final = 0.5
-"""Share of the squared norm that the waves have; the states of single columns have the rest."""
+"""Share of the squared norm of the Fourier features; the states of columns have the rest."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,9 +23,8 @@ class MixedFeatures:
     """Map rows, or products of distributions over states, to features.
 
     A row is a point: an ordered column is one coordinate in [0, 1], a column of categories a corner
-    of a simplex whose corners are 1 apart. The waves ``cos(w z), sin(w z)`` at random frequencies w
-    are the random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), at three
-    bandwidths; beside them stand the states of every column, one-hot, as DP-MERF has them for
+    of a simplex whose corners are 1 apart. ``cos(w z), sin(w z)`` at random frequencies w are the
+    random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), at three bandwidths; beside them stand the states of every column, one-hot, as DP-MERF has them for
     categories (Harder, Adamczewski and Park 2021).
 
     Parameters

@@ -35,7 +35,7 @@ EDGES: Final[FloatArray] = np.concatenate([-(2.0 ** _POWERS[::-1]), [0.0], 2.0**
 """The public grid of bounds: powers of two, both signs, and zero."""
 
 _MISTAKE: Final = 0.01  # probability that a cell of the grid without records widens the bounds
-_SURE: Final = 3.0  # deviations, which noise passes with a probability of .0013
+_SURE: Final = 3.0  # deviations, which noise exceeds with a probability of .0013
 _LOUD: Final = 2.5  # deviations, .0062: a false alarm of a warning does less harm than silence
 _LITTLE: Final = 0.01  # share of the records that may be left out without a warning
 
@@ -112,7 +112,7 @@ class UndeclaredColumns:
     known : mapping of str to ColumnSchema
         What is declared.
     wanted : tuple of str
-        Columns to buy.
+        Columns to release.
     texts : mapping of str to tuple of str
         Values of those that hold categories. Private.
     counts : tuple of ndarray
@@ -129,7 +129,7 @@ class UndeclaredColumns:
     def of(
         cls, records: Records, declared: Schema | None, wanted: Sequence[str]
     ) -> UndeclaredColumns:
-        """Count the columns to buy; nothing is released."""
+        """Count the undeclared columns; nothing is released."""
         frame = records.frame
         known = {} if declared is None else {c.name: c for c in declared.columns}
         found = {name: _texts(frame[name]) for name in wanted if _is_text(records, known, name)}
