@@ -46,7 +46,7 @@ def fitted(variant: str) -> SFPATEClassifier:
     model = SFPATEClassifier(
         Budget(epsilon=1.0, delta=1e-6),
         variant,
-        alpha=0.05,
+        fairness=DemographicParity(margin=0.05, reference="overall"),
         n_teachers=300,
         teachers=MLPTeachers(hidden=(64, 64), epochs=EPOCHS),
         student=STUDENT,

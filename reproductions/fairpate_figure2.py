@@ -78,6 +78,7 @@ LOADERS: dict[str, Callable[[], Dataset]] = {
 }
 EPSILONS = (0.5, 1.0, 3.0)
 PARITY, ODDS = "demographic_parity", "equalized_odds"
+KINDS = {PARITY: DemographicParity, ODDS: EqualizedOdds}
 MARGINS = {PARITY: (0.02, 0.05, 0.1, 0.15), ODDS: (0.05, 0.1)}
 WEIGHTS = {PARITY: (1.0, 4.0, 30.0), ODDS: (1.0, 10.0)}
 SGD_MARGINS = (0.02, 0.1)
@@ -165,7 +166,10 @@ class Run:
             shares = {k: {g: float(np.mean(z[y == k] == g)) for g in np.unique(z)} for k in (0, 1)}
         for weight in WEIGHTS[notion]:
             model = DPFERMIClassifier(
-                fairness_weight=weight, notion=notion, group_shares=shares, **self.common
+                fairness_weight=weight,
+                fairness=KINDS[notion](margin=0.0),
+                group_shares=shares,
+                **self.common,
             ).fit(
                 private.X,
                 private.y,

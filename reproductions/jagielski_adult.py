@@ -25,20 +25,24 @@ import numpy as np
 from _table import commit, interval, rule, write
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import Budget, DPPostProcessingClassifier
+from evenhand import Budget, DPPostProcessingClassifier, EqualizedOdds
 from evenhand.datasets import Dataset, PublicEncoder, load_adult
 from evenhand.students.derived import DerivedRule
 
 ERROR_WITHIN, GAP_WITHIN = 0.005, 0.03
 MARGINS = (0.0, 0.02, 0.05, 0.1, 1.0)  # 1.0: the model's own decisions
 EPSILONS = (0.5, 1.0, 3.0)
-ODDS = "equalized_odds"
 
 
 def counts(y: Any, decided: Any, groups: Any) -> Any:
     """Count records by group, label and decision, shape (2, 2, 2)."""
     cells = np.ravel_multi_index((groups, y, decided), (2, 2, 2))
     return np.bincount(cells, minlength=8).reshape(2, 2, 2)
+
+
+def odds(margin: float = 0.0) -> EqualizedOdds:
+    """Return the notion of the paper with a margin."""
+    return EqualizedOdds(margin=margin, reference="pairwise")
 
 
 def codes(part: Any, data: Dataset) -> tuple[Any, Any]:
@@ -53,15 +57,15 @@ def private(data: Dataset, epsilon: float, seed: int) -> list[tuple[float, float
     split = data.split(public=0.2, test=0.25, random_state=seed)
     rows = split.private
     budget = Budget(epsilon=epsilon, delta=1.0 / len(rows) ** 2)
-    model = DPPostProcessingClassifier(budget, MARGINS[0], random_state=seed)
+    model = DPPostProcessingClassifier(budget, odds(MARGINS[0]), random_state=seed)
     start = time.perf_counter()
     model.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=split.public.X)
     seconds = time.perf_counter() - start
     y, groups = codes(split.test, data)
     decided = model.student_.predict(model.encoder_.transform(split.test.X)).astype(np.int64)
     table = counts(y, decided, groups)
-    rules = [model.with_margin(margin).rule_ for margin in MARGINS]
-    return [(rule.error(table), rule.gap(table, ODDS), seconds) for rule in rules]
+    rules = [model.with_fairness(odds(margin)).rule_ for margin in MARGINS]
+    return [(rule.error(table), rule.gap(table, odds()), seconds) for rule in rules]
 
 
 def reference(data: Dataset, seed: int) -> list[tuple[float, float, float]]:
@@ -73,11 +77,11 @@ def reference(data: Dataset, seed: int) -> list[tuple[float, float, float]]:
     X = encoder.transform(split.private.X)
     model = LogisticRegression(max_iter=2000).fit(X, y)
     table = counts(y, model.predict(X), groups)
-    rules = [DerivedRule.fit(table, margin=margin, notion=ODDS) for margin in MARGINS]
+    rules = [DerivedRule.fit(table, odds(margin)) for margin in MARGINS]
     seconds = time.perf_counter() - start
     y, groups = codes(split.test, data)
     found = counts(y, model.predict(encoder.transform(split.test.X)), groups)
-    return [(rule.error(found), rule.gap(found, ODDS), seconds) for rule in rules]
+    return [(rule.error(found), rule.gap(found, odds()), seconds) for rule in rules]
 
 
 def summed(repeats: list[list[tuple[float, float, float]]]) -> list[dict[str, Any]]:

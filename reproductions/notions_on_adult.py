@@ -29,14 +29,13 @@ from _table import commit, rule, write
 
 from evenhand import Budget, EqualizedOdds, ErrorParity, PATEClassifier
 from evenhand.datasets import Dataset, load_adult
-from evenhand.fairness import JointTally, Notion, encode_groups
-from evenhand.fairness.metrics import gap_of
+from evenhand.fairness import JointTally, RateNotion, encode_groups, gap_of
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet
 from evenhand.students.student import fit_student
 from evenhand.students.within import Within
 
-NOTIONS: tuple[Notion, ...] = (
+NOTIONS: tuple[RateNotion, ...] = (
     EqualizedOdds(margin=0.05),
     EqualizedOdds(margin=0.1),
     ErrorParity(margin=0.05),

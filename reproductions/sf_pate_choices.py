@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from _table import beside_saved, rule, write
-from sf_pate_figure2 import NOTIONS, judge
+from sf_pate_figure2 import held, judge
 
 from evenhand import Budget, PFLDClassifier, SFPATEClassifier
 from evenhand.datasets import Dataset, Table, load_acs_income, load_german
@@ -102,14 +102,12 @@ def fitted(method: str, rows: Table, notion: str, seed: int, setting: Any) -> An
     """Train with the defaults but for the setting."""
     budget = Budget(epsilon=EPSILON, delta=DELTA)
     if method == "pf-ld":
-        fairness = NOTIONS[notion](margin=ALPHA, reference="overall")
-        model: Any = PFLDClassifier(budget, fairness, random_state=seed, **setting)
+        model: Any = PFLDClassifier(budget, held(notion), random_state=seed, **setting)
     else:
         model = SFPATEClassifier(
             budget,
             "teachers" if method == "sf-teachers" else "student",
-            notion=notion,
-            alpha=ALPHA,
+            fairness=held(notion),
             n_teachers=30 if method == "mlp-teachers" else TEACHERS,
             noise=FloatNoise(),
             random_state=seed,

@@ -27,7 +27,8 @@ from sf_pate_figure2 import DELTA, LOADERS
 
 from evenhand import Budget, DemographicParity, PFLDClassifier, SFPATEClassifier
 from evenhand.datasets import PublicEncoder, Table
-from evenhand.fairness import encode_groups, function_named, unbiased_sums
+from evenhand.fairness import encode_groups
+from evenhand.fairness.noisy_groups import unbiased_sums
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
 from evenhand.students import MarginNotMet, NetworkStudent
 from evenhand.students.lagrangian import Constraint
@@ -39,7 +40,8 @@ PAPER = {
     "Adult": {"SF_S": 55, "SF_T": 56, "M": 129, "PF-LD": 1234},
     "Credit": {"SF_S": 30, "SF_T": 31, "M": 76, "PF-LD": 575},
 }
-HIDDEN, ALPHA = (64, 64), 0.01
+HIDDEN = (64, 64)
+FAIRNESS = DemographicParity(margin=0.01, reference="overall")
 BUDGET = Budget(epsilon=1.0, delta=DELTA)
 
 
@@ -50,7 +52,7 @@ def sf_pate(variant: str) -> Callable[[Table], Any]:
         model = SFPATEClassifier(
             BUDGET,
             variant,
-            alpha=ALPHA,
+            fairness=FAIRNESS,
             n_teachers=300,
             teachers=MLPTeachers(HIDDEN),
             student=NetworkStudent(HIDDEN),
@@ -71,9 +73,7 @@ def m(rows: Table) -> Any:
     weights = unbiased_sums(np.eye(groups.n_groups)[answers], float(response.truth))
     X = PublicEncoder().fit(rows.X).transform(rows.X)
     truth = np.eye(2)[np.unique(rows.y, return_inverse=True)[1]]
-    constraint = Constraint(
-        function=function_named("demographic_parity"), alpha=ALPHA, truth=truth, weights=weights
-    )
+    constraint = Constraint(notion=FAIRNESS, truth=truth, weights=weights)
     student, rng = NetworkStudent(HIDDEN), np.random.default_rng(0)
     start = student.free(X, truth, rng)
     return student.under(X, truth, constraint, rng, start=start, pull=0.001)
@@ -81,8 +81,7 @@ def m(rows: Table) -> Any:
 
 def pf_ld(rows: Table) -> Any:
     """Train PF-LD."""
-    fairness = DemographicParity(margin=ALPHA, reference="overall")
-    model = PFLDClassifier(BUDGET, fairness, hidden=HIDDEN, random_state=0)
+    model = PFLDClassifier(BUDGET, FAIRNESS, hidden=HIDDEN, random_state=0)
     return model.fit(rows.X, rows.y, sensitive_features=rows.groups)
 
 

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 import numpy as np
 from _table import commit, interval, rule, write
-from sf_pate_choices import ALPHA, TABLES, TEACHERS, fitted, parts
-from sf_pate_figure2 import by_dual
+from sf_pate_choices import TABLES, TEACHERS, fitted, parts
+from sf_pate_figure2 import by_dual, held
 
 from evenhand.datasets import PublicEncoder, Table, load_acs_income
-from evenhand.fairness import DemographicParity, Tally, encode_groups, function_named
+from evenhand.fairness import DemographicParity, Tally, encode_groups
 from evenhand.students import MarginNotMet
 from evenhand.students.lagrangian import fit_lagrangian
 from evenhand.students.objective import LabelLoss, ShareLoss
@@ -58,7 +58,7 @@ def steps(train: Table, new: Table, names: tuple[str, ...], seed: int) -> dict[s
     free = fit_lagrangian(X, loss, None).classifier(2)
     model = by_dual(train, PARITY, np.inf, seed)
     partition = by_position(len(y), TEACHERS, np.random.default_rng(seed))
-    fair = constrained(None, function_named(PARITY), ALPHA)
+    fair = constrained(None, held(PARITY))
     known = {"groups": groups.codes, "n_groups": len(names)}
     taught = fair.fit(X, y, partition, 2, np.random.default_rng(seed), **known)
     plain = LogisticTeachers(C=fair.C).fit(X, y, partition, 2, np.random.default_rng(seed))

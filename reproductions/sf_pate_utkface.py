@@ -31,10 +31,11 @@ import torch
 from _table import beside_saved, interval, rule, write
 from sf_pate_figure2 import DELTA, verdict
 
-from evenhand import Budget, SFPATEClassifier
+from evenhand import Budget, ErrorParity, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.images import load_utkface
-from evenhand.fairness import function_named, unbiased_sums, worst_violation
+from evenhand.fairness import worst_violation
+from evenhand.fairness.noisy_groups import unbiased_sums
 from evenhand.learners.nets.architectures import Convolutional
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
 from evenhand.students import MarginNotMet, ModuleClassifier, ModuleStudent
@@ -42,8 +43,8 @@ from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.objective import LabelLoss
 from evenhand.teachers import BlackBoxFairTeachers, GroupMissingInPartition, SklearnTeachers
 
-N_FACES, N_TEACHERS, N_COMPONENTS, ALPHA = 1500, 50, 64, 0.01
-NOTION = "error_parity"
+N_FACES, N_TEACHERS, N_COMPONENTS = 1500, 50, 64
+FAIRNESS = ErrorParity(margin=0.01, reference="overall")
 BUDGET = Budget(epsilon=1.0, delta=DELTA)
 LEARNERS = ("features", "conv")
 METHODS = ("fair", "SF_S", "SF_T", "M")
@@ -95,7 +96,7 @@ def parts_of(learner: str, variant: str) -> dict[str, Any]:
     if learner == "features":
         return {}
     one = ModuleClassifier(conv(), epochs=8, batch_size=8)
-    fair = ModuleClassifier(conv(), epochs=8, batch_size=8, notion=NOTION, alpha=ALPHA)
+    fair = ModuleClassifier(conv(), epochs=8, batch_size=8, fairness=FAIRNESS)
     teachers = SklearnTeachers(one) if variant == "student" else BlackBoxFairTeachers(fair)
     return {"teachers": teachers, "student": student_of_pictures()}
 
@@ -119,8 +120,7 @@ def fitted(learner: str, method: str, X: Any, y: Any, race: Any, seed: int) -> A
         model = SFPATEClassifier(
             BUDGET,
             variant,
-            notion=NOTION,
-            alpha=ALPHA,
+            fairness=FAIRNESS,
             n_teachers=N_TEACHERS,
             noise=FloatNoise(),
             random_state=seed,
@@ -136,9 +136,7 @@ def fitted(learner: str, method: str, X: Any, y: Any, race: Any, seed: int) -> A
         weights = unbiased_sums(np.eye(2)[answers], float(response.truth))
     encoder = PublicEncoder().fit(X)
     rows, truth = encoder.transform(X), np.eye(2)[y]
-    constraint = Constraint(
-        function=function_named(NOTION), alpha=ALPHA, truth=truth, weights=weights
-    )
+    constraint = Constraint(notion=FAIRNESS, truth=truth, weights=weights)
     if learner == "features":
         loss = LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=2, C=1.0)
         model = fit_lagrangian(rows, loss, constraint).classifier(2)
@@ -153,7 +151,7 @@ def measure(learner: str, seeds: int) -> list[dict[str, Any]]:
     """One row per method, with every repeat."""
     pictures, y, race = faces()
     X = rows_of(learner, pictures)
-    function, rows = function_named(NOTION), []
+    rows: list[dict[str, Any]] = []
     for method in METHODS:
         runs, start = [], time.process_time()
         for seed in range(seeds):
@@ -161,8 +159,8 @@ def measure(learner: str, seeds: int) -> list[dict[str, Any]]:
             train, test = order[len(y) // 4 :], order[: len(y) // 4]
             proba = fitted(learner, method, X[train], y[train], race[train], seed)(X[test])
             right = float((proba.argmax(axis=1) == y[test]).mean())
-            runs.append((right, worst_violation(function, proba, y[test], race[test])))
-        row: dict[str, Any] = {"data": learner, "notion": NOTION, "method": method}
+            runs.append((right, worst_violation(FAIRNESS, proba, y[test], race[test])))
+        row: dict[str, Any] = {"data": learner, "notion": FAIRNESS.key, "method": method}
         row["epsilon"] = None if method == "fair" else 1.0
         row["accuracy"], row["accuracy_pm"] = interval([run[0] for run in runs])
         row["violation"], row["violation_pm"] = interval([run[1] for run in runs])

@@ -17,6 +17,7 @@ SHARED = {
     "_display",
     "_folder",
     "_frames",
+    "_notions",
     "_random",
     "_signing",
     "_torch",

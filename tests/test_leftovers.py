@@ -48,12 +48,11 @@ OPEN = rows(N, 0, planted=False)  # where features and labels are public, and gr
 FEATURES = ["income", "job"]
 SETTINGS: dict[str, Any] = {
     "budget": BUDGET,
-    "fairness": DemographicParity(margin=0.2),
+    "fairness": None,
     "n_teachers": 20,
     "n_steps": 12,
     "batch_size": 200,
     "max_iter": 3,
-    "notion": "demographic_parity",
     "group_shares": "released",
     "random_state": 0,
 }
@@ -64,6 +63,9 @@ def classifier(word: str, **more: Any) -> Any:
     spec = CLASSIFIERS[word]
     known = set(spec.estimator().get_params())
     given = {name: value for name, value in SETTINGS.items() if name in known}
+    if "fairness" in given:
+        margin = 0.2 if spec.margin != "weight" else 0.0
+        given["fairness"] = DemographicParity(margin=margin, reference=spec.reference or "rest")
     return spec.estimator(**{**given, **spec.fixed, **more})
 
 

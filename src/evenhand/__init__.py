@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from evenhand._notions import HOMES
 from evenhand._version import __version__
 
 if TYPE_CHECKING:
@@ -25,12 +26,10 @@ if TYPE_CHECKING:
         RejectOptionClassifier,
         SFPATEClassifier,
     )
-    from evenhand.fairness import (
-        DemographicParity,
-        EqualizedOdds,
-        ErrorParity,
-        FalsePositiveParity,
-    )
+    from evenhand.fairness import DemographicParity as DemographicParity
+    from evenhand.fairness import EqualizedOdds as EqualizedOdds
+    from evenhand.fairness import ErrorParity as ErrorParity
+    from evenhand.fairness import FalsePositiveParity as FalsePositiveParity
     from evenhand.methods import load
     from evenhand.privacy import Budget
     from evenhand.typing import REJECTED
@@ -40,13 +39,9 @@ _HOMES = {
     "DPFERMIClassifier": "evenhand.baselines",
     "DPPostProcessingClassifier": "evenhand.baselines",
     "DPSGDClassifier": "evenhand.estimators",
-    "DemographicParity": "evenhand.fairness",
-    "EqualizedOdds": "evenhand.fairness",
-    "ErrorParity": "evenhand.fairness",
     "FairOnlyClassifier": "evenhand.baselines",
     "FairPATEClassifier": "evenhand.estimators",
     "FairSharesClassifier": "evenhand.estimators",
-    "FalsePositiveParity": "evenhand.fairness",
     "NonPrivateClassifier": "evenhand.baselines",
     "PATEClassifier": "evenhand.estimators",
     "PFLDClassifier": "evenhand.baselines",
@@ -56,6 +51,7 @@ _HOMES = {
     "SFPATEClassifier": "evenhand.estimators",
     "load": "evenhand.methods",
     "show_values": "evenhand._values",
+    **HOMES,
 }
 
 __all__ = [
@@ -64,13 +60,9 @@ __all__ = [
     "DPFERMIClassifier",
     "DPPostProcessingClassifier",
     "DPSGDClassifier",
-    "DemographicParity",
-    "EqualizedOdds",
-    "ErrorParity",
     "FairOnlyClassifier",
     "FairPATEClassifier",
     "FairSharesClassifier",
-    "FalsePositiveParity",
     "NonPrivateClassifier",
     "PATEClassifier",
     "PFLDClassifier",
@@ -80,6 +72,7 @@ __all__ = [
     "__version__",
     "load",
     "show_values",
+    *HOMES,
 ]
 
 

@@ -8,7 +8,7 @@ from runs import falls_short
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
-from evenhand import Budget, DPFERMIClassifier
+from evenhand import Budget, DemographicParity, DPFERMIClassifier, EqualizedOdds
 from evenhand.baselines.fermi_descent import FERMI
 from evenhand.estimators.ledgers import SeparateLedgers, split_epsilon
 from evenhand.fairness import FairnessKind
@@ -132,21 +132,21 @@ def test_declared_shares_are_taken_by_name(
     np.testing.assert_allclose(seen["shares"], [[0.6, 0.4]])
     assert "the declared shares of the groups" in str(model.guarantee_)
     odds = {"yes": {"a": 0.9, "b": 0.1}, "no": {"b": 0.5, "a": 0.5}}
-    model = DPFERMIClassifier(**loose, group_shares=odds, notion="equalized_odds")
+    model = DPFERMIClassifier(**loose, group_shares=odds, fairness=EqualizedOdds(margin=0.0))
     fit(parts, model)
     np.testing.assert_allclose(seen["shares"], [[0.5, 0.5], [0.9, 0.1]])  # classes: no, yes
     assert model.multipliers_.shape == (2, 2, 2)
 
 
-@pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("notion", [DemographicParity(margin=0.0), EqualizedOdds(margin=0.0)])
 def test_released_shares_are_noisy_charged_and_added_to_the_claim(
-    parts: Any, notion: str, monkeypatch: pytest.MonkeyPatch
+    parts: Any, notion: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = seen_by(monkeypatch)
     budget = Budget(epsilon=2.0, delta=1e-6)
     model = DPFERMIClassifier(
         budget,
-        notion=notion,
+        fairness=notion,
         group_shares="released",
         shares_budget=0.1,
         n_steps=50,
@@ -156,7 +156,7 @@ def test_released_shares_are_noisy_charged_and_added_to_the_claim(
     fit(parts, model, sensitive_features_public=None)
     # The table by hand: labels by groups, plus the first draws of the seed at scale 1 / 0.2.
     y, g = (parts.y == "yes").to_numpy().astype(int), (parts.groups == "b").to_numpy().astype(int)
-    strata, n_strata = (y, 2) if notion == "equalized_odds" else (0 * y, 1)
+    strata, n_strata = (y, 2) if isinstance(notion, EqualizedOdds) else (0 * y, 1)
     counts = np.array([[np.sum((strata == s) & (g == k)) for k in (0, 1)] for s in range(n_strata)])
     noise = SeededNoise(3).laplace((1 + 1e-6) / 0.2, counts.shape)
     cells = counts + noise
@@ -290,8 +290,9 @@ def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None
         ({"budget": 1.0}, {}, "budget must be a Budget"),
         ({"fairness_weight": -1.0}, {}, "fairness_weight must be finite and >= 0"),
         ({"multiplier_share": 0.0}, {}, "multiplier_share must lie strictly between 0 and 1"),
-        ({"notion": "equalised_odds"}, {}, "Did you mean 'equalized_odds'"),
-        ({"notion": "equalized_odds"}, {}, "public rows have no labels"),
+        ({"fairness": EqualizedOdds(margin=0.1)}, {}, "DP-FERMI keeps no margin"),
+        ({"fairness": "equalized_odds"}, {}, "must be a DemographicParity or EqualizedOdds"),
+        ({"fairness": EqualizedOdds(margin=0.0)}, {}, "public rows have no labels"),
         ({"group_shares": "relased"}, {}, "Did you mean 'released'"),
         ({"group_shares": {"a": 0.6, "b": 0.6}}, {}, r"together 1, got .* \(together 1.2\)"),
         ({"group_shares": {"a": 1.2, "b": -0.2}}, {}, "a share in group_shares must lie strictly"),
@@ -301,7 +302,7 @@ def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None
             "row 5 .* not among the known groups: 'a', 'c'",
         ),
         (
-            {"group_shares": {"a": 0.5, "b": 0.5}, "notion": "equalized_odds"},
+            {"group_shares": {"a": 0.5, "b": 0.5}, "fairness": EqualizedOdds(margin=0.0)},
             {},
             r"for each label; for \(not shown\) it holds None",
         ),

@@ -14,7 +14,6 @@ from evenhand import (
     DemographicParity,
     EqualizedOdds,
     ErrorParity,
-    FalsePositiveParity,
     PFLDClassifier,
 )
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
@@ -269,8 +268,7 @@ def test_seeded_noise_is_no_guarantee() -> None:
     ("settings_", "given", "message"),
     [
         ({"budget": 1.0}, {}, "budget must be a Budget, got 1.0"),
-        ({"fairness": None}, {}, "one of DemographicParity, EqualizedOdds, ErrorParity, got None"),
-        ({"fairness": FalsePositiveParity(margin=0.1)}, {}, "got FalsePositiveParity"),
+        ({"fairness": None}, {}, "fairness must be a DemographicParity, .* got None"),
         ({"n_steps": 0}, {}, "n_steps must be at least 1"),
         ({"dual_share": 0.0}, {}, "dual_share must lie strictly between 0 and 1"),
         ({"dual_share": 0.98}, {}, "dual_share must be below 0.98, got dual_share=0.98: 0.02 of"),

@@ -18,7 +18,6 @@ from evenhand import (
     EqualizedOdds,
     ErrorParity,
     FairOnlyClassifier,
-    FalsePositiveParity,
     RandomizedResponseClassifier,
 )
 from evenhand.fairness import FairnessKind, JointTally, encode_groups, unbiased_sums
@@ -259,8 +258,7 @@ def test_a_group_that_the_answers_do_not_show_is_named() -> None:
     ("settings_", "given", "message"),
     [
         ({"budget": 1.0}, {}, "budget must be a Budget, got 1.0"),
-        ({"fairness": None}, {}, "one of DemographicParity, EqualizedOdds, ErrorParity, got None"),
-        ({"fairness": FalsePositiveParity(margin=0.1)}, {}, "got FalsePositiveParity"),
+        ({"fairness": None}, {}, "fairness must be a DemographicParity, .* got None"),
         ({"max_iter": 0}, {}, "max_iter must be at least 1"),
         ({"slack": 0.0}, {}, "slack must be finite and > 0"),
         ({}, {"sensitive_features": None}, "sensitive_features is missing"),

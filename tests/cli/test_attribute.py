@@ -42,7 +42,7 @@ def test_a_model_protects_the_attribute_alone_and_says_so_everywhere(
     assert Path("said.csv").exists()
 
 
-@pytest.mark.parametrize("notion", ["equalized-odds", "error-parity"])
+@pytest.mark.parametrize("notion", ["equalized-odds", "true-positive-rate-parity"])
 @pytest.mark.parametrize("method", ["pf-ld", "fair-only"])
 def test_notions_about_true_classes_can_be_named(
     town: Path, train: Run, method: str, notion: str
@@ -99,7 +99,7 @@ def test_notions_about_true_classes_can_be_named(
         ),
         (
             {"--method": RESPONSE},
-            ["--notion", "false-positive-parity"],
+            ["--notion", "generalized-demographic-parity"],
             "Choose another notion",
         ),
         (

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand
+from evenhand import DemographicParity, EqualizedOdds
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.cli import app, results, vocabulary
 from evenhand.cli.train_settings import NOT_ALWAYS_READ
@@ -140,7 +141,7 @@ def said_of(name: str) -> dict[str, Any]:
 def test_dp_fermi_is_drawn_towards_a_notion_by_a_weight(made: Path) -> None:
     said, model = said_of("fermi"), evenhand.load("fermi")
     assert (said["method"], said["epsilon"]) == ("DPFERMIClassifier", 4.0)
-    assert (model.fairness_weight, model.notion) == (7.0, "demographic_parity")
+    assert (model.fairness_weight, model.fairness) == (7.0, DemographicParity(margin=0.0))
     assert (said["fairness_weight"], said["notion"]) == (7.0, "demographic-parity")
     assert said["margin"] is said["n_teachers"] is said["n_answered"] is None
     assert said["fairness_kind"] == FairnessKind.WEIGHTS
@@ -151,7 +152,7 @@ def test_dp_fermi_is_drawn_towards_a_notion_by_a_weight(made: Path) -> None:
 
 def test_dp_fermi_pays_for_the_shares_that_public_rows_cannot_tell(made: Path) -> None:
     said, model = said_of("odds"), evenhand.load("odds")
-    assert (model.notion, said["notion"]) == ("equalized_odds", "equalized-odds")
+    assert (model.fairness, said["notion"]) == (EqualizedOdds(margin=0.0), "equalized-odds")
     assert model.group_shares == "released"
     assert model.ledger_.to_dict()["entries"][0]["purpose"] == "shares of the groups"
     assert "the Laplace mechanism (delta 0)" in said["guarantee"]
@@ -161,7 +162,7 @@ def test_dp_fermi_pays_for_the_shares_that_public_rows_cannot_tell(made: Path) -
 def test_derived_decisions_keep_the_margin_by_the_table(made: Path, run: Run, refuse: Run) -> None:
     said, model = said_of("post"), evenhand.load("post")
     assert said["method"] == "DPPostProcessingClassifier"
-    assert (model.margin, model.notion) == (0.03, "equalized_odds")
+    assert model.fairness == EqualizedOdds(margin=0.03, reference="pairwise")
     assert (said["margin"], said["notion"]) == (0.03, "equalized-odds")
     assert said["table_gap"] == model.table_gap_ <= 0.03 + 1e-9
     assert said["fairness_kind"] == FairnessKind.DERIVED

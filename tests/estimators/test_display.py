@@ -26,7 +26,11 @@ GIVEN: dict[str, Any] = {
     "sensitive_features_public": GROUPS[200:],
 }
 CLASSIFIERS = sorted(set(methods.estimators()) - {"GroupThresholdClassifier"})
-NOTIONS = {"DPPostProcessingClassifier": EqualizedOdds(margin=0.3)}
+NOTIONS = {
+    "DPPostProcessingClassifier": EqualizedOdds(margin=0.3, reference="pairwise"),
+    "DPFERMIClassifier": DemographicParity(margin=0.0),
+    "SFPATEClassifier": EqualizedOdds(margin=0.3, reference="overall"),
+}
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -42,8 +46,6 @@ def fitted(name: str) -> Any:
         "noise": SeededNoise(0),
         "random_state": 0,
     }
-    if name == "SFPATEClassifier":
-        del settings["fairness"]
     model = kind(**{k: v for k, v in settings.items() if k in known})
     read = inspect.signature(model.fit).parameters
     with warnings.catch_warnings():

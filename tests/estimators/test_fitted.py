@@ -39,6 +39,8 @@ from .conftest import Parts, made_parts
 
 PARTS = made_parts()
 BUDGET = Budget(epsilon=20.0, delta=1e-5)
+PAIRS = EqualizedOdds(margin=0.3, reference="pairwise")
+TO_ALL = DemographicParity(margin=0.1, reference="overall")
 LOOSE = DemographicParity(margin=0.3)
 FEW = {"n_steps": 10, "batch_size": 64}
 NOT_KEPT = {"mechanism", "answered_gap"}
@@ -86,13 +88,13 @@ MODELS: dict[str, Callable[[], Any]] = {
         X_public=PARTS.X_public,
     ),
     "derived": lambda: by_public_rows(
-        DPPostProcessingClassifier(BUDGET, 0.3, random_state=0, **FEW)
+        DPPostProcessingClassifier(BUDGET, PAIRS, random_state=0, **FEW)
     ),
     "at the student": lambda: by_teachers(
         InterventionClassifier(BUDGET, LOOSE, "S_post", n_teachers=20, random_state=0)
     ),
     "sf-pate": lambda: by_rows(
-        SFPATEClassifier(BUDGET, alpha=0.1, n_teachers=20, n_queries=100, random_state=0)
+        SFPATEClassifier(BUDGET, fairness=TO_ALL, n_teachers=20, n_queries=100, random_state=0)
     ),
     "randomized response": lambda: by_rows(
         RandomizedResponseClassifier(BUDGET, LOOSE, random_state=0)
@@ -144,7 +146,7 @@ def test_parts_say_which_kind_of_margin_a_model_has() -> None:
 def test_what_only_the_curator_may_see_is_not_told() -> None:
     model = by_rows(
         SFPATEClassifier(
-            BUDGET, "teachers", alpha=0.1, n_teachers=20, n_queries=100, random_state=0
+            BUDGET, "teachers", fairness=TO_ALL, n_teachers=20, n_queries=100, random_state=0
         )
     )
     private = (model.groups_of_teachers_, model.expected_rates_)

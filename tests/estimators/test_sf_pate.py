@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,18 +13,22 @@ from runs import falls_short
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import load
+from evenhand import (
+    EqualizedOdds,
+    ErrorParity,
+    GeneralizedDemographicParity,
+    TruePositiveRateParity,
+    load,
+)
 from evenhand.estimators import PATEClassifier, SFPATEClassifier
 from evenhand.estimators.fitted import Bound
 from evenhand.fairness import (
     DemographicParity,
-    DemographicParityFunction,
-    MomentsFunction,
-    OwnFunction,
+    FunctionParity,
     encode_groups,
-    score_distance,
-    worst_violation,
 )
+from evenhand.fairness.functions import worst_violation
+from evenhand.fairness.score_parity import score_distance
 from evenhand.privacy import Budget, BudgetExceeded, Ledger, SeededNoise, attribute_of
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.students import MarginNotMet, NetworkStudent
@@ -36,9 +41,14 @@ from evenhand.teachers import (
 )
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
-BRIER = OwnFunction(
-    h=lambda p, truth: ((p - truth) ** 2).sum(axis=1), name="Brier parity", on_decisions=False
-)
+
+
+def to_all(margin: float, kind: Any = DemographicParity, **settings: Any) -> Any:
+    return kind(margin=margin, reference="overall", **settings)
+
+
+PARITY = to_all(0.0)
+BRIER = to_all(0.02, FunctionParity, h=lambda p, truth: ((p - truth) ** 2).sum(axis=1))
 
 
 def people(seed: int = 0, n: int = 3000, n_groups: int = 2):
@@ -53,7 +63,7 @@ def people(seed: int = 0, n: int = 3000, n_groups: int = 2):
 
 
 def made(variant: str = "student", **settings) -> SFPATEClassifier:
-    usual = {"n_teachers": 40, "alpha": 0.02, "noise": SeededNoise(0), "random_state": 0}
+    usual = {"n_teachers": 40, "fairness": to_all(0.02), "noise": SeededNoise(0), "random_state": 0}
     return SFPATEClassifier(BUDGET, variant, **{**usual, **settings})
 
 
@@ -136,7 +146,7 @@ def test_with_unit_ids_all_rows_of_a_person_sit_with_one_teacher(seen_votes) -> 
 @pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize("variant", ["student", "teachers"])
 def test_what_the_ledger_charged_is_the_claim_and_not_a_bit_more(variant, n_groups) -> None:
-    model = fitted(variant, n_groups=n_groups, n_queries=500, alpha=1.0)
+    model = fitted(variant, n_groups=n_groups, n_queries=500, fairness=to_all(1.0))
     budget = BUDGET.mu_squared
     assert sum(entry.mu_squared for entry in model.ledger_.entries) == pytest.approx(
         model.ledger_.spent
@@ -160,7 +170,7 @@ def test_the_certificate_is_paid_from_the_same_budget() -> None:
     # Measured on the very rows: the violation for true groups is below what was certified.
     X, y, z = people(n=6000)
     probabilities, labels = model.predict_proba(X), encode_groups(y).codes
-    true = worst_violation(DemographicParityFunction(), probabilities, labels, z)
+    true = worst_violation(PARITY, probabilities, labels, z)
     assert certificate.says
     assert true <= certificate.value < 1.0
 
@@ -229,9 +239,12 @@ def test_the_student_of_fair_teachers_reads_what_was_released_and_no_more(
     from evenhand.estimators.sf_pate import groups as sf_groups
 
     X, y, z = people(n=900)
-    settings = {"pull": pull, "n_teachers": 12, "alpha": 0.05}
+    settings = {"pull": pull, "n_teachers": 12, "fairness": to_all(0.05)}
     if network:
-        settings |= {"student": NetworkStudent(hidden=(4,), epochs=2, fair_epochs=3), "alpha": 0.2}
+        settings |= {
+            "student": NetworkStudent(hidden=(4,), epochs=2, fair_epochs=3),
+            "fairness": to_all(0.2),
+        }
     sums, release = [], sf_groups.release_group_moments
     monkeypatch.setattr(
         sf_groups,
@@ -259,7 +272,7 @@ def test_with_lambda_0_no_change_of_a_group_and_label_moves_the_sums_beyond_what
     from evenhand.privacy import NoisySum
 
     X, y, z = people(n=300, n_groups=n_groups)
-    settings = {"pull": 0.0, "n_teachers": 5, "n_queries": 100, "alpha": 1.0}
+    settings = {"pull": 0.0, "n_teachers": 5, "n_queries": 100, "fairness": to_all(1.0)}
     seen, charge = [], Ledger.release
 
     def watched(ledger, mechanism, counts, *, purpose):
@@ -309,10 +322,10 @@ def test_teachers_that_know_little_do_not_hide_how_far_apart_the_groups_are() ->
     X, y, z = people(n=3000)
     found = {}
     for calibration in (None, 0.5):
-        model = made(n_teachers=300, alpha=1.0, calibration=calibration)
+        model = made(n_teachers=300, fairness=to_all(1.0), calibration=calibration)
         model.fit(X, y, sensitive_features=z)
         probabilities, labels = model.predict_proba(X), encode_groups(y).codes
-        true = worst_violation(DemographicParityFunction(), probabilities, labels, z)
+        true = worst_violation(PARITY, probabilities, labels, z)
         found[calibration] = model.noisy_violation_ / true
     assert found[0.5] == pytest.approx(1.0, abs=0.15)
     assert abs(found[0.5] - 1.0) < abs(found[None] - 1.0)
@@ -362,14 +375,18 @@ def test_a_fair_student_is_near_alpha_for_the_true_groups(answers: str) -> None:
     for seed in range(10):
         X, y, z = people(seed, n=12_000)
         model = made(
-            answers=answers, n_teachers=100, alpha=0.01, noise=SeededNoise(seed), random_state=seed
+            answers=answers,
+            n_teachers=100,
+            fairness=to_all(0.01),
+            noise=SeededNoise(seed),
+            random_state=seed,
         ).fit(X, y, sensitive_features=z)
         free = LogisticRegression().fit(X, y)
         new, labels, groups = people(100 + seed, n=6000)
         truth = encode_groups(labels).codes
         for found, scores in ((before, free), (after, model)):
             probabilities = scores.predict_proba(new)
-            found.append(worst_violation(DemographicParityFunction(), probabilities, truth, groups))
+            found.append(worst_violation(PARITY, probabilities, truth, groups))
         assert model.within_alpha_
         assert model.noisy_violation_ <= 0.01
     # Labels are wrong for a part of the rows, in both groups alike, which hides differences.
@@ -380,13 +397,11 @@ def test_a_fair_student_is_near_alpha_for_the_true_groups(answers: str) -> None:
 
 def test_fair_teachers_hand_their_fairness_on() -> None:
     X, y, z = people(n=12_000)
-    model = made("teachers", n_teachers=60, alpha=0.01).fit(X, y, sensitive_features=z)
+    model = made("teachers", n_teachers=60, fairness=to_all(0.01)).fit(X, y, sensitive_features=z)
     probabilities, labels, groups = proba_of(model)
     free = LogisticRegression().fit(X, y)
-    before = worst_violation(
-        DemographicParityFunction(), free.predict_proba(people(1, n=6000)[0]), labels, groups
-    )
-    assert worst_violation(DemographicParityFunction(), probabilities, labels, groups) < before / 2
+    before = worst_violation(PARITY, free.predict_proba(people(1, n=6000)[0]), labels, groups)
+    assert worst_violation(PARITY, probabilities, labels, groups) < before / 2
     assert repr(model.expected_rates_) == "<private>"
     assert 0 <= model.expected_rates_.reveal_disparity_to_curator() <= 1
     assert model.noisy_violation_ <= 0.01
@@ -405,11 +420,11 @@ def test_a_vote_of_fair_teachers_is_not_fair_and_its_student_is(pull, times) -> 
         truth = encode_groups(labels).codes
         for calibration in (None, 0.5):
             model = made(
-                "teachers", n_teachers=200, alpha=0.01, pull=pull, calibration=calibration,
-                noise=SeededNoise(seed), random_state=seed,
+                "teachers", n_teachers=200, fairness=to_all(0.01), pull=pull,
+                calibration=calibration, noise=SeededNoise(seed), random_state=seed,
             ).fit(X, y, sensitive_features=z)  # fmt: skip
             probabilities = model.predict_proba(new)
-            found.append(worst_violation(DemographicParityFunction(), probabilities, truth, groups))
+            found.append(worst_violation(PARITY, probabilities, truth, groups))
     vote, student = np.reshape(found, (24, 2)).T
     assert falls_short(0.01 - vote)  # above alpha, and not by a draw
     assert not falls_short(vote - times * student)
@@ -418,13 +433,13 @@ def test_a_vote_of_fair_teachers_is_not_fair_and_its_student_is(pull, times) -> 
 
 @pytest.mark.filterwarnings("ignore:No student with a violation")  # then it says so itself
 def test_a_notion_about_labels_is_not_held_where_labels_are_protected() -> None:
-    model = fitted("teachers", pull=0.0, notion="equalized_odds", n_queries=500)
+    model = fitted("teachers", pull=0.0, fairness=to_all(0.02, EqualizedOdds), n_queries=500)
     (alone,) = model.ledger_.entries
     assert alone.mu_squared == pytest.approx(BUDGET.mu_squared, rel=1e-3)
     assert math.isnan(model.noisy_violation_)
-    assert "not held to alpha: the notion is about class labels" in model.choices_[-1]
-    held = fitted("teachers", pull=0.1, notion="equalized_odds", alpha=0.05)
-    free = fitted("teachers", pull=0.1, notion="equalized_odds", alpha=1.0)
+    assert "not held to the margin: the notion is about class labels" in model.choices_[-1]
+    held = fitted("teachers", pull=0.1, fairness=to_all(0.05, EqualizedOdds))
+    free = fitted("teachers", pull=0.1, fairness=to_all(1.0, EqualizedOdds))
     assert held.within_alpha_ == (held.noisy_violation_ <= 0.05)
     assert held.noisy_violation_ < free.noisy_violation_  # the best student found is kept
     assert len(held.choices_) == 1
@@ -434,7 +449,7 @@ def test_a_notion_about_labels_is_not_held_where_labels_are_protected() -> None:
 def test_a_student_shows_its_fairness_function_no_label_that_is_protected(
     pull: float, shown: bool
 ) -> None:
-    class Curious(DemographicParityFunction):
+    class Curious(DemographicParity):
         """Looks at true classes, though it says that it needs none."""
 
         rows: list[np.ndarray] = []  # noqa: RUF012  # of this test alone
@@ -444,15 +459,15 @@ def test_a_student_shows_its_fairness_function_no_label_that_is_protected(
                 self.rows.append(truth)
             return super().among(truth)
 
-    fitted("teachers", notion=Curious(), pull=pull)
+    fitted("teachers", fairness=to_all(0.02, Curious), pull=pull)
     seen = [truth for truth in Curious.rows if len(truth) == 3000]
     assert seen
     assert all(bool(truth.any()) is shown for truth in seen)
 
 
 def test_parity_of_the_whole_score_brings_the_laws_together() -> None:
-    whole = fitted(notion=MomentsFunction(order=2), n=12_000)
-    free = fitted(alpha=1.0, n=12_000)
+    whole = fitted(fairness=to_all(0.02, GeneralizedDemographicParity), n=12_000)
+    free = fitted(fairness=to_all(1.0), n=12_000)
     apart = [score_distance(p[:, 1], z) for p, _, z in map(proba_of, (free, whole))]
     assert apart[1] < apart[0] / 3
 
@@ -461,23 +476,23 @@ def test_parity_of_the_whole_score_brings_the_laws_together() -> None:
 def test_a_function_of_ones_own_works_for_both_variants(variant: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarginNotMet)
-        model = fitted(variant, notion=BRIER, alpha=0.02, n=6000)
+        model = fitted(variant, fairness=BRIER, n=6000)
     assert set(model.predict(people(2)[0])) == {"no", "yes"}
     assert model.guarantee_.epsilon == 1.0
 
 
-@pytest.mark.parametrize("notion", ["equalized_odds", "error_parity"])
-def test_notions_about_true_classes_use_the_public_labels(notion: str) -> None:
-    model = fitted(notion=notion, n=6000, alpha=0.03)
+@pytest.mark.parametrize("notion", [EqualizedOdds, ErrorParity, TruePositiveRateParity])
+def test_notions_about_true_classes_use_the_public_labels(notion: Any) -> None:
+    model = fitted(fairness=to_all(0.03, notion), n=6000)
     assert model.within_alpha_
 
 
 def test_three_groups_are_held_to_the_population() -> None:
-    model = fitted(n_groups=3, n=12_000, n_teachers=100, alpha=0.02)
+    model = fitted(n_groups=3, n=12_000, n_teachers=100, fairness=to_all(0.02))
     probabilities, labels, groups = proba_of(model, n_groups=3)
-    free = fitted(n_groups=3, n=12_000, n_teachers=100, alpha=1.0)
-    before = worst_violation(DemographicParityFunction(), *proba_of(free, n_groups=3))
-    assert worst_violation(DemographicParityFunction(), probabilities, labels, groups) < before / 2
+    free = fitted(n_groups=3, n=12_000, n_teachers=100, fairness=to_all(1.0))
+    before = worst_violation(PARITY, *proba_of(free, n_groups=3))
+    assert worst_violation(PARITY, probabilities, labels, groups) < before / 2
 
 
 def test_networks_teach_and_learn_in_both_variants() -> None:
@@ -486,16 +501,16 @@ def test_networks_teach_and_learn_in_both_variants() -> None:
     X, y, z = people(n=6000)
     free = LogisticRegression().fit(X, y)
     test, labels, groups = people(1, n=6000)[0], *proba_of_groups()
-    before = worst_violation(DemographicParityFunction(), free.predict_proba(test), labels, groups)
+    before = worst_violation(PARITY, free.predict_proba(test), labels, groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarginNotMet)
-        fair = made(student=student, alpha=0.05).fit(X, y, sensitive_features=z)
+        fair = made(student=student, fairness=to_all(0.05)).fit(X, y, sensitive_features=z)
         taught = made("teachers", student=student, teachers=mlp).fit(X, y, sensitive_features=z)
-    after = worst_violation(DemographicParityFunction(), fair.predict_proba(test), labels, groups)
+    after = worst_violation(PARITY, fair.predict_proba(test), labels, groups)
     assert after < before / 2
     assert fair.score(test, people(1, n=6000)[1]) > 0.6
     assert taught.score(test, people(1, n=6000)[1]) > 0.6
-    after = worst_violation(DemographicParityFunction(), taught.predict_proba(test), labels, groups)
+    after = worst_violation(PARITY, taught.predict_proba(test), labels, groups)
     assert after < before / 2
 
 
@@ -523,8 +538,8 @@ def test_any_classifier_tells_groups_and_any_fair_one_teaches() -> None:
         {},
         {"certificate": 0.1},
         {"variant": "teachers"},
-        {"notion": MomentsFunction(order=3)},
-        {"student": NetworkStudent(hidden=(8,), epochs=2, fair_epochs=2), "alpha": 0.5},
+        {"fairness": to_all(0.02, GeneralizedDemographicParity, order=3)},
+        {"student": NetworkStudent(hidden=(8,), epochs=2, fair_epochs=2), "fairness": to_all(0.5)},
     ],
     ids=["student", "certificate", "teachers", "moments", "network"],
 )
@@ -612,9 +627,9 @@ def test_a_teacher_without_some_group_is_told_to_the_curator_without_counts() ->
 
 
 def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:
-    fixed = OwnFunction(h=lambda p, truth: truth[:, 1] + 0.0 * p[:, 0], name="the base rate")
-    with pytest.warns(MarginNotMet, match="of the base rate of at most alpha=0.001 was found"):
-        model = fitted(notion=fixed, alpha=0.001, n=900, n_teachers=10)
+    fixed = to_all(0.001, FunctionParity, h=lambda p, truth: truth[:, 1] + 0.0 * p[:, 0])
+    with pytest.warns(MarginNotMet, match=r"of one's own of at most 0\.001 was found"):
+        model = fitted(fairness=fixed, n=900, n_teachers=10)
     assert not model.within_alpha_
 
 
@@ -623,9 +638,8 @@ def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:
     [
         ({"budget": None}, "budget must be a Budget, got None"),
         ({"variant": "pupil"}, "variant must be one of 'student', 'teachers', got 'pupil'"),
-        ({"notion": DemographicParity(margin=0.1)}, "which has no h to train under"),
-        ({"notion": "equal_odds"}, "Did you mean 'equalized_odds'"),
-        ({"alpha": -0.1}, "alpha must be finite and >= 0"),
+        ({"fairness": DemographicParity(margin=0.1)}, "compares each group with everybody"),
+        ({"fairness": "equal_odds"}, "fairness must be a notion such as"),
         ({"pull": -1.0}, "pull must be finite and >= 0"),
         ({"answers": "votes"}, "answers must be one of 'smoothed', 'shares', 'labels'"),
         ({"n_teachers": 0}, "n_teachers must be at least 1"),
@@ -662,8 +676,7 @@ def test_missing_groups_one_group_and_certificates_of_units_are_refused() -> Non
 def test_constrained_teachers_take_over_the_settings_of_plain_ones() -> None:
     from evenhand.teachers.fair import constrained
 
-    h = DemographicParityFunction()
-    assert constrained(LogisticTeachers(C=7.0), h, 0.1).C == 7.0
-    network = constrained(MLPTeachers(hidden=(5,), epochs=3), h, 0.1)
-    assert (network.hidden, network.epochs, network.alpha) == ((5,), 3, 0.1)
-    assert constrained(network, h, 0.5) is network
+    assert constrained(LogisticTeachers(C=7.0), to_all(0.1)).C == 7.0
+    network = constrained(MLPTeachers(hidden=(5,), epochs=3), to_all(0.1))
+    assert (network.hidden, network.epochs, network.fairness) == ((5,), 3, to_all(0.1))
+    assert constrained(network, to_all(0.5)) is network

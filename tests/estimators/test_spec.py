@@ -6,8 +6,9 @@ import inspect
 
 import pytest
 
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand.estimators.spec import BY_NAME, MethodSpec
-from evenhand.fairness import NOTIONS, SCORE_NOTION, FairnessKind
+from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.frontier.arguments import ARGUMENTS
 from evenhand.methods import METHODS, RENAMED, estimators, method_named
 
@@ -52,9 +53,10 @@ def test_every_setting_that_it_reads_reaches_the_estimator(spec: MethodSpec) -> 
     assert made.get("unit", "household") == "household"
     assert ("unit" in made) is ("unit" in spec.reads)
     assert ("public_fraction" in made) is ("public_fraction" in spec.reads)
-    within = {"fairness", "margin", "alpha"} & set(made)
-    assert bool(within) is (spec.margin in ("optional", "needed"))
-    assert ("notion" in made) <= ("demographic-parity" in spec.notions)
+    assert ("fairness" in made) is (spec.margin != "none")
+    held = DemographicParity(margin=0.1, reference=spec.reference or "rest")
+    if spec.margin != "none":
+        assert spec.make(SETTINGS, fairness=held).fairness is held
     assert spec.fixed.items() <= made.items()
 
 
@@ -81,7 +83,7 @@ def test_fit_takes_the_tables_that_the_record_speaks_of(spec: MethodSpec) -> Non
 
 def test_notions_go_with_a_margin_or_a_weight(spec: MethodSpec) -> None:
     assert bool(spec.notions) is (spec.margin != "none")
-    assert set(spec.notions) <= {*NOTIONS, SCORE_NOTION}
+    assert set(spec.notions) <= {*NOTIONS, *SCORE_NOTIONS}
     assert (spec.kind_for(SETTINGS) is FairnessKind.NONE) is (
         spec.margin == "none" or spec.name == "intervention"  # at T_in, of the student nothing
     )

@@ -13,18 +13,23 @@ from scipy.stats import binomtest
 
 from evenhand.fairness import (
     CalibratedJoint,
+    FalsePositiveParity,
     JointTally,
     Tally,
     calibrated_range,
     calibrated_rates,
     clopper_pearson,
-    equalized_odds,
-    error_parity,
     error_rate,
-    false_positive_parity,
+    gap_of,
 )
 from evenhand.fairness.calibrated_range import Column, _mean
-from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.notion import REFERENCES, RateNotion
+from evenhand.fairness.notions import known_notions, notion_named
+
+
+def notion(name: str, reference: str = "rest") -> RateNotion:
+    return notion_named(name)(margin=0.0, reference=reference)
+
 
 FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 
@@ -44,13 +49,9 @@ def test_where_the_calibration_rows_are_the_answered_ones_the_metrics_are_the_pl
 ) -> None:
     plain = JointTally(counts=table)
     found = CalibratedJoint(answered=plain.predicted, labelled=plain)
-    for name, metric in (
-        ("equalized_odds", equalized_odds),
-        ("error_parity", error_parity),
-        ("false_positive_parity", false_positive_parity),
-    ):
-        ours = getattr(found, name)(reference=reference)
-        theirs = metric(plain, reference=reference)
+    for kind in known_notions().values():
+        notion = kind(margin=0.0, reference=reference)
+        ours, theirs = found.gap(notion), gap_of(notion, plain)
         assert ours.name == theirs.name
         assert ours.value == pytest.approx(theirs.value, abs=1e-12, nan_ok=True)
         assert ours.low <= ours.high
@@ -168,21 +169,31 @@ def corners(low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
     answered=hnp.arrays(np.int64, 3, elements=st.integers(0, 40)).filter(lambda a: a.sum() > 0),
     trials=hnp.arrays(np.int64, 3, elements=st.integers(0, 20)),
     share=hnp.arrays(np.float64, 3, elements=st.floats(0, 1)),
-    selected=st.sampled_from([None, 0, 2]),
+    hits=hnp.arrays(np.bool_, 3),
+    whole=st.booleans(),
     sampled=st.booleans(),
 )
 def test_limits_are_the_extremes_over_every_corner(
     answered: np.ndarray,
     trials: np.ndarray,
     share: np.ndarray,
-    selected: int | None,
+    hits: np.ndarray,
+    whole: bool,
     sampled: bool,
 ) -> None:
-    # Both forms are linear or fractional-linear in each a and u: extremes stand at corners.
-    hits = np.floor(trials * share).astype(np.int64)
-    column = Column(answered=answered, hits=hits, trials=trials, selected=selected, sampled=sampled)
+    # Of two true classes the rate is taken among the first, or among both; an answer counts for
+    # the first or is missed. Both forms are fractional-linear in each a and u: extremes stand at
+    # corners.
+    first = np.floor(trials * share).astype(np.int64)
+    column = Column(
+        answered=answered,
+        labelled=np.stack([first, trials - first]),
+        among=np.array([True, whole]),
+        hits=np.stack([hits, np.zeros(3, dtype=np.bool_)]),
+        sampled=sampled,
+    )
     error = 0.01
-    u_low, u_high = clopper_pearson(hits, trials, error=error)
+    u_low, u_high = clopper_pearson(first, trials, error=error)
     a_low, a_high = clopper_pearson(answered, np.full(3, answered.sum()), error=error)
     if not sampled:
         a_low = a_high = answered / answered.sum()
@@ -190,30 +201,31 @@ def test_limits_are_the_extremes_over_every_corner(
     for a in corners(a_low, a_high):
         for u in itertools.product(*zip(u_low, u_high, strict=True)):
             terms = a * np.array(u)
-            wholes.append(terms.sum())
-            if selected is None:
-                rates.append(terms.sum())
+            wholes.append(1.0 if whole else terms.sum())
+            if whole:
+                rates.append(terms[hits].sum())
             elif terms.sum() > 1e-12:
-                rates.append(terms[selected] / terms.sum())
+                rates.append(terms[hits].sum() / terms.sum())
     found = column.limits(error)
-    assert found.low <= min(rates) + 1e-9
-    assert found.high >= max(rates) - 1e-9
+    assert found.low <= min(rates, default=0.0) + 1e-9
+    assert found.high >= max(rates, default=1.0) - 1e-9
     if min(wholes) > 1e-9:  # else 0/0 is among the values, and leaves the whole range
         assert found.low == pytest.approx(min(rates), abs=1e-9)
         assert found.high == pytest.approx(max(rates), abs=1e-9)
-    if selected is not None:
-        assert (found.least, found.most) == pytest.approx((min(wholes), max(wholes)), abs=1e-9)
+    assert (found.least, found.most) == pytest.approx((min(wholes), max(wholes)), abs=1e-9)
 
 
 @pytest.mark.parametrize(
     ("shape", "reference", "name", "n_limits"),
     [
         # Groups times (rates of every answer, shares), and shares of groups where they weigh.
-        ((2, 2), "pairwise", "error_parity", 2 * (2 + 1)),
-        ((2, 2), "rest", "equalized_odds", 2 * (2 + 1)),
-        ((3, 2), "rest", "false_positive_parity", 3 * (2 + 1) + 3),
-        ((2, 3), "overall", "equalized_odds", 2 * (9 + 3) + 1),
-        ((2, 3), "pairwise", "error_parity", 2 * (3 + 3)),
+        ((2, 2), "pairwise", "error-parity", 2 * (2 + 1)),
+        ((2, 2), "rest", "equalized-odds", 2 * (2 + 1)),
+        ((3, 2), "rest", "false-positive-parity", 3 * (2 + 1) + 3),
+        ((2, 3), "overall", "equalized-odds", 2 * (9 + 3) + 1),
+        ((2, 3), "pairwise", "error-parity", 2 * (3 + 3)),
+        ((2, 2), "pairwise", "true-positive-rate-parity", 2 * (2 + 1)),
+        ((2, 3), "pairwise", "true-positive-rate-parity", 2 * (9 + 3)),
     ],
 )
 def test_all_limits_of_a_metric_share_its_error(
@@ -232,7 +244,7 @@ def test_all_limits_of_a_metric_share_its_error(
     monkeypatch.setattr(calibrated_range, "clopper_pearson", limits)
     table = JointTally(counts=np.ones((shape[0], shape[1], shape[1]), dtype=np.int64))
     joint = CalibratedJoint(answered=table.predicted, labelled=table)
-    getattr(joint, name)(reference=reference)
+    joint.gap(notion(name, reference))
     assert errors == {n_limits}
 
 
@@ -259,7 +271,7 @@ def test_a_group_apart_from_everybody_differs_by_the_weight_of_the_rest() -> Non
     n = 10**9
     labelled = JointTally(counts=[[[8 * n, 0], [2 * n, 0]], [[4 * n, 0], [6 * n, 0]]])
     joint = CalibratedJoint(answered=answered, labelled=labelled, sampled=False)
-    found = joint.error_parity(reference="overall")
+    found = joint.gap(notion("error-parity", "overall"))
     assert (found.low, found.value, found.high) == pytest.approx((0.3, 0.3, 0.3), abs=1e-4)
 
 
@@ -278,12 +290,7 @@ class World:
     def metric(self, name: str, reference: str) -> float:
         joint = np.rint(self.cells[:, None, :] * self.truth.swapaxes(1, 2) * 1e12)
         exact = JointTally(counts=joint.astype(np.int64))
-        metrics = {
-            "equalized_odds": equalized_odds,
-            "error_parity": error_parity,
-            "false_positive_parity": false_positive_parity,
-        }
-        return metrics[name](exact, reference=reference).value
+        return gap_of(notion(name, reference), exact).value
 
     def draw(
         self, rng: np.random.Generator, n_answered: int, n_labelled: int, *, sampled: bool = True
@@ -318,12 +325,12 @@ def coverage_p_value(
     for i in range(repeats):
         world = worlds[i % 5]
         joint = world.draw(rng, n_answered, n_labelled, sampled=sampled)
-        found = getattr(joint, name)(reference=reference, level=level)
+        found = joint.gap(notion(name, reference), level=level)
         covered += found.low - 1e-9 <= world.metric(name, reference) <= found.high + 1e-9
     return float(binomtest(covered, repeats, level, alternative="less").pvalue)
 
 
-@pytest.mark.parametrize("name", ["equalized_odds", "error_parity", "false_positive_parity"])
+@pytest.mark.parametrize("name", [n for n in known_notions() if n != "demographic-parity"])
 @pytest.mark.parametrize(
     ("reference", "shape"),
     [("pairwise", (2, 2)), ("rest", (3, 2)), ("overall", (2, 3)), ("rest", (2, 2))],
@@ -347,7 +354,7 @@ def test_intervals_cover_with_thin_tables_of_either_kind(
 
 def test_the_coverage_test_sees_an_answered_table_taken_for_exact() -> None:
     p_value = coverage_p_value(
-        "error_parity", "pairwise", n_answered=30, n_labelled=10**6, sampled=False
+        "error-parity", "pairwise", n_answered=30, n_labelled=10**6, sampled=False
     )
     assert p_value < FALSE_ALARM
 
@@ -359,7 +366,7 @@ def test_the_coverage_test_sees_calibration_rows_counted_several_times(
         return clopper_pearson(36 * np.asarray(x), 36 * np.asarray(n), error=error)
 
     monkeypatch.setattr(calibrated_range, "clopper_pearson", limits)
-    p_value = coverage_p_value("error_parity", "pairwise", n_answered=10**6, n_labelled=60)
+    p_value = coverage_p_value("error-parity", "pairwise", n_answered=10**6, n_labelled=60)
     assert p_value < FALSE_ALARM
 
 
@@ -368,7 +375,7 @@ def test_equal_groups_are_told_apart_no_more_often_than_stated() -> None:
     world.cells[:] = world.cells[0] / world.cells[0].sum() / 2
     world.truth[:] = world.truth[0]
     for _ in range(200):
-        told += world.draw(rng, 200, 100).equalized_odds(level=0.8).low > 0
+        told += world.draw(rng, 200, 100).gap(notion("equalized-odds"), level=0.8).low > 0
     assert binomtest(told, 200, 0.2, alternative="greater").pvalue > FALSE_ALARM
 
 
@@ -385,7 +392,7 @@ def test_an_empty_cell_makes_an_interval_as_wide_as_its_answered_share() -> None
         labelled=JointTally(counts=[[[n, 0], [0, 0]], [[n, 0], [0, n]]]),
         sampled=False,
     )
-    found = joint.error_parity()
+    found = joint.gap(notion("error-parity"))
     assert math.isnan(found.value)
     assert (found.low, found.high) == pytest.approx((0.0, 0.2), abs=1e-4)
     assert (found.n_empty, joint.empty_cells) == (1, ((0, 1),))
@@ -397,7 +404,7 @@ def test_a_class_never_answered_needs_no_calibration_row() -> None:
         answered=Tally(counts=[[80, 0], [50, 50]]), labelled=HOLE, sampled=False
     )
     assert joint.error_rates == pytest.approx([0.2, 10 / 70])
-    assert not math.isnan(joint.error_parity().value)
+    assert not math.isnan(joint.gap(notion("error-parity")).value)
 
 
 def test_those_who_need_numbers_are_told_the_cells_and_the_way_out() -> None:
@@ -422,21 +429,21 @@ def test_tables_that_do_not_match_or_say_nothing_are_refused() -> None:
 def test_wrong_arguments_name_what_is_allowed() -> None:
     joint = CalibratedJoint(answered=HOLE.predicted, labelled=HOLE)
     with pytest.raises(ValueError, match=r"positive must be a class from 0 to 1, got positive=2"):
-        joint.false_positive_parity(positive=2)
+        joint.gap(FalsePositiveParity(margin=0, positive=2))
     with pytest.raises(ValueError, match=r"reference must be one of.*Did you mean 'pairwise'"):
-        joint.error_parity(reference="pairwize")
+        joint.gap(notion("error-parity", "pairwize"))
     with pytest.raises(ValueError, match=r"rule must be one of 'sound', 'published'"):
         calibrated_rates(HOLE.predicted, HOLE, rule="printed")
 
 
 def test_a_single_group_differs_from_nobody() -> None:
     one = JointTally(counts=[[[4, 1], [1, 4]]])
-    found = CalibratedJoint(answered=one.predicted, labelled=one).error_parity()
+    found = CalibratedJoint(answered=one.predicted, labelled=one).gap(notion("error-parity"))
     assert (math.isnan(found.value), found.low, found.high) == (True, 0.0, 1.0)
 
 
 def test_the_conditions_are_printed_with_every_number() -> None:
-    found = CalibratedJoint(answered=HOLE.predicted, labelled=HOLE).equalized_odds()
+    found = CalibratedJoint(answered=HOLE.predicted, labelled=HOLE).gap(notion("equalized-odds"))
     assert "same noisy mechanism" in found.definition
     assert "P(Y | Yhat, Z) is the same" in found.definition
 
@@ -447,9 +454,9 @@ def test_more_rows_of_the_same_kind_never_widen_an_interval(
     table: np.ndarray, reference: str, more: int
 ) -> None:
     few, many = JointTally(counts=table + 1), JointTally(counts=(table + 1) * more)
-    for name in ("equalized_odds", "error_parity", "false_positive_parity"):
+    for name in ("equalized-odds", "error-parity", "false-positive-parity"):
         wide, narrow = (
-            getattr(CalibratedJoint(answered=few.predicted, labelled=t), name)(reference=reference)
+            CalibratedJoint(answered=few.predicted, labelled=t).gap(notion(name, reference))
             for t in (few, many)
         )
         assert narrow.high - narrow.low <= wide.high - wide.low + 1e-9

@@ -6,28 +6,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from evenhand.fairness import (
-    FUNCTIONS,
+from evenhand import (
     DemographicParity,
-    DemographicParityFunction,
-    EqualizedOddsFunction,
-    ErrorParityFunction,
-    JointTally,
-    MomentsFunction,
-    OwnFunction,
-    Tally,
-    decided,
-    demographic_parity,
-    equalized_odds,
-    error_parity,
-    function_named,
-    score_distance,
-    violations,
-    worst_violation,
+    EqualizedOdds,
+    ErrorParity,
+    GeneralizedDemographicParity,
+    TruePositiveRateParity,
 )
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._probabilities import decided
+from evenhand.fairness import FunctionParity, JointTally, Tally, gap_of
+from evenhand.fairness.functions import violations, worst_violation
+from evenhand.fairness.notion import require_reference
+from evenhand.fairness.notions import notion_named
+from evenhand.fairness.score_parity import score_distance
 
-BRIER = OwnFunction(h=lambda p, truth: ((p - truth) ** 2).sum(axis=1), name="Brier parity")
-ALL = [*(kind() for kind in FUNCTIONS.values()), MomentsFunction(order=3), BRIER]
+
+def to_all(kind, **settings):
+    return kind(margin=0.1, reference="overall", **settings)
+
+
+BRIER = to_all(FunctionParity, h=lambda p, truth: ((p - truth) ** 2).sum(axis=1))
+ALL = [
+    *(to_all(notion_named(name)) for name in (*NOTIONS, *SCORE_NOTIONS)),
+    to_all(GeneralizedDemographicParity, order=3),
+    BRIER,
+]
 
 
 def people(seed: int, n: int = 60, n_classes: int = 2, n_groups: int = 3):
@@ -74,23 +78,19 @@ def test_the_violation_of_decisions_is_the_gap_to_everybody(seed, n_classes, n_g
     said = probabilities.argmax(axis=1)
     joint = JointTally.of(z, y, said, n_groups, n_classes)
     tally = Tally.of(z, said, n_groups, n_classes)
-    for function, known in (
-        (DemographicParityFunction(), demographic_parity(tally, reference="overall")),
-        (EqualizedOddsFunction(), equalized_odds(joint, reference="overall")),
-        (ErrorParityFunction(), error_parity(joint, reference="overall")),
-    ):
-        assert worst_violation(function, probabilities, y, z) == pytest.approx(
-            known.value, abs=1e-12
-        )
-    notion = DemographicParity(margin=0.0, reference="overall")
-    assert worst_violation(DemographicParityFunction(), probabilities, y, z) == pytest.approx(
-        notion.gap(tally.counts), abs=1e-12
-    )
+    for kind in (DemographicParity, EqualizedOdds, ErrorParity, TruePositiveRateParity):
+        notion = to_all(kind)
+        found = worst_violation(notion, probabilities, y, z)
+        known = gap_of(notion, joint).value
+        assert found == pytest.approx(0.0 if np.isnan(known) else known, abs=1e-12)
+        assert found == pytest.approx(notion.gap(joint.counts), abs=1e-12)
+    notion = to_all(DemographicParity)
+    assert notion.gap(tally.counts) == notion.gap(joint.counts)
 
 
 def test_moments_are_those_of_the_scores_by_brute_force() -> None:
     probabilities, y, z = people(3)
-    found = violations(MomentsFunction(order=3), probabilities, y, z)
+    found = violations(to_all(GeneralizedDemographicParity, order=3), probabilities, y, z)
     assert found.shape == (3, 3)
     for a in range(3):
         for j in range(3):
@@ -103,18 +103,18 @@ def test_moments_are_those_of_the_scores_by_brute_force() -> None:
 def test_one_moment_is_parity_of_mean_scores() -> None:
     probabilities, y, z = people(5)
     means = [abs(probabilities[z == a, 1].mean() - probabilities[:, 1].mean()) for a in range(3)]
-    assert worst_violation(MomentsFunction(order=1), probabilities, y, z) == pytest.approx(
-        max(means)
-    )
+    assert worst_violation(
+        to_all(GeneralizedDemographicParity, order=1), probabilities, y, z
+    ) == pytest.approx(max(means))
 
 
 def test_a_group_without_such_rows_has_no_violation_rather_than_none() -> None:
     found = violations(
-        EqualizedOddsFunction(), [[0.2, 0.8], [0.7, 0.3], [0.6, 0.4]], [1, 1, 0], [0, 1, 1]
+        to_all(EqualizedOdds), [[0.2, 0.8], [0.7, 0.3], [0.6, 0.4]], [1, 1, 0], [0, 1, 1]
     )
     assert np.isnan(found[0, 0])
     assert np.isfinite(found[1]).all()
-    assert worst_violation(DemographicParityFunction(), [[0.2, 0.8]], [1], [0]) == 0.0
+    assert worst_violation(to_all(DemographicParity), [[0.2, 0.8]], [1], [0]) == 0.0
 
 
 def test_decisions_take_the_first_of_equal_probabilities() -> None:
@@ -141,7 +141,7 @@ def test_the_score_distance_is_the_largest_area_between_distribution_functions(r
     assert score_distance(scores, z, reference=reference) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_the_score_distance_of_one_group_is_0_and_of_shifted_laws_the_shift() -> None:
+def test_the_score_distance_of_one_group_is_0_and_of_shifted_distributions_the_shift() -> None:
     assert score_distance([0.2, 0.9], ["a", "a"]) == 0.0
     rng = np.random.default_rng(1)
     one = rng.random(50)
@@ -153,7 +153,7 @@ def test_the_score_distance_of_one_group_is_0_and_of_shifted_laws_the_shift() ->
 def test_an_own_derivative_is_used_and_agrees_with_differences() -> None:
     probabilities, y, _ = people(2)
     truth = np.eye(2)[y]
-    told = OwnFunction(h=BRIER.h, derivative=lambda p, t: 2.0 * (p - t))
+    told = to_all(FunctionParity, h=BRIER.h, derivative=lambda p, t: 2.0 * (p - t))
     pull = np.ones((60, 1))
     np.testing.assert_allclose(
         told.gradient(probabilities, truth, pull),
@@ -162,15 +162,12 @@ def test_an_own_derivative_is_used_and_agrees_with_differences() -> None:
     )
 
 
-def test_a_notion_without_h_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ValueError, match=r"which has no h to train under. Write your own as OwnF"):
-        function_named(DemographicParity(margin=0.1))
-    with pytest.raises(ValueError, match=r"which has no h"):
-        function_named(DemographicParityFunction)
-    with pytest.raises(ValueError, match=r"Did you mean 'equalized_odds'"):
-        function_named("equalised_odds")
-    assert function_named("error_parity") == ErrorParityFunction()
-    assert function_named(BRIER) is BRIER
+def test_what_is_no_notion_or_compares_with_others_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ValueError, match=r"For a function of your own write FunctionParity\("):
+        require_reference("equalized_odds", "overall", "A teacher")
+    with pytest.raises(ValueError, match=r"A teacher compares each group with everybody, got Demo"):
+        require_reference(DemographicParity(margin=0.1), "overall", "A teacher")
+    assert require_reference(BRIER, "overall", "A teacher") is BRIER
 
 
 @pytest.mark.parametrize(
@@ -184,6 +181,6 @@ def test_an_own_function_must_return_a_finite_number_for_each_row(bad) -> None:
         np.errstate(divide="ignore", invalid="ignore"),
         pytest.raises(ValueError, match=r"h must return one finite number, or m of them, for each"),
     ):
-        OwnFunction(h=bad).values(probabilities, np.eye(2)[y])
+        to_all(FunctionParity, h=bad).values(probabilities, np.eye(2)[y])
     with pytest.raises(TypeError, match="h must be a function of probabilities and true classes"):
-        OwnFunction(h="parity")  # type: ignore[arg-type]
+        to_all(FunctionParity, h="parity")

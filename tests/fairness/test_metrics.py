@@ -13,6 +13,7 @@ from fairlearn.metrics import (
     demographic_parity_difference,
     equalized_odds_difference,
     selection_rate,
+    true_positive_rate_difference,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,22 +21,27 @@ from scipy.stats import binom, binomtest
 from sklearn.metrics import zero_one_loss
 
 from evenhand.fairness import (
+    DemographicParity,
     Estimate,
+    FalsePositiveParity,
     JointTally,
     Tally,
     clopper_pearson,
-    demographic_parity,
     encode_groups,
-    equalized_odds,
-    error_parity,
     error_rate,
     fairness_report,
-    false_positive_parity,
+    gap_of,
     selection_rates,
 )
 from evenhand.fairness import intervals as intervals_module
 from evenhand.fairness.intervals import estimate_gap
-from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.notions import known_notions, notion_named
+
+
+def parity(tally: Tally, reference: str = "rest", level: float = 0.95) -> Estimate:
+    return gap_of(DemographicParity(margin=0.0, reference=reference), tally, level=level)
+
 
 FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 Rows = list[tuple[int, int, int]]
@@ -67,6 +73,10 @@ def brute_force(rows: Rows, n_classes: int, reference: str, metric: str) -> floa
         "false_positive_parity": [
             (lambda y, k, j=j: y != j, lambda y, k, j=j: k == j) for j in classes
         ],
+        "true_positive_rate_parity": [
+            (lambda y, k, j=j: y == j, lambda y, k, j=j: k == j)
+            for j in ([1] if n_classes == 2 else classes)
+        ],
     }[metric]
     worst = math.nan
     for condition, event in kinds:
@@ -87,16 +97,7 @@ def brute_force(rows: Rows, n_classes: int, reference: str, metric: str) -> floa
     return float(worst)
 
 
-METRICS = {
-    "demographic_parity": lambda joint, reference: demographic_parity(
-        joint.predicted, reference=reference
-    ),
-    "equalized_odds": lambda joint, reference: equalized_odds(joint, reference=reference),
-    "error_parity": lambda joint, reference: error_parity(joint, reference=reference),
-    "false_positive_parity": lambda joint, reference: false_positive_parity(
-        joint, reference=reference
-    ),
-}
+METRICS = tuple(kind.name.replace("-", "_") for kind in known_notions().values())
 
 
 def joint_of(rows: Rows, n_classes: int) -> JointTally:
@@ -110,7 +111,11 @@ def joint_of(rows: Rows, n_classes: int) -> JointTally:
 @settings(max_examples=25, deadline=None)
 def test_every_gap_is_its_definition(metric: str, reference: str, drawn: tuple[int, Rows]) -> None:
     n_classes, rows = drawn
-    estimate = METRICS[metric](joint_of(rows, n_classes), reference)
+    notion = notion_named(metric.replace("_", "-"))(margin=0.0, reference=reference)
+    joint = joint_of(rows, n_classes)
+    estimate = gap_of(notion, joint)
+    if not notion.needs_labels:
+        assert gap_of(notion, joint.predicted) == estimate or math.isnan(estimate.value)
     slow = brute_force(rows, n_classes, reference, metric)
     assert estimate.value == pytest.approx(slow, abs=1e-12, nan_ok=True)
     assert estimate.name == f"{metric}_{reference}"
@@ -133,6 +138,11 @@ def test_two_class_gaps_equal_those_of_fairlearn(seed: int) -> None:
     assert report["demographic_parity_overall"].value == close(dp(**same, method="to_overall"))
     assert report["equalized_odds_pairwise"].value == close(eo(**same))
     assert report["equalized_odds_overall"].value == close(eo(**same, method="to_overall"))
+    tpr = true_positive_rate_difference
+    assert report["true_positive_rate_parity_pairwise"].value == close(tpr(**same))
+    assert report["true_positive_rate_parity_overall"].value == close(
+        tpr(**same, method="to_overall")
+    )
     frame = MetricFrame(metrics={"rate": selection_rate, "error": zero_one_loss}, **same)
     assert [e.value for e in report.selection] == close(frame.by_group["rate"].tolist())
     assert [e.value for e in report.errors] == close(frame.by_group["error"].tolist())
@@ -151,16 +161,16 @@ def test_a_perfect_classifier_has_no_gap_in_odds_and_errors_whatever_its_parity(
 
 
 def test_an_empty_cell_is_no_number_and_widens_the_interval() -> None:
-    alone = demographic_parity(Tally(counts=np.array([[5, 5]])))
+    alone = parity(Tally(counts=np.array([[5, 5]])))
     assert math.isnan(alone.value)
     assert (alone.low, alone.high) == (0.0, 1.0)
-    beside_empty = demographic_parity(Tally(counts=np.array([[50, 50], [0, 0]])))
+    beside_empty = parity(Tally(counts=np.array([[50, 50], [0, 0]])))
     assert math.isnan(beside_empty.value)
     assert beside_empty.n_empty == 1
     full = Tally(counts=np.array([[50, 50], [50, 50]]))
     three = Tally(counts=np.array([[50, 50], [50, 50], [0, 0]]))
-    narrow = demographic_parity(full, reference="pairwise")
-    wide = demographic_parity(three, reference="pairwise")
+    narrow = parity(full, "pairwise")
+    wide = parity(three, "pairwise")
     assert narrow.value == wide.value == 0.0
     assert wide.high > narrow.high
     rates = selection_rates(three, 1)
@@ -171,10 +181,10 @@ def test_an_empty_cell_is_no_number_and_widens_the_interval() -> None:
 def test_false_positives_of_the_positive_class_are_one_column_of_all() -> None:
     # Group 0: 2 of 4 negatives are called positive; group 1: 1 of 4.
     joint = JointTally(counts=np.array([[[2, 2], [0, 6]], [[3, 1], [1, 9]]]))
-    assert false_positive_parity(joint, positive=1).value == pytest.approx(0.25)
-    assert false_positive_parity(joint, positive=0).value == pytest.approx(0.1)
-    assert false_positive_parity(joint).value == pytest.approx(0.25)
-    assert false_positive_parity(joint, positive=1).n == 8
+    assert gap_of(FalsePositiveParity(margin=0, positive=1), joint).value == pytest.approx(0.25)
+    assert gap_of(FalsePositiveParity(margin=0, positive=0), joint).value == pytest.approx(0.1)
+    assert gap_of(FalsePositiveParity(margin=0), joint).value == pytest.approx(0.25)
+    assert gap_of(FalsePositiveParity(margin=0, positive=1), joint).n == 8
 
 
 # ---- intervals -------------------------------------------------------------------------------
@@ -256,7 +266,7 @@ def coverage_p_value(level: float, reference: str, *, repeats: int, seed: int) -
     covered = 0
     for _ in range(repeats):
         counts = rng.multinomial(120, (shares[:, None] * rates).ravel()).reshape(3, 3)
-        estimate = demographic_parity(Tally(counts=counts), reference=reference, level=level)
+        estimate = parity(Tally(counts=counts), reference, level=level)
         covered += estimate.low <= truth <= estimate.high
     return float(binom.cdf(covered, repeats, level))
 
@@ -273,7 +283,7 @@ def equal_groups_p_value(*, repeats: int, seed: int) -> float:
     for _ in range(repeats):
         chosen = rng.binomial(200, 0.4, size=8)
         tally = Tally(counts=np.stack([200 - chosen, chosen], axis=1))
-        covered += demographic_parity(tally, reference="pairwise", level=level).low == 0.0
+        covered += parity(tally, "pairwise", level=level).low == 0.0
     return float(binom.cdf(covered, repeats, level))
 
 
@@ -312,18 +322,18 @@ def test_intervals_widen_with_the_level_and_follow_renaming(
     counts: list[list[int]], reference: str
 ) -> None:
     table = np.array(counts)
-    one = demographic_parity(Tally(counts=table), reference=reference, level=0.9)
-    more = demographic_parity(Tally(counts=table), reference=reference, level=0.99)
+    one = parity(Tally(counts=table), reference, level=0.9)
+    more = parity(Tally(counts=table), reference, level=0.99)
     assert more.low <= one.low
     assert one.high <= more.high
-    renamed = demographic_parity(Tally(counts=table[::-1, ::-1]), reference=reference, level=0.9)
+    renamed = parity(Tally(counts=table[::-1, ::-1]), reference, level=0.9)
     assert (renamed.low, renamed.high) == pytest.approx((one.low, one.high), abs=1e-9)
 
 
 def test_ten_times_the_records_narrow_an_interval_by_about_the_root_of_ten() -> None:
     widths = []
     for times in (10, 100):
-        estimate = demographic_parity(Tally(counts=times * np.array([[6, 4], [8, 2]])))
+        estimate = parity(Tally(counts=times * np.array([[6, 4], [8, 2]])))
         widths.append(estimate.high - estimate.low)
     assert widths[0] / widths[1] == pytest.approx(math.sqrt(10), rel=0.1)
 
@@ -341,7 +351,7 @@ def test_a_report_goes_through_json_and_writes_nan_as_null() -> None:
     assert data["groups"][1]["n_answered"] == 1
     assert data["coverage"]["coverage"] == [[1.0, None], [None, 0.5], [None, None]]
     assert data["metrics"]["demographic_parity_pairwise"]["value"] == 1.0
-    assert len(data["metrics"]) == 13
+    assert len(data["metrics"]) == 16
     assert "c: 0 of 0 answered; no no records, yes no records; error no records" in str(report)
 
 
@@ -366,7 +376,7 @@ def test_metrics_refuse_what_they_cannot_read() -> None:
     with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
         error_rate(JointTally(counts=np.ones((1, 2, 2), dtype=int)), level=1.0)
     with pytest.raises(ValueError, match="reference must be one of"):
-        demographic_parity(Tally(counts=np.ones((2, 2), dtype=int)), reference="mean")
+        parity(Tally(counts=np.ones((2, 2), dtype=int)), reference="mean")
     with pytest.raises(ValueError, match=r"error must lie in \(0, 1\]"):
         clopper_pearson([1], [2], error=0.0)
     with pytest.raises(ValueError, match="successes must lie between 0 and trials"):

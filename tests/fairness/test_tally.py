@@ -21,7 +21,7 @@ from evenhand.fairness import (
     gap_trace,
     parity_gaps,
 )
-from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.notion import REFERENCES
 
 Definition = Callable[[object, str], Fraction]
 records = st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 2), st.integers(0, 2)), max_size=40)

@@ -154,7 +154,7 @@ def derived() -> Case:
     X, y, z = _table(seed=6)
     groups = np.array(["north", "south"])[(z > 0).astype(int)]
     model = DPPostProcessingClassifier(
-        Budget(epsilon=4.0, delta=1e-5), margin=0.05, n_steps=20, batch_size=200, random_state=0
+        Budget(epsilon=4.0, delta=1e-5), n_steps=20, batch_size=200, random_state=0
     )
     model.fit(X[:2000], y[:2000] > 0, sensitive_features=groups[:2000], X_public=X[2000:2800])
     predicted = model.predict(X[2800:], sensitive_features=groups[2800:], random_state=0)

@@ -12,7 +12,7 @@ SILENT = Bound(name="Theorem 2", value=None, says=False, words="nobody observes 
 SPEAKING = Bound(name="Certificate", value=0.04, says=True, words="from a noisy table")
 KNOWN = TrueGroups(
     notion="demographic parity",
-    alpha=0.05,
+    margin=0.05,
     by_teachers=True,
     violation=0.02,
     met=True,
@@ -37,8 +37,8 @@ def test_a_bound_is_announced_only_where_one_says_something(by_teachers: bool) -
 
 def test_a_violation_is_that_of_noisy_groups_and_may_be_larger_by_true_ones() -> None:
     page = true_groups(KNOWN)
-    assert "violation is at most alpha. By the true groups it is another number" in page
-    assert "violation is above alpha" in true_groups(replace(KNOWN, met=False))
+    assert "violation is at most the margin. By the true groups it is another number" in page
+    assert "violation is above the margin" in true_groups(replace(KNOWN, met=False))
 
 
 def test_a_student_that_knows_no_group_is_promised_nothing() -> None:

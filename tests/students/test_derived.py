@@ -9,7 +9,25 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evenhand.students.derived import NOTIONS, DerivedRule, noise_bound
+from evenhand import (
+    DemographicParity,
+    EqualizedOdds,
+    FalsePositiveParity,
+    TruePositiveRateParity,
+)
+from evenhand.students.derived import DerivedRule, noise_bound
+
+NOTIONS = {
+    "equalized_odds": EqualizedOdds,
+    "equal_opportunity": TruePositiveRateParity,
+    "false_positive_parity": lambda **kept: FalsePositiveParity(positive=1, **kept),
+    "demographic_parity": DemographicParity,
+}
+
+
+def held(notion: str, margin: float = 0.0) -> Any:
+    return NOTIONS[notion](margin=margin, reference="pairwise")
+
 
 TABLES = [
     [[[40, 10], [5, 45]], [[30, 20], [20, 30]]],
@@ -51,14 +69,14 @@ def by_grid(table: Any, margin: float, notion: str, steps: int = 20) -> float:
 def test_no_rule_on_a_grid_is_better_and_the_margin_is_kept(
     table: Any, margin: float, notion: str
 ) -> None:
-    rule = DerivedRule.fit(table, margin=margin, notion=notion)
+    rule = DerivedRule.fit(table, held(notion, margin))
     on_grid = by_grid(table, margin, notion)
     assert rule.error(table) <= on_grid + 1e-7
     # The optimum is no further below than rounding its probabilities to the grid can cost.
     assert rule.error(table) >= by_grid(table, min(1.0, margin + 0.05), notion) - 0.05
     rates = np.einsum("gsh,ghk->gsk", law(table, notion), rule.probabilities)
     assert np.ptp(rates, axis=0).max() <= margin + 1e-9
-    assert rule.gap(table, notion) == pytest.approx(np.ptp(rates, axis=0).max(), abs=1e-12)
+    assert rule.gap(table, held(notion)) == pytest.approx(np.ptp(rates, axis=0).max(), abs=1e-12)
 
 
 def test_a_rule_of_three_classes_and_three_groups_keeps_every_pair_within_the_margin() -> None:
@@ -66,7 +84,7 @@ def test_a_rule_of_three_classes_and_three_groups_keeps_every_pair_within_the_ma
     table = rng.integers(5, 60, (3, 3, 3)) + 80 * np.eye(3, dtype=int)
     errors = []
     for margin in (0.0, 0.05, 0.2, 1.0):
-        rule = DerivedRule.fit(table, margin=margin, notion="equalized_odds")
+        rule = DerivedRule.fit(table, held("equalized_odds", margin))
         for a, b in itertools.combinations(range(3), 2):
             for y in range(3):
                 rate = [table[g, y] / table[g, y].sum() @ rule.probabilities[g] for g in (a, b)]
@@ -88,16 +106,16 @@ def test_every_noisy_table_has_a_rule_within_its_margin(
 ) -> None:
     cells = np.array(table).reshape(2, 2, 2)  # negative cells, empty rows, empty groups
     assume((cells > 0).any())
-    rule = DerivedRule.fit(cells, margin=margin, notion=notion)
-    assert rule.gap(cells, notion) <= margin + 1e-9
+    rule = DerivedRule.fit(cells, held(notion, margin))
+    assert rule.gap(cells, held(notion)) <= margin + 1e-9
     # It is never worse than the better constant, which has no gap at all.
     constant = np.maximum(cells, 0).sum(axis=(0, 2))
     assert rule.error(cells) <= 1 - constant.max() / constant.sum() + 1e-6
 
 
 def test_renaming_the_groups_renames_the_rule() -> None:
-    rule = DerivedRule.fit(TABLES[0], margin=0.1, notion="equalized_odds")
-    turned = DerivedRule.fit(TABLES[0][::-1], margin=0.1, notion="equalized_odds")
+    rule = DerivedRule.fit(TABLES[0], held("equalized_odds", 0.1))
+    turned = DerivedRule.fit(TABLES[0][::-1], held("equalized_odds", 0.1))
     assert rule.error(TABLES[0]) == pytest.approx(turned.error(TABLES[0][::-1]), abs=1e-8)
 
 
@@ -118,8 +136,8 @@ def test_noise_within_its_limit_moves_no_gap_beyond_the_bound(
     assume(noisy.sum(axis=2).min() > 0)
     up = np.array(probabilities).reshape(2, 2)
     rule = DerivedRule(probabilities=np.stack([1 - up, up], axis=2))
-    moved = rule.gap(table, notion) - rule.gap(noisy, notion)
-    assert moved <= noise_bound(noisy, notion, scale=1.0) + 1e-9
+    moved = rule.gap(table, held(notion)) - rule.gap(noisy, held(notion))
+    assert moved <= noise_bound(noisy, held(notion), scale=1.0) + 1e-9
 
 
 def test_the_bound_on_noise_fails_no_more_often_than_it_says() -> None:
@@ -134,7 +152,7 @@ def test_the_bound_on_noise_fails_no_more_often_than_it_says() -> None:
         noisy = np.maximum(noisy, 0)
         off = law(noisy, "equalized_odds") - law(table, "equalized_odds")
         worst = np.abs(off).sum(axis=2).sum(axis=0).max() / 2
-        found.append(worst / noise_bound(noisy, "equalized_odds", scale=4.0))
+        found.append(worst / noise_bound(noisy, held("equalized_odds"), scale=4.0))
     assert (np.array(found) > 1).sum() <= 145
     assert (np.array(found) > 0.15).sum() > 145  # a bound of a seventh would be caught
 
@@ -156,7 +174,7 @@ def test_decisions_are_drawn_with_the_probabilities_of_the_rule() -> None:
 
 
 def test_a_rule_survives_json() -> None:
-    rule = DerivedRule.fit(TABLES[0], margin=0.1, notion="equalized_odds")
+    rule = DerivedRule.fit(TABLES[0], held("equalized_odds", 0.1))
     again = DerivedRule.from_dict(json.loads(json.dumps(rule.to_dict())))
     assert np.array_equal(rule.probabilities, again.probabilities)
 
@@ -170,23 +188,19 @@ def test_a_rule_survives_json() -> None:
         ),
         (lambda: DerivedRule(probabilities=np.ones((1, 2, 2))), "each row must add up to 1"),
         (
-            lambda: DerivedRule.fit([[1, 2]], margin=0.1, notion="equalized_odds"),
+            lambda: DerivedRule.fit([[1, 2]], held("equalized_odds", 0.1)),
             "table must count records by group, label and decision",
         ),
         (
-            lambda: DerivedRule.fit(np.full((2, 2, 2), np.nan), margin=0, notion="equalized_odds"),
+            lambda: DerivedRule.fit(np.full((2, 2, 2), np.nan), held("equalized_odds")),
             "finite counts",
         ),
         (
-            lambda: DerivedRule.fit(TABLES[0], margin=0.1, notion="equalised_odds"),
-            "Did you mean 'equalized_odds'",
+            lambda: DerivedRule.fit(TABLES[0], EqualizedOdds(margin=0.1)),
+            "The rule compares each group with each other group",
         ),
         (
-            lambda: DerivedRule.fit(np.ones((2, 3, 3)), margin=0, notion="equal_opportunity"),
-            "is for two classes, and there are 3",
-        ),
-        (
-            lambda: DerivedRule.fit(TABLES[0], margin=1.5, notion="equalized_odds"),
+            lambda: DerivedRule.fit(TABLES[0], held("equalized_odds", 1.5)),
             r"margin must lie in \[0, 1\]",
         ),
     ],

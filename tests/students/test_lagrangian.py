@@ -1,21 +1,30 @@
 """The Lagrangian dual for linear students: gradients, optima of small cases, the margin."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from evenhand.fairness import (
-    FUNCTIONS,
-    DemographicParityFunction,
-    MomentsFunction,
-    OwnFunction,
-    worst_violation,
-)
+from evenhand import DemographicParity, GeneralizedDemographicParity
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand.fairness import FunctionParity
+from evenhand.fairness.functions import worst_violation
+from evenhand.fairness.notions import notion_named
 from evenhand.students import MarginNotMet
 from evenhand.students.lagrangian import Constraint, _Problem, fit_lagrangian
 from evenhand.students.objective import LabelLoss, ShareLoss
+
+KINDS = [notion_named(name) for name in (*NOTIONS, *SCORE_NOTIONS)]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+
+
+def to_all(kind, **settings):
+    return kind(**{"margin": 0.02, "reference": "overall", **settings})
+
+
+PARITY = to_all(DemographicParity)
 
 
 def people(seed: int = 0, n: int = 600, n_classes: int = 2, n_groups: int = 2):
@@ -29,13 +38,12 @@ def people(seed: int = 0, n: int = 600, n_classes: int = 2, n_groups: int = 2):
     return X, y, z
 
 
-def problem(function, *, seed=0, n_classes=2, n_groups=2, alpha=0.02, rows=None):
+def problem(notion, *, seed=0, n_classes=2, n_groups=2, rows=None):
     X, y, z = people(seed, n_classes=n_classes, n_groups=n_groups)
     loss = LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=n_classes, C=1.0)
     some = slice(None) if rows is None else rows
     constraint = Constraint(
-        function=function,
-        alpha=alpha,
+        notion=notion,
         truth=np.eye(n_classes)[y[some]],
         weights=np.eye(n_groups)[z[some]],
         rows=rows,
@@ -45,9 +53,9 @@ def problem(function, *, seed=0, n_classes=2, n_groups=2, alpha=0.02, rows=None)
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("rows", [None, np.arange(0, 600, 2)], ids=["all rows", "some rows"])
-@pytest.mark.parametrize("kind", FUNCTIONS.values(), ids=FUNCTIONS)
+@each_kind
 def test_the_gradient_is_that_of_the_multiplied_problem(kind, rows, n_classes: int) -> None:
-    X, _, _, loss, constraint = problem(kind(), n_classes=n_classes, rows=rows)
+    X, _, _, loss, constraint = problem(to_all(kind), n_classes=n_classes, rows=rows)
     made = _Problem(X, loss, constraint)
     rng = np.random.default_rng(1)
     made.anchor, made.pull = rng.normal(size=made.n_weights), 0.3
@@ -62,12 +70,12 @@ def test_the_gradient_is_that_of_the_multiplied_problem(kind, rows, n_classes: i
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
-@pytest.mark.parametrize("kind", FUNCTIONS.values(), ids=FUNCTIONS)
+@each_kind
 def test_the_violation_falls_to_alpha_by_the_definition(kind, n_groups: int) -> None:
     # Where alpha is met that is the definition's word, not the solver's. A function of decisions
     # moves in steps of single rows, and need not meet alpha: then the least violation is kept.
-    function = kind()
-    X, y, z, loss, constraint = problem(function, n_groups=n_groups, alpha=0.02)
+    function = to_all(kind)
+    X, y, z, loss, constraint = problem(function, n_groups=n_groups)
     free = fit_lagrangian(X, loss, None).classifier(2)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -82,8 +90,8 @@ def test_the_violation_falls_to_alpha_by_the_definition(kind, n_groups: int) -> 
 
 
 def test_three_classes_and_three_groups_are_held_together() -> None:
-    function = DemographicParityFunction()
-    X, y, z, loss, constraint = problem(function, n_classes=3, n_groups=3, alpha=0.03)
+    function = to_all(DemographicParity, margin=0.03)
+    X, y, z, loss, constraint = problem(function, n_classes=3, n_groups=3)
     before = worst_violation(function, _proba(fit_lagrangian(X, loss, None), X, 3), y, z)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarginNotMet)  # decisions of 600 rows move in steps
@@ -95,7 +103,7 @@ def test_three_classes_and_three_groups_are_held_together() -> None:
 
 def test_the_student_is_near_the_optimum_that_a_general_solver_finds() -> None:
     # A second derivation: SLSQP on the smooth problem, whose constraints it knows as such.
-    X, _, _, loss, constraint = problem(MomentsFunction(), alpha=0.02)
+    X, _, _, loss, constraint = problem(to_all(GeneralizedDemographicParity))
     fit = fit_lagrangian(X, loss, constraint, rounds=200)
     made = _Problem(X, loss, constraint)
     inside = {
@@ -113,13 +121,13 @@ def test_the_student_is_near_the_optimum_that_a_general_solver_finds() -> None:
 
 
 def test_a_model_within_alpha_is_left_as_it_is() -> None:
-    X, _, _, loss, constraint = problem(DemographicParityFunction(), alpha=1.0)
+    X, _, _, loss, constraint = problem(to_all(DemographicParity, margin=1.0))
     free, kept = fit_lagrangian(X, loss, None), fit_lagrangian(X, loss, constraint)
     np.testing.assert_array_equal(free.coef, kept.coef)
 
 
 def test_the_pull_to_theta_star_trades_fairness_for_nearness() -> None:
-    X, _, _, loss, constraint = problem(DemographicParityFunction(), alpha=0.02)
+    X, _, _, loss, constraint = problem(to_all(DemographicParity, margin=0.02))
     free = fit_lagrangian(X, loss, None)
     theta = np.column_stack([free.coef, free.intercept])
 
@@ -133,19 +141,19 @@ def test_the_pull_to_theta_star_trades_fairness_for_nearness() -> None:
 
 
 def test_the_pull_is_to_the_anchor_that_is_given() -> None:
-    X, _, _, loss, constraint = problem(DemographicParityFunction(), alpha=0.001)
+    X, _, _, loss, constraint = problem(to_all(DemographicParity, margin=0.001))
     there = np.array([[0.0, 0.0, 0.0, -5.0]])  # predicts one class: no violation, all loss
     fit = fit_lagrangian(X, loss, constraint, anchor=there, pull=100.0, rounds=3)
     np.testing.assert_allclose(np.append(fit.coef, fit.intercept), there[0], atol=0.05)
 
 
 def test_soft_weights_that_are_right_on_average_hold_the_true_groups() -> None:
-    function = DemographicParityFunction()
+    function = to_all(DemographicParity, margin=0.01)
     rng = np.random.default_rng(3)
     X, y, z = people(0, n=20_000)
     loss = LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=2, C=1.0)
     noisy = np.eye(2)[z] + rng.normal(0.0, 1.0, size=(len(z), 1)) * [[1.0, -1.0]]
-    constraint = Constraint(function=function, alpha=0.01, truth=np.eye(2)[y], weights=noisy)
+    constraint = Constraint(notion=function, truth=np.eye(2)[y], weights=noisy)
     fit = fit_lagrangian(X, loss, constraint)
     free = fit_lagrangian(X, loss, None)
     # Noise of 1 in each of 20,000 weights moves a group's rate by sqrt(20,000) / 10,000 = .014.
@@ -154,44 +162,50 @@ def test_soft_weights_that_are_right_on_average_hold_the_true_groups() -> None:
 
 
 def test_shares_can_be_followed_under_a_constraint_too() -> None:
-    function = DemographicParityFunction()
-    X, y, z, _, constraint = problem(function, alpha=0.02)
+    function = PARITY
+    X, y, z, _, constraint = problem(function)
     told = ShareLoss(shares=np.eye(2)[y] * 0.6 + 0.2, variance=np.full(len(y), 0.1))
     fit = fit_lagrangian(X, told, constraint)
     assert worst_violation(function, _proba(fit, X, 2), y, z) <= 0.02
 
 
 def test_a_function_of_ones_own_needs_no_gradient() -> None:
-    false_alarms = OwnFunction(
-        h=lambda p, truth: p[:, 1] * truth[:, 0], name="false alarms", on_decisions=True
+    false_alarms = to_all(
+        FunctionParity, h=lambda p, truth: p[:, 1] * truth[:, 0], on_decisions=True
     )
     X, y, z, loss, _ = problem(false_alarms)
     free = worst_violation(false_alarms, _proba(fit_lagrangian(X, loss, None), X, 2), y, z)
-    *_, constraint = problem(false_alarms, alpha=free / 3)  # whatever it is, a third of it
+    *_, constraint = problem(
+        replace(false_alarms, margin=free / 3)
+    )  # whatever it is, a third of it
     fit = fit_lagrangian(X, loss, constraint)
     assert worst_violation(false_alarms, _proba(fit, X, 2), y, z) <= free / 3
 
 
 def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:
     # h reads the truth alone, so no model can change it.
-    fixed = OwnFunction(h=lambda p, truth: truth[:, 1] + 0.0 * p[:, 0], name="the base rate")
-    X, y, z, loss, constraint = problem(fixed, alpha=0.001)
-    with pytest.warns(MarginNotMet, match=r"of the base rate of at most alpha=0.001 was found"):
+    fixed = to_all(
+        FunctionParity,
+        margin=0.001,
+        h=lambda p, truth: truth[:, 1] + 0.0 * p[:, 0],
+        title="the base rate",
+    )
+    X, y, z, loss, constraint = problem(fixed)
+    with pytest.warns(MarginNotMet, match=r"of the base rate of at most 0.001 was found"):
         fit = fit_lagrangian(X, loss, constraint, rounds=5)
     assert not fit.met
     assert fit.gap == pytest.approx(worst_violation(fixed, np.eye(2)[y], y, z))
 
 
 def test_wrong_settings_are_refused() -> None:
-    X, _, _, loss, constraint = problem(DemographicParityFunction())
+    X, _, _, loss, constraint = problem(PARITY)
     with pytest.raises(ValueError, match=r"pull must be finite and >= 0, got pull=-1"):
         fit_lagrangian(X, loss, constraint, pull=-1.0)
-    with pytest.raises(ValueError, match=r"alpha must be finite and >= 0"):
-        problem(DemographicParityFunction(), alpha=-0.1)
+    with pytest.raises(ValueError, match=r"margin must lie in \[0, 1\]"):
+        problem(to_all(DemographicParity, margin=-0.1))
     with pytest.raises(ValueError, match="These need one row each for the same records"):
         Constraint(
-            function=DemographicParityFunction(),
-            alpha=0.1,
+            notion=PARITY,
             truth=np.eye(2),
             weights=np.ones((3, 2)),
         )

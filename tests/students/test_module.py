@@ -10,8 +10,9 @@ from runs import falls_short
 from sklearn.base import clone
 
 import evenhand
+from evenhand import DemographicParity
 from evenhand.estimators import SFPATEClassifier
-from evenhand.fairness import DemographicParityFunction, worst_violation
+from evenhand.fairness.functions import worst_violation
 from evenhand.learners.nets.architectures import Convolutional, Dense
 from evenhand.learners.nets.mlp import StackedMLP
 from evenhand.learners.nets.module import ModuleLearner, probabilities_of
@@ -41,8 +42,12 @@ def network(n_in: int = 4, seed: int = 0):
         )
 
 
+def parity(margin: float) -> DemographicParity:
+    return DemographicParity(margin=margin, reference="overall")
+
+
 def violation(model, X, y, z) -> float:
-    return worst_violation(DemographicParityFunction(), model.predict_proba(X), y, z)
+    return worst_violation(parity(0.0), model.predict_proba(X), y, z)
 
 
 def test_one_full_step_is_that_of_the_stacked_network_by_hand() -> None:
@@ -59,7 +64,7 @@ def test_one_full_step_is_that_of_the_stacked_network_by_hand() -> None:
     ]
     how = {"epochs": 3, "batch_size": 256, "learning_rate": 0.01, "weight_decay": 0.0}
     fair = {
-        "function": DemographicParityFunction(),
+        "function": parity(0.01),
         "alpha": 0.01,
         "weights": np.eye(2)[z],
         "step": 3.0,
@@ -99,16 +104,16 @@ def test_a_module_is_held_to_the_constraint_as_a_student() -> None:
     names = np.array(["a", "b"])[z]
     new = people(3000, seed=1)
     found = {}
-    for alpha in (1.0, 0.05):
+    for margin in (1.0, 0.05):
         model = SFPATEClassifier(
             Budget(epsilon=1.0, delta=1e-6),
-            alpha=alpha,
+            fairness=parity(margin),
             n_teachers=40,
             student=ModuleStudent(network(), batch_size=64, learning_rate=0.01),
             noise=SeededNoise(0),
             random_state=0,
         ).fit(X, y, sensitive_features=names)
-        found[alpha] = violation(model, *new)
+        found[margin] = violation(model, *new)
         assert model.score(new[0], new[1]) > 0.6
     assert found[0.05] < found[1.0] / 2
 
@@ -119,7 +124,7 @@ def test_modules_are_teachers_of_both_variants() -> None:
         "n_teachers": 6,
         "noise": SeededNoise(0),
         "random_state": 0,
-        "alpha": 0.02,
+        "fairness": parity(0.02),
         "n_queries": 300,
     }
     budget = Budget(epsilon=8.0, delta=1e-6)
@@ -134,17 +139,18 @@ def test_modules_are_teachers_of_both_variants() -> None:
 def test_students_of_fair_modules_are_fairer() -> None:
     """Takes 30 seconds."""
     found = []
-    for seed, notion in itertools.product(range(15), (None, "demographic_parity")):
+    for seed, notion in itertools.product(range(15), (None, parity(0.02))):
         X, y, z = people(1200, seed=seed)
         fair = BlackBoxFairTeachers(
             ModuleClassifier(
-                network(), notion=notion, alpha=0.02, epochs=20, batch_size=32, learning_rate=0.01
+                network(), fairness=notion, epochs=20, batch_size=32, learning_rate=0.01
             )
         )
         # Without sums over groups, which would hold the student whatever its teachers say.
         model = SFPATEClassifier(
             Budget(epsilon=8.0, delta=1e-6), "teachers", teachers=fair, pull=0.0, calibration=None,
-            n_teachers=6, noise=SeededNoise(seed), random_state=seed, alpha=0.02, n_queries=300,
+            n_teachers=6, noise=SeededNoise(seed), random_state=seed, fairness=parity(0.02),
+            n_queries=300,
         ).fit(X, y, sensitive_features=z)  # fmt: skip
         found.append(violation(model, *people(3000, seed=100 + seed)))
     plain, held = np.reshape(found, (15, 2)).T
@@ -202,7 +208,11 @@ def test_what_is_no_module_or_has_other_scores_is_refused() -> None:
 def test_a_model_with_a_module_is_not_saved(settings, name, tmp_path) -> None:
     X, y, z = people(300)
     model = SFPATEClassifier(
-        Budget(epsilon=1.0, delta=1e-6), n_teachers=5, alpha=1.0, random_state=0, **settings
+        Budget(epsilon=1.0, delta=1e-6),
+        n_teachers=5,
+        fairness=parity(1.0),
+        random_state=0,
+        **settings,
     ).fit(X, y, sensitive_features=z)
     with pytest.raises(ValueError, match=rf"^{name} holds a torch module, .* Keep the weights by"):
         model.save(tmp_path / "model")

@@ -18,7 +18,7 @@ from evenhand.fairness import (
     JointTally,
     gap_of,
 )
-from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.notion import REFERENCES
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import _Problem, fit_linear
 from evenhand.students.design import DesignMatrix

@@ -5,12 +5,13 @@ import pytest
 from runs import falls_short
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.fairness import DemographicParityFunction, worst_violation
+from evenhand import DemographicParity
+from evenhand.fairness.functions import worst_violation
 from evenhand.teachers import BlackBoxFairTeachers, LogisticTeachers, by_position
 from evenhand.teachers.coverage import groups_of_teachers
 from evenhand.teachers.fair import ConstrainedLogisticTeachers, ConstrainedMLPTeachers
 
-PARITY = DemographicParityFunction()
+PARITY = DemographicParity(margin=0.02, reference="overall")
 
 
 class Reweighed(LogisticRegression):
@@ -28,8 +29,8 @@ class Reweighed(LogisticRegression):
 
 
 ALL = [
-    ConstrainedLogisticTeachers(PARITY, 0.02),
-    ConstrainedMLPTeachers(PARITY, 0.02, hidden=(8,), epochs=4, step=3.0),
+    ConstrainedLogisticTeachers(PARITY),
+    ConstrainedMLPTeachers(PARITY, hidden=(8,), epochs=4, step=3.0),
     BlackBoxFairTeachers(Reweighed()),
 ]
 

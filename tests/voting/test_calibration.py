@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand.fairness import CalibratedJoint, JointTally, Tally
+from evenhand.fairness import CalibratedJoint, ErrorParity, JointTally, Tally
 from evenhand.privacy import (
     Budget,
     BudgetExceeded,
@@ -111,7 +111,7 @@ def test_queries_and_calibration_share_one_budget() -> None:
     assert ledger.spent == pytest.approx((60 + answers.n_answered) / 32)
     assert ledger.spent <= ledger.budget.mu_squared
     answered = Tally.of(query_groups, answers.labels, n_groups=3, n_classes=2)
-    found = CalibratedJoint(answered=answered, labelled=labelled).error_parity()
+    found = CalibratedJoint(answered=answered, labelled=labelled).gap(ErrorParity(margin=0.0))
     assert found.low <= found.value <= found.high
 
 

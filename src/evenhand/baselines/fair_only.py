@@ -12,6 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import _checks
+from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.baselines.fairlearn_moments import (
     count_answers,
@@ -23,7 +24,8 @@ from evenhand.baselines.non_private import WHY
 from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
-from evenhand.fairness import FairnessKind, Notion
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.notion import RateNotion
 from evenhand.learners.mixture import Mixture
 from evenhand.privacy.guarantee import no_guarantee
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
@@ -38,7 +40,7 @@ _SURE: Final = 40.0  # score of a constant member: its probability is 1 to the l
         words="One model within a margin on the private rows: a reference without privacy.",
         reads=(*PUBLIC_ROWS, "group_thresholds", "margin", "reference"),
         needs=("margin",),
-        notions=("demographic-parity", "equalized-odds", "error-parity"),
+        notions=tuple(NOTIONS),
         kind=FairnessKind.WEIGHTS,
         private_groups=True,
     )
@@ -51,7 +53,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
 
     Parameters
     ----------
-    fairness : DemographicParity, EqualizedOdds or ErrorParity
+    fairness : RateNotion
         The margin that training keeps on the private rows. Needed.
     learner : scikit-learn classifier, optional
         Anything whose ``fit`` takes ``sample_weight``. Default: logistic regression.
@@ -102,7 +104,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
 
     def __init__(
         self,
-        fairness: Notion | None = None,
+        fairness: RateNotion | None = None,
         *,
         learner: Any = None,
         max_iter: int = 50,
@@ -175,7 +177,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
         self.guarantee_ = no_guarantee(WHY)
         return self
 
-    def _notion(self) -> Notion:
+    def _notion(self) -> RateNotion:
         _checks.at_least("max_iter", self.max_iter, 1)
         _checks.positive("slack", self.slack)
         return require_constraint(self.fairness)

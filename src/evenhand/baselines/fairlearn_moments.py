@@ -1,129 +1,137 @@
-"""Notions of fairness as constraints of fairlearn's reductions, with a bound for each group."""
+"""A notion of fairness as a constraint of fairlearn's reductions, with a bound for each group."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import fairlearn.reductions as reductions
 import numpy as np
 import pandas as pd
 
-from evenhand.fairness import (
-    AnsweredGroups,
-    DemographicParity,
-    EqualizedOdds,
-    ErrorParity,
-    JointTally,
-    Notion,
-    Tally,
-)
+from evenhand.fairness import AnsweredGroups, JointTally
+from evenhand.fairness.notion import RateNotion, rates_of
+from evenhand.fairness.notions import require_notion
+from evenhand.fairness.rates import Rates
 from evenhand.typing import FloatArray, IntArray
 
 
-class _Bounded:
-    """A bound of its own for each event and group, in place of fairlearn's one for all.
+class RateMoment(reductions.UtilityParity):  # type: ignore[misc]  # untyped base
+    """The rates of a notion, for two classes, as fairlearn's parity of utilities.
 
-    Fairlearn bounds the difference of a group's rate to everybody's. What a margin means there
-    depends on the group: on its share, for the ``rest`` comparison, and on how noisy answers are.
+    For demographic parity, equalized odds, true positive rates and errors it is what fairlearn has
+    a class for. A bound of its own for each event and group stands in place of fairlearn's one for
+    all: fairlearn bounds the difference of a group's rate to everybody's, and what a margin means
+    there depends on the group: on its share, for the ``rest`` comparison, and on how noisy answers
+    are.
+
+    Parameters
+    ----------
+    rates : Rates
+        Of two classes.
+    bounds : ndarray of float64, shape (n_strata, n_groups)
     """
 
-    index: pd.MultiIndex
-    bounds: Mapping[str, FloatArray]
+    short_name = "RateMoment"
+
+    def __init__(self, rates: Rates, bounds: FloatArray) -> None:
+        super().__init__(difference_bound=float(np.nanmax(bounds)))
+        self.rates, self.bounds = rates, bounds
+
+    def load_data(
+        self, X: Any, y: Any, *, sensitive_features: Any, control_features: Any = None
+    ) -> None:
+        """Read class codes 0 and 1 and group codes, as fairlearn's own moments do."""
+        labels = np.asarray(y).ravel().astype(np.int64)
+        strata = self.rates.stratum_of(labels)
+        super().load_data(
+            X,
+            pd.Series(labels),
+            sensitive_features=pd.Series(np.asarray(sensitive_features).ravel()),
+            event=pd.Series(strata).where(strata >= 0).map(lambda s: f"{s:03.0f}", "ignore"),
+            utilities=_hits(self.rates)[strata, labels],
+        )
 
     def bound(self) -> pd.Series[float]:
         """Return the bounds in the order of the constraints."""
         of = zip(
-            self.index.get_level_values("event"),
+            self.index.get_level_values("event").astype(np.int64),
             self.index.get_level_values("group_id").astype(np.int64),
             strict=True,
         )
-        return pd.Series([self.bounds[event][group] for event, group in of], index=self.index)
+        return pd.Series([self.bounds[event, group] for event, group in of], index=self.index)
 
     def project_lambda(self, lambda_vec: pd.Series[float]) -> pd.Series[float]:
         """Leave multipliers as they are: fairlearn's shift is for bounds that are all equal."""
         return lambda_vec
 
 
-class _Parity(_Bounded, reductions.DemographicParity):  # type: ignore[misc]  # untyped base
-    pass
-
-
-class _Odds(_Bounded, reductions.EqualizedOdds):  # type: ignore[misc]  # untyped base
-    pass
-
-
-class _Errors(_Bounded, reductions.ErrorRateParity):  # type: ignore[misc]  # untyped base
-    pass
-
-
-MOMENTS: Final[Mapping[type, Any]] = {
-    DemographicParity: _Parity,
-    EqualizedOdds: _Odds,
-    ErrorParity: _Errors,
-}
-"""The notions that can be a constraint, each with its form in fairlearn."""
-
-
-def require_constraint(fairness: object) -> Notion:
-    """Return ``fairness`` if it is a notion that can be a constraint.
+def require_constraint(fairness: object) -> RateNotion:
+    """Return ``fairness`` if it is a notion that can be a constraint for two classes.
 
     Raises
     ------
     ValueError
-        If it is not; the message lists those that can.
+        If it is not.
     """
-    if type(fairness) not in MOMENTS:
-        known = ", ".join(notion.__name__ for notion in MOMENTS)
-        raise ValueError(
-            f"fairness must be one of {known}, got {fairness!r}. Say how far apart the groups may "
-            f"be, for example fairness=DemographicParity(margin=0.05); for no margin use "
-            f"NonPrivateClassifier."
-        )
-    return fairness  # type: ignore[return-value]  # one of three types, each a Notion
-
-
-def strata_of(notion: Notion, y: IntArray) -> IntArray:
-    """Return among whom each row's rates are taken: those of its true class, or everybody."""
-    return y if isinstance(notion, EqualizedOdds) else np.zeros_like(y)
+    notion = require_notion(
+        fairness,
+        "Say how far apart the groups may be, for example fairness=DemographicParity(margin=0.05); "
+        "for no margin use NonPrivateClassifier.",
+    )
+    _hits(rates_of(notion, 2))
+    return notion
 
 
 def count_answers(
-    notion: Notion, y: IntArray, groups: IntArray, n_groups: int, truth: float = 1.0
+    notion: RateNotion, y: IntArray, groups: IntArray, n_groups: int, truth: float = 1.0
 ) -> AnsweredGroups:
     """Count people by stratum and group, or by the answer that stands for the group."""
-    strata = strata_of(notion, y)
-    n_strata = int(strata.max()) + 1
-    cells = np.bincount(strata * n_groups + groups, minlength=n_strata * n_groups)
-    return AnsweredGroups(counts=cells.reshape(n_strata, n_groups).astype(np.float64), truth=truth)
+    hits = _summed(notion, y, groups, n_groups, np.ones(len(y)))
+    return AnsweredGroups(counts=hits, truth=truth)
 
 
-def moment_of(notion: Notion, answered: AnsweredGroups) -> Any:
+def moment_of(notion: RateNotion, answered: AnsweredGroups) -> RateMoment:
     """Return fairlearn's constraint that keeps ``notion`` between the true groups."""
-    margins = answered.margins(notion)
-    made = MOMENTS[type(notion)](difference_bound=float(np.nanmax(margins)))
-    by_label = isinstance(notion, EqualizedOdds)
-    made.bounds = {
-        (f"label={stratum}" if by_label else "all"): row for stratum, row in enumerate(margins)
-    }
-    return made
+    return RateMoment(rates_of(notion, 2), answered.margins(notion))
 
 
 def estimated_gap(
-    notion: Notion, decisions: IntArray, y: IntArray, answers: IntArray, answered: AnsweredGroups
+    notion: RateNotion,
+    decisions: IntArray,
+    y: IntArray,
+    answers: IntArray,
+    answered: AnsweredGroups,
 ) -> float:
     """Return the notion's gap of decisions between the true groups, as noisy answers tell it."""
-    hit = decisions != y if isinstance(notion, ErrorParity) else decisions == 1
-    cells = strata_of(notion, y) * answered.n_groups + answers
-    hits = np.zeros(answered.counts.size)
-    np.add.at(hits, cells, hit)
-    return answered.gap(notion, hits.reshape(answered.counts.shape))
+    rates = rates_of(notion, 2)
+    hit = _hits(rates)[rates.stratum_of(y), y, decisions]
+    return answered.gap(notion, _summed(notion, y, answers, answered.n_groups, hit))
 
 
 def gap_of_decisions(
-    notion: Notion, decisions: IntArray, y: IntArray, groups: IntArray, n_groups: int
+    notion: RateNotion, decisions: IntArray, y: IntArray, groups: IntArray, n_groups: int
 ) -> float:
     """Return the notion's gap of decisions on rows whose groups are known."""
-    if notion.needs_labels:
-        return notion.gap(JointTally.of(groups, y, decisions, n_groups, 2).counts)
-    return notion.gap(Tally.of(groups, decisions, n_groups, 2).counts)
+    return notion.gap(JointTally.of(groups, y, decisions, n_groups, 2).counts)
+
+
+def _summed(
+    notion: RateNotion, y: IntArray, groups: IntArray, n_groups: int, values: FloatArray
+) -> FloatArray:
+    """Sum values of rows by stratum and group, (n_strata, n_groups)."""
+    rates = rates_of(notion, 2)
+    strata = rates.stratum_of(y)
+    counted = strata >= 0
+    sums = np.zeros((int(rates.strata.max()) + 1, n_groups))
+    np.add.at(sums, (strata[counted], groups[counted]), values[counted])
+    return sums
+
+
+def _hits(rates: Rates) -> FloatArray:
+    """Return what counts, by stratum, true class and decision: one rate a stratum."""
+    if len(np.unique(rates.strata)) < rates.n_rates:
+        raise ValueError(
+            "The notion compares two rates among the same rows, and the reduction bounds one. Of "
+            "rates that add up to 1 leave one out."
+        )
+    return rates.hits[np.argsort(rates.strata)].astype(np.float64)

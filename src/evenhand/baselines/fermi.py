@@ -24,13 +24,21 @@ from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, Settings, registered
-from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
+from evenhand.fairness import (
+    DemographicParity,
+    EqualizedOdds,
+    FairnessKind,
+    GroupCodes,
+    encode_groups,
+)
+from evenhand.fairness.notion import Notion
 from evenhand.privacy import Budget, Ledger
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import poisson_batches
 from evenhand.typing import ArrayLike, RandomState
 
-NOTIONS: Final = ("demographic_parity", "equalized_odds")
+KNOWN: Final = (DemographicParity, EqualizedOdds)
+DEFAULT: Final = DemographicParity(margin=0.0)
 
 
 def _shares(settings: Settings, any_public: bool) -> Settings:
@@ -66,8 +74,10 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         The (epsilon, delta) that the whole fit may spend. Needed.
     fairness_weight : float
         Weight of R (lambda in the paper). At least 0; 0 is DP-SGD with a part of each step unused.
-    notion : {"demographic_parity", "equalized_odds"}
-        Whether decision and group are to be independent, or independent given the true label.
+    fairness : DemographicParity or EqualizedOdds
+        Whether decision and group are to be independent, or independent given the true label. With
+        ``margin=0``: no margin is kept, and how near the rates come depends on the weight. Default:
+        demographic parity.
     group_shares : None, mapping, or "released"
         Where the shares P(group) come from that R needs. None: from the groups of the public rows.
         A mapping of group to share: declared by you, public. ``"released"``: from a noisy table of
@@ -135,7 +145,7 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         budget: Budget | None = None,
         fairness_weight: float = 1.0,
         *,
-        notion: str = "demographic_parity",
+        fairness: Notion | None = None,
         group_shares: Mapping[Any, Any] | str | None = None,
         shares_budget: float = 0.02,
         clip_norm: float = 1.0,
@@ -153,7 +163,7 @@ class DPFERMIClassifier(NoisyGradientClassifier):
     ) -> None:
         self.budget = budget
         self.fairness_weight = fairness_weight
-        self.notion = notion
+        self.fairness = fairness
         self.group_shares = group_shares
         self.shares_budget = shares_budget
         self.clip_norm = clip_norm
@@ -169,8 +179,13 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         self.noise = noise
         self.random_state = random_state
 
+    @property
+    def notion(self) -> Notion:
+        """What is held: ``fairness``, or its default."""
+        return DEFAULT if self.fairness is None else self.fairness
+
     def _aim(self) -> tuple[str | None, float | None]:
-        return self.notion.replace("_", "-"), None
+        return self.notion.name, None
 
     def fit(
         self,
@@ -245,7 +260,15 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         return self
 
     def _learner(self) -> FERMI:
-        _checks.one_of("notion", self.notion, NOTIONS)
+        if not isinstance(self.notion, KNOWN):
+            known = " or ".join(kind.__name__ for kind in KNOWN)
+            raise ValueError(f"fairness must be a {known} with margin=0, got {self.notion!r}.")
+        if self.notion.margin:
+            raise ValueError(
+                f"DP-FERMI keeps no margin, got {self.notion!r}: fairness_weight draws the rates "
+                f"of the groups to each other. Write margin=0, or use "
+                f"DPSGDClassifier(fairness=...)."
+            )
         _checks.open_unit("shares_budget", self.shares_budget)
         return FERMI(
             strength=_checks.non_negative("fairness_weight", self.fairness_weight),
@@ -261,7 +284,7 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         def encode(names: tuple[str, ...] | None = None) -> GroupCodes:
             return self._private_groups(private, data, names)
 
-        by_label = self.notion == "equalized_odds"
+        by_label = isinstance(self.notion, EqualizedOdds)
         if isinstance(self.group_shares, Mapping):
             labels = tuple(self.classes_) if by_label else None
             return declared(self.group_shares, labels, encode, budget)

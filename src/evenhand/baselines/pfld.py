@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
-from evenhand.baselines.fairlearn_moments import require_constraint, strata_of
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
 from evenhand.estimators.attribute_privacy import UNIT, AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.noisy_gradient import layered_classifier
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
-from evenhand.fairness import AnsweredGroups, ErrorParity, FairnessKind, Notion
+from evenhand.fairness import AnsweredGroups, FairnessKind
+from evenhand.fairness.notion import RateNotion, rates_of
+from evenhand.fairness.notions import require_notion
 from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, NoisySum
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.relation import GROUP_LABEL
-from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray, RandomState
 
 DAMPING: Final = 0.01
 """Of the whitening of rows for logistic regression; standardised columns have variance 1."""
@@ -40,7 +43,7 @@ _KEPT: Final = 1e-6  # of the budget, so that float sums of many charges stay wi
         reads=(*BUDGET, "hidden", "margin", "reference"),
         needs=("epsilon", "margin"),
         protects="attribute",
-        notions=("demographic-parity", "equalized-odds", "error-parity"),
+        notions=tuple(NOTIONS),
         kind=FairnessKind.WEIGHTS,
         private_groups=True,
     )
@@ -57,7 +60,7 @@ class PFLDClassifier(AttributePrivacyClassifier):
     ----------
     budget : Budget
         The (epsilon, delta) that the whole fit may spend. Needed.
-    fairness : DemographicParity, EqualizedOdds or ErrorParity
+    fairness : RateNotion
         The gap between groups that training aims for. Aimed for, not promised. Needed.
     hidden : tuple of int
         Widths of hidden layers (ReLU). Default ``()``: logistic regression.
@@ -129,7 +132,7 @@ class PFLDClassifier(AttributePrivacyClassifier):
     def __init__(
         self,
         budget: Budget | None = None,
-        fairness: Notion | None = None,
+        fairness: RateNotion | None = None,
         *,
         hidden: tuple[int, ...] = (),
         clip_norm: float = 1.0,
@@ -182,13 +185,17 @@ class PFLDClassifier(AttributePrivacyClassifier):
         BudgetExceeded
             If the account does not allow it; nothing was charged or drawn then.
         """
-        budget, notion = self._checked_budget(), require_constraint(self.fairness)
-        learner, mechanisms = self._learner(notion), self._mechanisms(budget)
+        budget = self._checked_budget()
+        notion = require_notion(
+            self.fairness, "Say how far apart the groups may be: DemographicParity(margin=0.05)."
+        )
+        mechanisms = self._mechanisms(budget)
         rng = as_generator(self.random_state)
         people = self._read_people(X, y, sensitive_features, rng)
         data, k = people.data, people.groups.n_groups
-        strata = strata_of(notion, data.y_private)
-        cells = (data.n_classes if strata.any() else 1) * k
+        held = Held.of(notion, data.y_private, data.n_classes)
+        learner, strata = self._learner(held), held.strata
+        cells = len(held.bound) * k
         whitening = None if self.hidden else Whitening.of(people.X_encoded, damping=DAMPING)
         rows = people.X_encoded if whitening is None else whitening.rows(people.X_encoded)
         run = self._run_of(budget, ledger)
@@ -203,7 +210,7 @@ class PFLDClassifier(AttributePrivacyClassifier):
                 n_classes=data.n_classes,
                 strata=strata,
                 sizes=known,
-                margins=AnsweredGroups(counts=known).margins(notion),
+                margins=held.margins(AnsweredGroups(counts=known).margins(notion)),
                 primal_noise=grant.draw(primal, learner.n_weights(rows.shape[1], data.n_classes)),
                 dual_noise=grant.draw(dual, cells * learner.n_hits(data.n_classes)),
                 rng=rng.spawn(1)[0],
@@ -231,14 +238,14 @@ class PFLDClassifier(AttributePrivacyClassifier):
         )
         return self
 
-    def _learner(self, notion: Notion) -> PFLD:
+    def _learner(self, held: Held) -> PFLD:
         rate = self.learning_rate
         return PFLD(
             hidden=tuple(self.hidden),
             clip_norm=self.clip_norm,
             learning_rate=(0.5 if self.hidden else 4.0) if rate is None else rate,
             multiplier_rate=self.multiplier_rate,
-            wrong=isinstance(notion, ErrorParity),
+            wrong=held.wrong,
         )
 
     def _mechanisms(self, budget: Budget) -> tuple[NoisySum, NoisySum, NoisySum]:
@@ -282,6 +289,61 @@ class PFLDClassifier(AttributePrivacyClassifier):
                 f"FloatNoise(); the guarantee then names its rounding."
             )
         return run
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Held:
+    """What a notion holds equal, in the terms of PF-LD: one hit or none a row, by stratum.
+
+    Parameters
+    ----------
+    strata : ndarray of int64, shape (n,)
+        Among whom each row is counted; rows that no rate is about have a stratum to themselves.
+    bound : ndarray of bool, shape (n_strata, n_hits)
+        Which numbers of h are held equal there.
+    wrong : bool
+        Whether h is the probability of a wrong decision; else that of each class.
+    """
+
+    strata: IntArray
+    bound: BoolArray
+    wrong: bool
+
+    @classmethod
+    def of(cls, notion: RateNotion, y: IntArray, n_classes: int) -> Held:
+        """Read the rates of a notion.
+
+        Raises
+        ------
+        ValueError
+            If they are neither of errors nor each of one class, or among classes that overlap: the
+            sensitivity of the tables is that of one hit a row.
+        """
+        rates = rates_of(notion, n_classes)
+        wrong = rates.predicted is None
+        errors = rates.among[:, :, None] & ~np.eye(n_classes, dtype=np.bool_)
+        single = wrong or n_classes == 2
+        if rates.predicted is None:
+            known = np.array_equal(rates.hits, errors)
+        else:
+            known = single or bool((rates.predicted.sum(axis=1) == 1).all())
+        if not known:
+            raise ValueError(
+                f"PF-LD holds rates of errors, or rates of one predicted class each, got "
+                f"{notion!r}. Use FairPATEClassifier, which takes any notion."
+            )
+        strata, n_strata = rates.stratum_of(y), int(rates.strata.max()) + 1
+        at = 0 if single else rates.hits.any(axis=1).argmax(axis=1)
+        bound = np.zeros((n_strata, 1 if single else n_classes), dtype=np.bool_)
+        bound[rates.strata, at] = True
+        if not rates.among.any(axis=0).all():
+            strata = np.where(strata < 0, n_strata, strata)
+            bound = np.concatenate([bound, np.zeros_like(bound[:1])])
+        return cls(strata=strata, bound=bound, wrong=wrong)
+
+    def margins(self, margins: FloatArray) -> FloatArray:
+        """Return margins (n_strata, n_groups) for each number of h; none where it is not held."""
+        return np.where(self.bound[:, None, :], margins[:, :, None], np.inf)
 
 
 def noisy_sizes(

@@ -165,8 +165,9 @@ class PFLD:
             Among whom each row's rates are taken. Public.
         sizes : array, shape (n_strata, n_groups)
             Known sizes of the groups, all above 0.
-        margins : array, shape (n_strata, n_groups)
-            How far a group's rates may be from those of everybody in the stratum.
+        margins : array, shape (n_strata, n_groups) or (n_strata, n_groups, n_hits)
+            How far a group's rates may be from those of everybody in the stratum; infinite where
+            they are not held.
         primal_noise : array, shape (n_steps, n_weights)
             Noise for sums of sensitivity ``clip_norm``.
         dual_noise : array, shape (n_steps, n_strata * n_groups * n_hits)
@@ -241,7 +242,7 @@ class PFLDState:
             y=y,
             strata=strata,
             sizes=sizes,
-            margins=margins,
+            margins=margins if margins.ndim == 3 else margins[:, :, None],
             n_classes=n_classes,
             shapes=shapes,
             weights=np.concatenate([layer.ravel() for layer in first]),
@@ -300,7 +301,7 @@ class PFLDState:
         # The fewer people, the larger what a multiplier does to each of them.
         step = learner.multiplier_rate * np.sqrt(self.sizes[:, :, None] / len(self.X))
         for side, excess in ((self.above, gap), (self.below, -gap)):
-            side += step * (excess - self.margins[:, :, None])
+            side += step * (excess - self.margins)
             np.clip(side, 0.0, learner.largest_multiplier, out=side)
 
     @property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
+from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
 from evenhand.estimators.fitted import Derived, FittedModel
@@ -18,14 +19,18 @@ from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
-from evenhand.fairness import FairnessKind, GroupCodes, encode_groups
+from evenhand.fairness import EqualizedOdds, FairnessKind, GroupCodes, encode_groups
+from evenhand.fairness.notion import RateNotion, rates_of, require_reference
+from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
 from evenhand.privacy import Budget, LaplaceTable, Ledger, SubsampledGaussian
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import poisson_batches
-from evenhand.students.derived import NOTIONS, DerivedRule, noise_bound
+from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+
+DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
 
 
 @registered(
@@ -34,8 +39,9 @@ from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
         words="A private model, whose decisions a noisy table corrects for each group.",
         reads=(*BUDGET, *PUBLIC_ROWS, "margin"),
         needs=("epsilon", "margin"),
-        notions=("demographic-parity", "equalized-odds"),
+        notions=tuple(NOTIONS),
         kind=FairnessKind.DERIVED,
+        reference="pairwise",
         private_groups=True,
     )
 )
@@ -50,10 +56,9 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
     ----------
     budget : Budget
         The (epsilon, delta) that the whole fit may spend. Needed.
-    margin : float
-        Largest difference of a rate between two groups, by the noisy table, in [0, 1].
-    notion : {"equalized_odds", "equal_opportunity", "false_positive_parity", "demographic_parity"}
-        Which rates. The two in the middle are for two classes.
+    fairness : RateNotion
+        Which rates may differ between two groups, by the noisy table, and by how much; its
+        ``reference`` is ``"pairwise"``. Default: equalized odds with a margin of 0.05.
     slack : float or None
         Added to the margin, at least 0. None adds ``noise_bound_``, as in the paper, whose theorem
         compares the error with the best rule on the true rates. No rule needs it to exist.
@@ -105,7 +110,7 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
     >>> X, y = make_classification(3000, random_state=0)
     >>> group = np.where(X[:, 0] > 0, "a", "b")
     >>> clf = DPPostProcessingClassifier(
-    ...     Budget(epsilon=2.0, delta=1e-6), margin=0.05, n_steps=200, batch_size=256
+    ...     Budget(epsilon=2.0, delta=1e-6), n_steps=200, batch_size=256
     ... )
     >>> clf = clf.fit(X[:2500], y[:2500], sensitive_features=group[:2500], X_public=X[2500:])
     >>> labels = clf.predict(X[2500:], sensitive_features=group[2500:], random_state=0)
@@ -120,9 +125,8 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
     def __init__(
         self,
         budget: Budget | None = None,
-        margin: float = 0.05,
+        fairness: RateNotion | None = None,
         *,
-        notion: str = "equalized_odds",
         slack: float | None = 0.0,
         table_budget: float = 0.25,
         clip_norm: float = 1.0,
@@ -137,8 +141,7 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         random_state: RandomState = None,
     ) -> None:
         self.budget = budget
-        self.margin = margin
-        self.notion = notion
+        self.fairness = fairness
         self.slack = slack
         self.table_budget = table_budget
         self.clip_norm = clip_norm
@@ -151,6 +154,11 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         self.public_fraction = public_fraction
         self.noise = noise
         self.random_state = random_state
+
+    @property
+    def notion(self) -> RateNotion:
+        """What is held: ``fairness``, or its default."""
+        return DEFAULT if self.fairness is None else self.fairness
 
     def fit(
         self,
@@ -238,8 +246,8 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         check_is_fitted(self, "rule_")
         fitted = super().fitted_
         derived = Derived(
-            notion=self.notion,
-            margin=self.margin,
+            notion=self.notion.title,
+            margin=self.notion.margin,
             gap=self.table_gap_,
             beyond=self.noise_bound_,
             classes=fitted.class_names,
@@ -256,9 +264,9 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         self.table_gap_, self.noise_bound_ = fitted.derived.gap, fitted.derived.beyond
 
     def _aim(self) -> tuple[str | None, float | None]:
-        return self.notion.replace("_", "-"), float(self.margin)
+        return self.notion.name, self.notion.margin
 
-    def with_margin(self, margin: float, *, notion: str | None = None) -> Self:
+    def with_fairness(self, fairness: RateNotion) -> Self:
         """Return this model with another margin or notion, solved on the table that was released.
 
         Privacy
@@ -266,7 +274,7 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         Free: reads the noisy table (post-processing), so trying many margins costs nothing.
         """
         check_is_fitted(self, "rule_")
-        again = copy.copy(self).set_params(margin=margin, notion=notion or self.notion)
+        again = copy.copy(self).set_params(fairness=fairness)
         again._checked_parts()
         again._derive()
         derived: Self = again
@@ -287,8 +295,8 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         )
 
     def _checked_parts(self) -> float:
-        _checks.closed_unit("margin", self.margin)
-        _checks.one_of("notion", self.notion, NOTIONS)
+        notion = require_notion(self.notion, "For no margin use DPSGDClassifier.")
+        require_reference(notion, "pairwise", "The rule")
         if self.slack is not None:
             _checks.non_negative("slack", self.slack)
         return _checks.open_unit("table_budget", self.table_budget)
@@ -299,11 +307,7 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
                 "The table counts the groups of the private rows; sensitive_features is missing. "
                 "Pass it, or use DPSGDClassifier for a model that is blind to groups."
             )
-        if data.n_classes != 2 and self.notion in ("equal_opportunity", "false_positive_parity"):
-            raise ValueError(
-                f"notion={self.notion!r} is for two classes, and y has {data.n_classes}. Use "
-                f"notion='equalized_odds', which binds every class."
-            )
+        rates_of(self.notion, data.n_classes)  # before anything is spent
         return several(self._private_groups(sensitive_features, data))
 
     def _train(
@@ -337,8 +341,8 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         scale = LaplaceTable.within(pure).scale
         self.noise_bound_ = noise_bound(self.table_, self.notion, scale=scale)
         slack = self.noise_bound_ if self.slack is None else self.slack
-        allowed = min(1.0, self.margin + slack)
-        self.rule_ = DerivedRule.fit(self.table_, margin=allowed, notion=self.notion)
+        allowed = min(1.0, self.notion.margin + slack)
+        self.rule_ = DerivedRule.fit(self.table_, replace(self.notion, margin=allowed))
         self.table_gap_ = self.rule_.gap(self.table_, self.notion)
 
     def _told(self, X: Any, sensitive_features: Any) -> tuple[Any, GroupCodes]:

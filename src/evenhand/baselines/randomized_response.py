@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand import _checks
+from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.baselines.fair_only import reduce_within
 from evenhand.baselines.fairlearn_moments import (
@@ -14,13 +15,13 @@ from evenhand.baselines.fairlearn_moments import (
     estimated_gap,
     moment_of,
     require_constraint,
-    strata_of,
 )
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import own_noise
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
-from evenhand.fairness import SURE, FairnessKind, Notion, share_error
+from evenhand.fairness import SURE, FairnessKind, share_error
+from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.privacy import Budget, Ledger, RandomizedResponse
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.randomized_response import RESPONSE_ACCOUNTING
@@ -34,7 +35,7 @@ from evenhand.typing import ArrayLike, FloatArray, RandomState
         reads=(*BUDGET, "margin", "reference"),
         needs=("epsilon", "margin"),
         protects="attribute",
-        notions=("demographic-parity", "equalized-odds", "error-parity"),
+        notions=tuple(NOTIONS),
         kind=FairnessKind.WEIGHTS,
         private_groups=True,
     )
@@ -51,7 +52,7 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
     ----------
     budget : Budget
         ``epsilon`` of one person's answer. The promise has delta 0; ``delta`` is not used up.
-    fairness : DemographicParity, EqualizedOdds or ErrorParity
+    fairness : RateNotion
         The margin between the true groups, as far as the answers tell. Needed.
     learner : scikit-learn classifier, optional
         Anything whose ``fit`` takes ``sample_weight``. Default: logistic regression.
@@ -114,7 +115,7 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
     def __init__(
         self,
         budget: Budget | None = None,
-        fairness: Notion | None = None,
+        fairness: RateNotion | None = None,
         *,
         learner: Any = None,
         max_iter: int = 50,
@@ -214,7 +215,7 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
         )
         return self
 
-    def _checked_notion(self, ledger: Ledger | None) -> Notion:
+    def _checked_notion(self, ledger: Ledger | None) -> RateNotion:
         _checks.at_least("max_iter", self.max_iter, 1)
         _checks.positive("slack", self.slack)
         if ledger is not None:
@@ -234,10 +235,13 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
             )
 
     @staticmethod
-    def _require_told(response: RandomizedResponse, notion: Notion, people: PeopleInputs) -> None:
+    def _require_told(
+        response: RandomizedResponse, notion: RateNotion, people: PeopleInputs
+    ) -> None:
         """Refuse, before anything is drawn, answers that can say of no group that it is there."""
         n_groups, labels = response.n_groups, people.data.y_private
-        sizes = np.bincount(strata_of(notion, labels)).astype(np.float64)
+        strata = rates_of(notion, 2).stratum_of(labels)
+        sizes = np.bincount(strata[strata >= 0]).astype(np.float64)
         error = float(share_error(sizes, n_groups, float(response.truth)).max())
         if SURE * error < 1.0 / n_groups:
             return

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from evenhand import _values
 from evenhand._checks import did_you_mean
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand.cli.console import table
 from evenhand.cli.predict import predictions
 
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
 NOT_COVERED: Final = (
     "Measured on the test rows, without noise: these numbers are not covered by the guarantee."
 )
-GAPS: Final = {
-    "demographic_parity": "how often a class is predicted",
-    "equalized_odds": "the same, among rows of one true class",
-    "error_parity": "how often a prediction is wrong",
-    "false_positive_parity": "how often a class is predicted to rows that are not of it",
-    "generalized_demographic_parity": "the distribution of the score (Wasserstein distance)",
-}
-"""The gaps that are shown, and what each compares between groups."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,7 +83,7 @@ def measure(
     predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
     free = _without_margin(model, X)
-    of_scores = model.fitted_.notion == "generalized-demographic-parity"
+    of_scores = model.fitted_.notion in SCORE_NOTIONS
 
     def coded(labels: list[Any]) -> IntArray:
         return np.array([place[text_of(label)] for label in labels], dtype=np.int64)
@@ -169,17 +162,20 @@ def _warnings(measured: FairnessReport) -> list[str]:
 
 def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table]:
     """Return measurements for people: the error, the gaps, and a row per group."""
+    from evenhand.fairness.notions import notion_named
+
     error = measured["error_rate"]
     rows = [("error", _number(error), _interval(error))]
     if (yardstick := measured.yardstick) is not None:
         beside = yardstick.rows(measured.classes)
         rows += [(f"error of {words}", _number(e), _interval(e)) for words, e in beside]
     there = {estimate.name for estimate in measured.estimates}
-    for name, words in GAPS.items():
-        if f"{name}_{reference}" not in there:
+    for name in (*NOTIONS, *SCORE_NOTIONS):
+        key = f"{name.replace('-', '_')}_{reference}"
+        if key not in there:
             continue  # distributions of scores are compared where these are what shall be alike
-        gap = measured[f"{name}_{reference}"]
-        rows.append((f"{name.replace('_', ' ')} gap: {words}", _number(gap), _interval(gap)))
+        gap, words = measured[key], notion_named(name).words
+        rows.append((f"{name.replace('-', ' ')} gap: {words}", _number(gap), _interval(gap)))
     shown: list[str | Table] = [
         table(("measured on the test rows", "value", "95 % interval"), rows)
     ]

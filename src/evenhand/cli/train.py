@@ -161,7 +161,7 @@ def _with_thresholds(model: Any, given: TrainOptions, tables: TrainingTables) ->
     from evenhand.cli.tables import sensitive_features
 
     assert tables.groups is not None
-    fairness = train_settings.fairness_of(given, tables)
+    fairness = train_settings.fairness_of(given, given.margin, tables)
     return model.with_group_thresholds(
         tables.X_public, sensitive_features(tables.groups), fairness=fairness
     )

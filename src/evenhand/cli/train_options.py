@@ -87,10 +87,10 @@ class TrainOptions(Options):
             vocabulary.EVERY_NOTION,
             help="What the margin is about: how often a class is predicted; the same among records "
             "of one true class; how often a prediction is wrong; how often a class is predicted to "
-            "records that are not of it; the whole distribution of the score (sf-student and "
-            "sf-teachers). All but the first bind the model alone.",
+            "records that are not of it, or are of it; the whole distribution of the score "
+            "(sf-student and sf-teachers). All but the first bind the model alone.",
         ),
-    ] = vocabulary.NOTIONS[0]
+    ] = vocabulary.EVERY_NOTION[0]
     drop: options.Drop = None
     seed: options.Seed = None
     json: options.Json = False
@@ -328,7 +328,7 @@ class TrainOptions(Options):
     def trains_by_public_groups(self) -> bool:
         """Whether training reads the groups of the public rows, where there are some."""
         weighs = self.spec.margin == "weight"  # by shares that public rows hold for one notion
-        own = self.spec.public_groups and not (weighs and self.notion != vocabulary.NOTIONS[0])
+        own = self.spec.public_groups and not (weighs and self.notion != vocabulary.EVERY_NOTION[0])
         return own and self.trains_by_groups
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evenhand.cli.tables import TrainingTables
     from evenhand.cli.train_options import TrainOptions
     from evenhand.estimators.spec import MethodSpec
-    from evenhand.fairness import Notion
+    from evenhand.fairness.notion import Notion
 
 
 def check(given: TrainOptions) -> None:
@@ -43,12 +43,12 @@ def check(given: TrainOptions) -> None:
 
 def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
     """Return the estimator that the options stand for."""
-    decides = given.notion != vocabulary.SCORE_NOTION  # else the estimator reads its name
+    margin = given.margin if given.trains_within_margin else 0.0  # by a weight: equal rates
     own_noise = given.ledger is None and given.noise is not None
     settings = vars(given) | {"hidden": tuple(given.hidden or ())}
     return given.spec.make(
         settings,
-        fairness=fairness_of(given, tables) if given.trains_within_margin and decides else None,
+        fairness=fairness_of(given, margin, tables) if given.trains_by_groups else None,
         any_public=tables.X_public is not None or given.public_fraction is not None,
         schema=tables.schema,
         random_state=given.seed,
@@ -59,19 +59,22 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
     )
 
 
-def fairness_of(given: TrainOptions, tables: TrainingTables | None = None) -> Notion:
-    """Return the margin; once the classes are known, also for the class that is meant."""
-    from evenhand.fairness import FalsePositiveParity, notion_named
+def fairness_of(
+    given: TrainOptions, margin: float | None, tables: TrainingTables | None = None
+) -> Notion:
+    """Return the notion; once the classes are known, also for the class that is meant."""
+    from evenhand.fairness.notions import notion_named
 
-    kind = notion_named(given.notion)
-    made_of: dict[str, Any] = {"margin": given.margin or 0.0, "reference": given.reference}
-    if kind is FalsePositiveParity and given.positive is not None and tables is not None:
+    positive = None
+    if given.positive is not None and tables is not None:
         from evenhand.datasets.columns import text_of
 
         classes = sorted(tables.y.unique().tolist())
-        made_of["positive"] = [text_of(value) for value in classes].index(given.positive)
-    made: Notion = kind(**made_of)
-    return made
+        positive = [text_of(value) for value in classes].index(given.positive)
+    reference = given.spec.reference or given.reference
+    return notion_named(given.notion).of(
+        margin=margin or 0.0, reference=reference, positive=positive
+    )
 
 
 def relation_of(given: TrainOptions) -> tuple[str, str]:
@@ -133,10 +136,7 @@ def _check_margin(given: TrainOptions) -> None:
             "--margin is missing. Say how far apart the groups' rates may be, for example "
             "--margin 0.05; or train without a margin: --method pate."
         )
-    if given.spec.reference is not None:
-        non_negative("--margin", given.margin)
-        return
-    notion = fairness_of(given)
+    notion = fairness_of(given, given.margin)
     if given.group_thresholds and notion.needs_labels:
         raise ValueError(
             f"--group-thresholds keep demographic parity, got --notion {given.notion}. "
@@ -146,7 +146,7 @@ def _check_margin(given: TrainOptions) -> None:
         raise ValueError(
             f"--calibration brings true classes, and --notion {given.notion} is about "
             f"predictions alone. Leave it out, or name another --notion: "
-            f"{', '.join(vocabulary.NOTIONS[1:])}."
+            f"{', '.join(vocabulary.EVERY_NOTION[1:-1])}."
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._checks import one_of, positive
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
 
 if TYPE_CHECKING:
     from evenhand.privacy.noise import Noise
@@ -14,11 +15,8 @@ if TYPE_CHECKING:
 
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")
-NOTIONS: Final = ("demographic-parity", "equalized-odds", "error-parity", "false-positive-parity")
 PROTECTS: Final = ("record", "attribute")
-SCORE_NOTION: Final = "generalized-demographic-parity"
-"""Of the whole distribution of the score; only methods trained under a function of it know it."""
-EVERY_NOTION: Final = (*NOTIONS, SCORE_NOTION)
+EVERY_NOTION: Final = (*NOTIONS, *SCORE_NOTIONS)
 NOISES: Final = ("exact", "float")
 ANSWERS: Final = ("labels", "shares")
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")

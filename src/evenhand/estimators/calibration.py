@@ -12,7 +12,8 @@ from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
 from evenhand.estimators.inputs import FitInputs, checked_features
-from evenhand.fairness import Estimate, JointTally, Notion, encode_groups, gap_of
+from evenhand.fairness import Estimate, JointTally, encode_groups, gap_of
+from evenhand.fairness.notion import RateNotion
 from evenhand.students.student import Student
 from evenhand.students.within import Within
 from evenhand.typing import Array, IntArray
@@ -44,7 +45,7 @@ class Calibration:
 
 
 def read_calibration(
-    estimator: Any, data: FitInputs, notion: Notion, X: Any, y: Any, sensitive_features: Any
+    estimator: Any, data: FitInputs, notion: RateNotion, X: Any, y: Any, sensitive_features: Any
 ) -> Calibration | None:
     """Check the calibration rows; None if none were given.
 
@@ -141,7 +142,7 @@ def _codes(y: Any, classes: Array) -> IntArray:
 
 
 def _refuse_empty_cells(
-    notion: Notion, labels: IntArray, groups: IntArray, classes: Array, names: tuple[str, ...]
+    notion: RateNotion, labels: IntArray, groups: IntArray, classes: Array, names: tuple[str, ...]
 ) -> None:
     size = (len(names), len(classes))
     counts = np.bincount(groups * size[1] + labels, minlength=size[0] * size[1]).reshape(size)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenhand._notions import NOTIONS
 from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.estimators.within_margin import MarginClassifier
-from evenhand.fairness import NOTIONS, FairnessKind, Notion
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Budget, NoisyHistogram
 from evenhand.privacy.noise import Noise
 from evenhand.typing import ArrayLike, RandomState
@@ -121,7 +123,7 @@ class FairSharesClassifier(MarginClassifier):
     def __init__(
         self,
         budget: Budget | None = None,
-        fairness: Notion | None = None,
+        fairness: RateNotion | None = None,
         *,
         n_teachers: int | None = None,
         teachers: Any = None,

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
+from evenhand._notions import NOTIONS
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.estimators.steps import Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
-from evenhand.fairness import (
-    NOTIONS,
-    DemographicParity,
-    DemographicParityGate,
-    FairnessKind,
-    Notion,
-)
+from evenhand.fairness import DemographicParity, DemographicParityGate, FairnessKind
+from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Budget
 from evenhand.privacy.noise import Noise
 from evenhand.students.student import refuse_unbound
@@ -58,9 +54,10 @@ class FairPATEClassifier(MarginClassifier):
     ----------
     budget : Budget
         The (epsilon, delta) that the whole fit may spend. Needed.
-    fairness : DemographicParity, EqualizedOdds, ErrorParity or FalsePositiveParity
-        The margin. Needed. Demographic parity binds the answers and the student; the others, which
-        are about true classes, bind the student alone.
+    fairness : RateNotion
+        The margin. Needed; such as ``DemographicParity`` or ``TruePositiveRateParity``. Demographic
+        parity binds the answers and the student; the others, which are about true classes, bind the
+        student alone.
     n_teachers : int, optional
         Each is trained on its own part of the private rows. At most the number of records.
         Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
@@ -142,7 +139,7 @@ class FairPATEClassifier(MarginClassifier):
     def __init__(
         self,
         budget: Budget | None = None,
-        fairness: Notion | None = None,
+        fairness: RateNotion | None = None,
         *,
         n_teachers: int | None = None,
         teachers: Any = None,
@@ -192,7 +189,7 @@ class FairPATEClassifier(MarginClassifier):
         """Whether a parameter of the gate was changed."""
         return self.rule != "sound" or self.cold_start is not None or self.keep_order
 
-    def _notion(self, data: FitInputs) -> Notion:
+    def _notion(self, data: FitInputs) -> RateNotion:
         notion = super()._notion(data)
         if notion.needs_labels:
             refuse_unbound(self.student, notion)

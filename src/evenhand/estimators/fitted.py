@@ -12,7 +12,8 @@ import numpy as np
 
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import small_groups
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Notion, Yardstick
+from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Yardstick
+from evenhand.fairness.notion import Notion
 from evenhand.privacy import Guarantee
 from evenhand.privacy.guarantee import no_guarantee
 from evenhand.privacy.saved_ledger import SavedLedger
@@ -194,13 +195,13 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class TrueGroups:
-    """How a model of SF-PATE stands to its alpha, and what is known of the true groups.
+    """How a model of SF-PATE stands to its margin, and what is known of the true groups.
 
     Parameters
     ----------
     notion : str
         What the fairness function is called.
-    alpha : float
+    margin : float
     by_teachers : bool
         Whether each teacher was held to it on its own rows.
     violation : float
@@ -214,7 +215,7 @@ class TrueGroups:
     """
 
     notion: str
-    alpha: float
+    margin: float
     by_teachers: bool
     violation: float
     met: bool
@@ -449,7 +450,7 @@ class FittedModel:
             )
         if noisy is not None and not noisy.met:
             said.append(
-                f"no student with a violation of at most alpha={noisy.alpha:g} by the noisy groups "
+                f"no student with a violation of at most {noisy.margin:g} by the noisy groups "
                 f"was found; the best one has {noisy.violation:.4f}"
             )
         return said

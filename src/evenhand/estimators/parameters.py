@@ -12,17 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand.datasets.schema import ColumnSchema, Schema
-from evenhand.fairness import (
-    DemographicParity,
-    DemographicParityFunction,
-    EqualizedOdds,
-    EqualizedOddsFunction,
-    ErrorParity,
-    ErrorParityFunction,
-    FalsePositiveParity,
-    MomentsFunction,
-)
+from evenhand.fairness.notions import notion_named
 from evenhand.learners.nets.architectures import ARCHITECTURES
 from evenhand.privacy import (
     Budget,
@@ -58,14 +50,7 @@ OWN: Final[Mapping[str, type]] = {
         ConfidentGNMax,
         ConstrainedLogisticTeachers,
         ConstrainedMLPTeachers,
-        DemographicParity,
-        DemographicParityFunction,
         DiscreteNoise,
-        EqualizedOdds,
-        EqualizedOddsFunction,
-        ErrorParity,
-        ErrorParityFunction,
-        FalsePositiveParity,
         FloatNoise,
         GNMax,
         InversionNoise,
@@ -77,7 +62,6 @@ OWN: Final[Mapping[str, type]] = {
         MLPTeachers,
         ModuleClassifier,
         ModuleStudent,
-        MomentsFunction,
         NetworkStudent,
         NoisyHistogram,
         ParityTeachers,
@@ -87,6 +71,7 @@ OWN: Final[Mapping[str, type]] = {
         SeededNoise,
         SklearnTeachers,
         Undersample,
+        *(notion_named(name) for name in (*NOTIONS, *SCORE_NOTIONS)),
     )
 }
 """The types that may stand in a file; any other name there is refused."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeVar
 
-from evenhand.fairness import FairnessKind, Notion
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.notion import Notion
 from evenhand.privacy import Budget, ConfidentGNMax, GNMax
 from evenhand.voting import Mechanism
 
@@ -144,13 +145,8 @@ class MethodSpec:
             )
         if "sigma" in self.reads:
             made["mechanism"] = mechanism_of(settings)
-        if "fairness" in takes:
+        if "fairness" in takes and fairness is not None:
             made["fairness"] = fairness
-        for name in ("margin", "alpha"):
-            if name in takes:
-                made[name] = float(settings["margin"])
-        if "notion" in takes:
-            made["notion"] = str(settings["notion"]).replace("-", "_")
         return self.estimator(**made, **self.more(settings, any_public))
 
 

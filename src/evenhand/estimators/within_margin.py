@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 from evenhand import _checks
 from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.calibration import read_calibration
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.steps import Plan, Taught
-from evenhand.fairness import LabelledNotion, Notion, require_notion
+from evenhand.fairness.notion import RateNotion, rates_of
+from evenhand.fairness.notions import require_notion
 from evenhand.privacy import Ledger
 from evenhand.students.within import Within
 from evenhand.typing import ArrayLike
@@ -23,7 +24,7 @@ SMALL_GROUPS: Final = ("interval", "margin")
 class MarginClassifier(TeacherEnsembleClassifier):
     """Base of the teacher ensembles under a margin; use one of its subclasses."""
 
-    fairness: Notion | None
+    fairness: RateNotion | None
     small_groups: str
     _needs_groups = True
 
@@ -91,7 +92,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
             self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
         return self
 
-    def _notion(self, data: FitInputs) -> Notion:
+    def _notion(self, data: FitInputs) -> RateNotion:
         """Check the notion before anything is spent."""
         notion = require_notion(
             self.fairness,
@@ -100,7 +101,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
         )
         _checks.one_of("small_groups", self.small_groups, SMALL_GROUPS)
         if notion.needs_labels:
-            cast(LabelledNotion, notion).rates(data.n_classes)
+            rates_of(notion, data.n_classes)
         return notion
 
     def _within(self, taught: Taught) -> Within | None:

@@ -1,14 +1,14 @@
-"""The range of a group metric over all shares and rates within their exact limits.
+"""The range of a group metric over all shares and probabilities within their exact limits.
 
-In each group let ``a_j`` be the share of answered class j, and ``u_j`` the probability that the
-truth is in question given this answer ("it is k", "it is not k", "it is another"). A rate of the
-group is
+In each group let ``a_j`` be the share of answered class j, and of the records with this answer let
+``v_j`` be the part whose truth makes the answer count, ``m_j`` the part that the rate is taken
+among without counting. A rate of the group is
 
-    a_s u_s / sum_j a_j u_j    (how often s is answered to those), or    sum_j a_j u_j.
+    sum_j a_j v_j / sum_j a_j (v_j + m_j),    or    sum_j a_j v_j    among all records.
 
-Both move one way in every a and u, so their extremes over a box of limits, with ``sum a = 1``, are
-found exactly by filling up. What a group is compared with is a mean of other groups' rates whose
-weights have limits, too.
+Both rise with every v and fall with every m, so their extremes over a box of limits, with
+``sum a = 1``, are found exactly by filling up. What a group is compared with is a mean of other
+groups' rates whose weights have limits, too.
 """
 
 from __future__ import annotations
@@ -21,67 +21,86 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness.intervals import clopper_pearson
-from evenhand.fairness.notions import REFERENCES
-from evenhand.typing import FloatArray, IntArray
+from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.tally import ratio
+from evenhand.typing import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """One kind of rate in one group: answered classes, and how often the truth is in question.
+    """One kind of rate in one group: answered classes, and the truth of calibration rows.
 
     Parameters
     ----------
-    answered, hits, trials : ndarray of int64, shape (n_classes,)
-        Answered queries; calibration rows in question; calibration rows; per answered class.
-    selected : int or None
-        s, or None for the second form.
+    answered : ndarray of int64, shape (n_answers,)
+        Answered queries by answer.
+    labelled : ndarray of int64, shape (n_classes, n_answers)
+        Calibration rows by true class and answer.
+    among : ndarray of bool, shape (n_classes,)
+        True classes that the rate is taken among.
+    hits : ndarray of bool, shape (n_classes, n_answers)
+        Pairs that count, within ``among``.
     sampled : bool
         Whether the answered shares are measured on a sample.
     """
 
     answered: IntArray
-    hits: IntArray
-    trials: IntArray
-    selected: int | None
+    labelled: IntArray
+    among: BoolArray
+    hits: BoolArray
     sampled: bool
 
     @property
     def value(self) -> tuple[float, float]:
         """The rate and its denominator as measured; NaN where a share has no calibration row."""
-        total = int(self.answered.sum())
-        terms = []
-        for share, hit, trial in zip(self.answered, self.hits, self.trials, strict=True):
-            if total and not share:
-                terms.append(0.0)
-            else:
-                terms.append(share / total * hit / trial if total and trial else math.nan)
-        whole = sum(terms)
-        if self.selected is None:
-            return whole, 1.0
-        return (terms[self.selected] / whole if whole > 0 else math.nan), whole
+        total = self.answered.sum()
+        shares = ratio(self.answered, total)
+        counted, missed = (
+            # A class never answered has share 0, whatever the truth would have been.
+            float(np.where((shares == 0) | (part == 0), 0.0, shares * part).sum())
+            for part in (self._part(self.hits), self._part(self._misses))
+        )
+        if self.among.all():
+            return counted, 1.0
+        whole = counted + missed
+        return (counted / whole if whole > 0 else math.nan), whole
 
     def limits(self, error: float) -> Limits:
-        """Range of rate and denominator, each a and u missing with probability ``error``."""
-        low, high = self._shares(error)
-        least, most = map(_plain, clopper_pearson(self.hits, self.trials, error=error))
+        """Range of rate and denominator, each a, v and m missing with probability ``error``."""
+        low, high = _limits_of_shares(self.answered, error, sampled=self.sampled)
+        least, most = self._part_limits(self.hits, error)
         everything = range(len(low))
-        bottom = -_most(low, high, [-u for u in least], 1.0, everything)
-        top = _most(low, high, most, 1.0, everything)
-        if self.selected is None:
+        if self.among.all():
+            bottom = -_most(low, high, [-v for v in least], 1.0, everything)
+            top = _most(low, high, most, 1.0, everything)
             return Limits(low=min(bottom, 1.0), high=min(top, 1.0), least=1.0, most=1.0)
-        s = self.selected
-        others = [j for j in everything if j != s]
-        share = min(high[s], 1.0 - sum(low[j] for j in others))
-        hit = share * most[s]
-        miss = -_most(low, high, [-u for u in least], 1.0 - share, others)
-        upper = hit / (hit + miss) if hit + miss > 0 else 1.0
-        share = max(low[s], 1.0 - sum(high[j] for j in others))
-        hit, miss = share * least[s], _most(low, high, most, 1.0 - share, others)
-        lower = hit / (hit + miss) if hit + miss > 0 else 0.0
-        return Limits(low=lower, high=upper, least=bottom, most=top)
+        fewest, missed = self._part_limits(self._misses, error)
+        lower_whole = [min(1.0, v + m) for v, m in zip(least, fewest, strict=True)]
+        upper_whole = [min(1.0, v + m) for v, m in zip(most, missed, strict=True)]
+        return Limits(
+            low=1.0 - _largest_part(low, high, missed, least),
+            high=_largest_part(low, high, most, fewest),
+            least=-_most(low, high, [-u for u in lower_whole], 1.0, everything),
+            most=_most(low, high, upper_whole, 1.0, everything),
+        )
 
-    def _shares(self, error: float) -> tuple[list[float], list[float]]:
-        return _limits_of_shares(self.answered, error, sampled=self.sampled)
+    @property
+    def _misses(self) -> BoolArray:
+        misses: BoolArray = self.among[:, None] & ~self.hits
+        return misses
+
+    def _part(self, members: BoolArray) -> FloatArray:
+        """Part of the calibration rows of each answer whose truth is a member, as measured."""
+        part = ratio((self.labelled * members).sum(axis=0), self.labelled.sum(axis=0))
+        return np.where(members.any(axis=0), np.where(members.all(axis=0), 1.0, part), 0.0)
+
+    def _part_limits(self, members: BoolArray, error: float) -> tuple[list[float], list[float]]:
+        """Limits of that part; exact where all true classes are members, or none."""
+        hits, trials = (self.labelled * members).sum(axis=0), self.labelled.sum(axis=0)
+        low, high = clopper_pearson(hits, trials, error=error)
+        low[members.all(axis=0)] = 1.0
+        high[~members.any(axis=0)] = 0.0
+        return _plain(low), _plain(high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +117,9 @@ def weighted_rate(columns: Sequence[Column], *, error: float) -> tuple[float, fl
     """Value, least and greatest of the rate of everybody: all groups as one long column."""
     everybody = Column(
         answered=np.concatenate([c.answered for c in columns]),
-        hits=np.concatenate([c.hits for c in columns]),
-        trials=np.concatenate([c.trials for c in columns]),
-        selected=None,
+        labelled=np.hstack([c.labelled for c in columns]),
+        among=columns[0].among,
+        hits=np.hstack([c.hits for c in columns]),
         sampled=columns[0].sampled,
     )
     n_limits = len(everybody.answered) * (1 + everybody.sampled)
@@ -109,7 +128,7 @@ def weighted_rate(columns: Sequence[Column], *, error: float) -> tuple[float, fl
 
 
 def largest_gap(
-    kinds: Sequence[Sequence[Column]], *, reference: str, error: float, n_rates: int
+    kinds: Sequence[Sequence[Column]], *, reference: str, error: float
 ) -> tuple[float, float, float]:
     """Value, least and greatest of the largest difference between a group and its reference.
 
@@ -121,8 +140,6 @@ def largest_gap(
         What a group is compared with.
     error : float
         Probability, at most, that the range misses; shared by all limits.
-    n_rates : int
-        How many different u there are per group and answered class, complements being the same.
     """
     _checks.one_of("reference", reference, REFERENCES)
     n_groups, n_classes = len(kinds[0]), len(kinds[0][0].answered)
@@ -132,7 +149,7 @@ def largest_gap(
         reference = "pairwise"  # the rest of one is the other
     sampled = kinds[0][0].sampled
     weighed = reference != "pairwise"
-    n_limits = n_groups * n_classes * n_rates
+    n_limits = n_groups * _n_parts([columns[0] for columns in kinds])
     if sampled:  # of two complementary shares one says both
         n_limits += n_groups * (1 if n_classes == 2 else n_classes)
         n_limits += weighed * (1 if n_groups == 2 else n_groups)
@@ -170,6 +187,53 @@ def largest_gap(
             lows.append(low)
             highs.append(high)
     return float(np.fmax.reduce(values)), max(lows), max(highs)
+
+
+def _n_parts(kinds: Sequence[Column]) -> int:
+    """Count the probabilities of the truth given an answer; of two that add up to 1, one."""
+    found = set()
+    for kind in kinds:
+        for members in (kind.hits,) if kind.among.all() else (kind.hits, kind._misses):
+            for j, column in enumerate(members.T):
+                if column.any() and not column.all():
+                    found.add((j, (column if column[0] else ~column).tobytes()))
+    return len(found)
+
+
+def _largest_part(
+    low: Sequence[float], high: Sequence[float], more: Sequence[float], less: Sequence[float]
+) -> float:
+    """Largest ``sum a more / sum a (more + less)`` over ``low <= a <= high``, ``sum a = 1``.
+
+    Dinkelbach's method: with t the ratio so far, the shares that are best for ``more - t (more +
+    less)`` have a ratio of at least t, and the same ratio only if none is larger. 1 where nothing
+    is known of any record.
+    """
+    found = -1.0
+    gains = list(more)
+    while True:
+        shares = _filled(low, high, gains)
+        part = sum(a * v for a, v in zip(shares, more, strict=True))
+        rest = sum(a * m for a, m in zip(shares, less, strict=True))
+        if part <= 0.0 and found < 0.0:
+            whole = -_most(low, high, [-m for m in less], 1.0, range(len(low)))
+            return 0.0 if whole > 0 else 1.0
+        now = part / (part + rest) if part + rest > 0 else 1.0
+        if now <= found:
+            return found
+        found = now
+        gains = [v - found * (v + m) for v, m in zip(more, less, strict=True)]
+
+
+def _filled(low: Sequence[float], high: Sequence[float], gains: Sequence[float]) -> list[float]:
+    """Return the shares of the largest gain that add up to 1: what is left goes to the best."""
+    shares = list(low)
+    left = max(0.0, 1.0 - sum(low))
+    for j in sorted(range(len(low)), key=lambda j: -gains[j]):
+        more = min(left, high[j] - low[j])
+        shares[j] += more
+        left -= more
+    return shares
 
 
 def _most(

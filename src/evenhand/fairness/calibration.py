@@ -7,7 +7,7 @@ they are the joint law of truth and answer in each group,
     J_z(k, k') = P_D(Yhat=k' | z) P_C(Y=k | Yhat=k', z),
 
 and every group metric is a function of it: ``P(Yhat=k'|Y=k,z) = J_z(k,k') / sum_j J_z(k,j)`` and
-``P(Y!=Yhat|z) = 1 - sum_k J_z(k,k)``. The metrics have the names and references of ``metrics``.
+``P(Y!=Yhat|z) = 1 - sum_k J_z(k,k)``. The gaps have the names and references of ``gap_of``.
 
 Intervals. Each rate is a function of the answered shares of its group and of one binomial rate per
 answered class. All of these get exact limits (Clopper-Pearson), which share the error of the metric
@@ -27,11 +27,15 @@ import numpy as np
 from evenhand import _checks
 from evenhand.fairness.calibrated_range import Column, largest_gap, weighted_rate
 from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.notion import RateNotion, rates_of
+from evenhand.fairness.notions import ErrorParity
+from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import JointTally, Tally, ratio
 from evenhand.typing import FloatArray
 
 RULES = ("sound", "published")
 
+ERROR_RATE = "P(Yhat!=Y) among the answered; in [0, 1], best 0"
 CONDITIONS = (
     "the answers to the calibration rows come from the same noisy mechanism as those to the "
     "queries, and are charged",
@@ -61,7 +65,7 @@ class CalibratedJoint:
     >>> answered = Tally(counts=[[600, 400], [700, 300]])
     >>> labelled = JointTally(counts=[[[90, 10], [10, 90]], [[80, 5], [20, 95]]])
     >>> joint = CalibratedJoint(answered=answered, labelled=labelled)
-    >>> print(joint.error_parity(reference="pairwise"))
+    >>> print(joint.gap(ErrorParity(margin=0, reference="pairwise")))
     error_parity_pairwise: 0.0550, 95% interval [0.0000, 0.2381], n = 400
     >>> joint.rates[0].round(3)
     array([[0.931, 0.069], [0.143, 0.857]])
@@ -136,118 +140,45 @@ class CalibratedJoint:
             )
         return self
 
-    def equalized_odds(self, *, reference: str = "rest", level: float = 0.95) -> Estimate:
-        """Largest difference in how often a class is answered to records of one true class.
-
-        As ``evenhand.fairness.equalized_odds``, over all true classes and answers, two-sided.
-        """
-        n = self.labelled.n_classes
-        answers = [1] if n == 2 else list(range(n))
-        return self._gap(
-            "equalized_odds",
-            "max over z, k, k' of |P(Yhat=k'|Y=k,z) - P(Yhat=k'|Y=k,reference)|",
-            [(k, s, False) for k in range(n) for s in answers],
-            reference,
-            level,
+    def gap(self, notion: RateNotion, *, level: float = 0.95) -> Estimate:
+        """Return the gap that ``notion`` bounds, two-sided; as ``evenhand.fairness.gap_of``."""
+        error = 1.0 - _checks.open_unit("level", level)
+        value, low, high = largest_gap(
+            self._columns(rates_of(notion, self.labelled.n_classes)),
+            reference=notion.reference,
+            error=error,
         )
-
-    def error_parity(self, *, reference: str = "rest", level: float = 0.95) -> Estimate:
-        """Largest difference in how often an answer is wrong.
-
-        As ``evenhand.fairness.error_parity``.
-        """
-        return self._gap(
-            "error_parity",
-            "max over z of |P(Yhat!=Y|z) - P(Yhat!=Y|reference)|",
-            [None],
-            reference,
-            level,
-        )
-
-    def false_positive_parity(
-        self, *, positive: int | None = None, reference: str = "rest", level: float = 0.95
-    ) -> Estimate:
-        """Largest difference in how often a class is answered to records that are not of it.
-
-        As ``evenhand.fairness.false_positive_parity``.
-        """
-        n = self.labelled.n_classes
-        if positive is not None and not 0 <= _checks.at_least("positive", positive, 0) < n:
-            raise ValueError(
-                f"positive must be a class from 0 to {n - 1}, got positive={positive}."
-            )
-        classes = range(n) if positive is None else [positive]
-        return self._gap(
-            "false_positive_parity",
-            "max over z, k of |P(Yhat=k|Y!=k,z) - P(Yhat=k|Y!=k,reference)|",
-            [(k, k, True) for k in classes],
-            reference,
-            level,
-        )
+        what = f"{notion.key}_{notion.reference}"
+        return self._estimate(what, notion.definition, value, low, high, level)
 
     def error_rate(self, *, level: float = 0.95) -> Estimate:
         """Share of wrong answers among the answered, ``P(Yhat != Y)``, in [0, 1], best 0."""
-        columns = self._columns([None])[0]
+        columns = self._columns(rates_of(ErrorParity(margin=0.0), self.labelled.n_classes))[0]
         value, low, high = weighted_rate(columns, error=1.0 - _checks.open_unit("level", level))
-        return self._estimate(
-            "error_rate", "P(Yhat!=Y) among the answered", value, low, high, level
-        )
+        return self._estimate("error_rate", ERROR_RATE, value, low, high, level)
 
-    def _columns(self, kinds: list[tuple[int, int, bool] | None]) -> list[list[Column]]:
-        """Per kind of rate and group: answered counts, and how often the truth is in question.
-
-        A kind (k, s, other) is ``P(Yhat=s | Y=k)``, or ``P(Yhat=s | Y!=k)`` with ``other``; None is
-        ``P(Yhat!=Y)``.
-        """
-        counts = self.labelled.counts
-        trials = counts.sum(axis=1)
-        columns = []
-        for kind in kinds:
-            if kind is None:
-                hits = trials - np.diagonal(counts, axis1=1, axis2=2)
-            else:
-                k, _, other = kind
-                hits = trials - counts[:, k] if other else counts[:, k]
-            columns.append(
-                [
-                    Column(
-                        answered=self.answered.counts[z],
-                        hits=hits[z],
-                        trials=trials[z],
-                        selected=None if kind is None else kind[1],
-                        sampled=self.sampled,
-                    )
-                    for z in range(self.labelled.n_groups)
-                ]
-            )
-        return columns
-
-    def _gap(
-        self,
-        key: str,
-        definition: str,
-        kinds: list[tuple[int, int, bool] | None],
-        reference: str,
-        level: float,
-    ) -> Estimate:
-        error = 1.0 - _checks.open_unit("level", level)
-        n = self.labelled.n_classes
-        value, low, high = largest_gap(
-            self._columns(kinds),
-            reference=reference,
-            error=error,
-            # With two classes "it is 0" and "it is 1" are one rate.
-            n_rates=1 if n == 2 else len({kind and kind[0] for kind in kinds}),
-        )
-        return self._estimate(f"{key}_{reference}", definition, value, low, high, level)
+    def _columns(self, rates: Rates) -> list[list[Column]]:
+        """Return a column per kind of rate and group."""
+        return [
+            [
+                Column(
+                    answered=self.answered.counts[z],
+                    labelled=self.labelled.counts[z],
+                    among=among,
+                    hits=hits,
+                    sampled=self.sampled,
+                )
+                for z in range(self.labelled.n_groups)
+            ]
+            for among, hits in zip(rates.among, rates.hits, strict=True)
+        ]
 
     def _estimate(
         self, name: str, definition: str, value: float, low: float, high: float, level: float
     ) -> Estimate:
         return Estimate(
             name=name,
-            definition=f"{definition}; in [0, 1], best 0; by calibration, provided that "
-            + "; ".join(self.conditions),
+            definition=f"{definition}; by calibration, provided that " + "; ".join(self.conditions),
             value=value if math.isnan(value) else min(max(value, low), high),
             low=low,
             high=high,

@@ -1,7 +1,7 @@
-"""How far apart groups are treated: one function per definition, any number of groups and classes.
+"""How far apart groups are treated, with intervals, for any number of groups and classes.
 
-Write z for a group, k for a true class, k' for a predicted one. Each gap is a maximum over groups
-and classes in [0, 1], 0 is best; ``reference`` says what a group is compared with:
+A gap is what a notion bounds: a maximum over groups and classes in [0, 1], 0 is best. The notion's
+``reference`` says what a group is compared with:
 
 ============  ====================================================  =================
 reference     compared with                                         key ends in
@@ -17,144 +17,57 @@ out of a value and widen its interval (``intervals``); a value with no cell at a
 
 from __future__ import annotations
 
-import numpy as np
-
 from evenhand import _checks
 from evenhand.fairness.intervals import Estimate, estimate_gap, estimate_rate
-from evenhand.fairness.notions import (
-    DemographicParity,
-    EqualizedOdds,
-    ErrorParity,
-    FalsePositiveParity,
-    Notion,
-)
+from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.tally import JointTally, Tally
-from evenhand.typing import IntArray
 
 LEVEL = 0.95
 
 
-def demographic_parity(tally: Tally, *, reference: str = "rest", level: float = LEVEL) -> Estimate:
-    """Largest difference in how often a class is predicted.
+def gap_of(notion: RateNotion, counted: Tally | JointTally, *, level: float = LEVEL) -> Estimate:
+    """Return the gap that ``notion`` bounds, with its interval; in [0, 1], best 0.
 
-    ``max over z, k' of |P(Yhat = k' | Z = z) - P(Yhat = k' | reference)|``, in [0, 1], best 0.
-    With ``"pairwise"`` and two classes it is fairlearn's ``demographic_parity_difference``; with
-    ``"rest"`` it is what FairPATE's Definition 1 bounds.
+    Parameters
+    ----------
+    notion : RateNotion
+        Its margin is not read; its ``reference`` is.
+    counted : Tally or JointTally
+        A tally of predictions serves where the notion reads no true classes.
+    level : float
+        Of the interval.
+
+    Returns
+    -------
+    Estimate
+        Named after notion and reference. The same as fairlearn's differences where both are
+        defined: two classes, and ``"pairwise"`` (``"between_groups"``) or ``"overall"``.
 
     Examples
     --------
-    >>> tally = Tally(counts=[[60, 40], [80, 20]])
-    >>> print(demographic_parity(tally, reference="pairwise"))
+    >>> print(gap_of(DemographicParity(margin=0, reference="pairwise"),
+    ...     Tally(counts=[[60, 40], [80, 20]])))
     demographic_parity_pairwise: 0.2000, 95% interval [0.0286, 0.3638], n = 200
-    """
-    columns = _needed(tally.n_classes)
-    successes = tally.counts[:, columns]
-    return _gap(
-        "demographic_parity",
-        "max over z, k' of |P(Yhat=k' | Z=z) - {}|",
-        "P(Yhat=k' | {})",
-        successes,
-        np.broadcast_to(tally.totals[:, None], successes.shape),
-        reference,
-        level,
-        int(tally.totals.sum()),
-    )
-
-
-def equalized_odds(joint: JointTally, *, reference: str = "rest", level: float = LEVEL) -> Estimate:
-    """Largest difference in how often a class is predicted to records of one true class.
-
-    ``max over z, k, k' of |P(Yhat = k' | Y = k, Z = z) - P(Yhat = k' | Y = k, reference)|``, in
-    [0, 1], best 0. With ``"pairwise"`` and two classes it is fairlearn's
-    ``equalized_odds_difference``.
-    """
-    columns = _needed(joint.n_classes)
-    successes = joint.counts[:, :, columns]
-    trials = np.broadcast_to(joint.counts.sum(axis=2, keepdims=True), successes.shape)
-    return _gap(
-        "equalized_odds",
-        "max over z, k, k' of |P(Yhat=k' | Y=k, Z=z) - {}|",
-        "P(Yhat=k' | Y=k, {})",
-        successes.reshape(joint.n_groups, -1),
-        trials.reshape(joint.n_groups, -1),
-        reference,
-        level,
-        int(joint.totals.sum()),
-    )
-
-
-def error_parity(joint: JointTally, *, reference: str = "rest", level: float = LEVEL) -> Estimate:
-    """Largest difference in how often a prediction is wrong.
-
-    ``max over z of |P(Yhat != Y | Z = z) - P(Yhat != Y | reference)|``, in [0, 1], best 0. Also
-    called accuracy parity, or error disparity.
-    """
-    return _gap(
-        "error_parity",
-        "max over z of |P(Yhat!=Y | Z=z) - {}|",
-        "P(Yhat!=Y | {})",
-        joint.errors[:, None],
-        joint.totals[:, None],
-        reference,
-        level,
-        int(joint.totals.sum()),
-    )
-
-
-def false_positive_parity(
-    joint: JointTally,
-    *,
-    positive: int | None = None,
-    reference: str = "rest",
-    level: float = LEVEL,
-) -> Estimate:
-    """Largest difference in how often a class is predicted to records that are not of it.
-
-    ``max over z, k of |P(Yhat = k | Y != k, Z = z) - P(Yhat = k | Y != k, reference)|``, in
-    [0, 1], best 0. With ``positive`` given, k is that class alone.
-    """
-    classes = (
-        list(range(joint.n_classes))
-        if positive is None
-        else [_class_code("positive", positive, joint.n_classes)]
-    )
-    predicted = joint.counts.sum(axis=1)
-    hits = np.diagonal(joint.counts, axis1=1, axis2=2)
-    not_of_class = joint.totals[:, None] - joint.counts.sum(axis=2)
-    subject = "k" if positive is None else str(positive)
-    over = "z, k" if positive is None else "z"
-    return _gap(
-        "false_positive_parity",
-        f"max over {over} of |P(Yhat={subject} | Y!={subject}, Z=z) - {{}}|",
-        f"P(Yhat={subject} | Y!={subject}, {{}})",
-        (predicted - hits)[:, classes],
-        not_of_class[:, classes],
-        reference,
-        level,
-        int(not_of_class[:, classes[0]].sum() if positive is not None else joint.totals.sum()),
-    )
-
-
-def gap_of(notion: Notion, joint: JointTally, *, level: float = LEVEL) -> Estimate:
-    """Return the gap that ``notion`` bounds, with its interval.
-
-    Examples
-    --------
     >>> joint = JointTally(counts=[[[90, 10], [20, 80]], [[80, 20], [50, 50]]])
     >>> print(gap_of(EqualizedOdds(margin=0.05), joint))
     equalized_odds_rest: 0.3000, 95% interval [0.1058, 0.4785], n = 400
     """
-    if isinstance(notion, EqualizedOdds):
-        return equalized_odds(joint, reference=notion.reference, level=level)
-    if isinstance(notion, ErrorParity):
-        return error_parity(joint, reference=notion.reference, level=level)
-    if isinstance(notion, FalsePositiveParity):
-        return false_positive_parity(
-            joint, positive=notion.positive, reference=notion.reference, level=level
-        )
-    if isinstance(notion, DemographicParity):
-        return demographic_parity(joint.predicted, reference=notion.reference, level=level)
-    raise TypeError(f"notion must be one of this package's notions, got {notion!r}.")
+    if not isinstance(notion, RateNotion):
+        raise TypeError(f"notion must be a notion of decisions, got {notion!r}.")
+    rates = rates_of(notion, counted.n_classes)
+    successes, trials = rates.counted(counted.counts)
+    entered = counted.totals
+    if isinstance(counted, JointTally):  # records of a true class that no rate is taken among
+        entered = counted.counts[:, rates.among.any(axis=0)].sum(axis=(1, 2))
+    return estimate_gap(
+        successes,
+        trials,
+        reference=notion.reference,
+        name=f"{notion.key}_{notion.reference}",
+        definition=notion.definition,
+        level=level,
+        n=int(entered.sum()),
+    )
 
 
 def error_rate(joint: JointTally, *, level: float = LEVEL) -> Estimate:
@@ -199,37 +112,6 @@ def group_error_rates(joint: JointTally, *, level: float = LEVEL) -> tuple[Estim
         )
         for errors, total in zip(joint.errors, joint.totals, strict=True)
     )
-
-
-_CONDITION = {"rest": "Z!=z", "pairwise": "Z=z'", "overall": ""}
-
-
-def _gap(
-    key: str,
-    difference: str,
-    other: str,
-    successes: IntArray,
-    trials: IntArray,
-    reference: str,
-    level: float,
-    n: int,
-) -> Estimate:
-    condition = _CONDITION[_checks.one_of("reference", reference, _CONDITION)]
-    compared = other.format(condition).replace(" | )", ")").replace(", )", ")")
-    return estimate_gap(
-        successes,
-        trials,
-        reference=reference,
-        name=f"{key}_{reference}",
-        definition=f"{difference.format(compared)}; in [0, 1], best 0",
-        level=level,
-        n=n,
-    )
-
-
-def _needed(n_classes: int) -> list[int]:
-    """With two classes one rate is one minus the other: a second column would only cost level."""
-    return [1] if n_classes == 2 else list(range(n_classes))
 
 
 def _class_code(name: str, value: int, n_classes: int) -> int:

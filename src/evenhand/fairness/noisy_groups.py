@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness.notions import Notion
+from evenhand.fairness.notion import Notion
 from evenhand.typing import FloatArray
 
 SURE: Final = 2.0

@@ -1,106 +1,26 @@
-"""What "within the margin" means: which rates may differ between groups, and by how much."""
+"""The notions of fairness that are about decisions, each told by its rates."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import importlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Protocol
+from functools import cache
+from typing import Any, ClassVar
 
 import numpy as np
 
-from evenhand import _checks
-from evenhand.fairness import rates
-from evenhand.fairness.rates import Rates, exact_rate_gap
+from evenhand import _checks, _notions
+from evenhand.fairness.notion import REFERENCES, Notion, RateNotion
+from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import ratio
 from evenhand.typing import ArrayLike, FloatArray
 
-REFERENCES = ("rest", "pairwise", "overall")
-"""What a group's rate is compared with: all other groups pooled, each other group, everybody."""
-
-
-class Notion(Protocol):
-    """A margin on the differences of some rates between groups."""
-
-    name: ClassVar[str]
-    """What the command line and a report call it."""
-    needs_labels: ClassVar[bool]
-    """Whether its rates are taken among records of a true class."""
-
-    @property
-    def margin(self) -> float:
-        """Largest difference that is within the margin."""
-
-    @property
-    def reference(self) -> str:
-        """What a group is compared with."""
-
-    @property
-    def exact_margin(self) -> Fraction:
-        """The margin as the fraction that its shortest decimal writes."""
-
-    def gap(self, counts: ArrayLike) -> float:
-        """Largest difference in a table of counts; 0.0 with nothing to compare."""
-
-    def holds(self, counts: ArrayLike) -> bool:
-        """Whether a table of counts is within the margin, decided in fractions."""
-
-
-class LabelledNotion(Notion, Protocol):
-    """A notion whose table holds true classes: counts (n_groups, n_classes, n_classes)."""
-
-    def rates(self, n_classes: int) -> Rates:
-        """Return the rates that are compared."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class _Margin(ABC):
-    """What every notion has: a margin, what a group is compared with, and how a table is judged."""
-
-    margin: float
-    reference: str = "rest"
-
-    def __post_init__(self) -> None:
-        _checks.closed_unit("margin", self.margin)
-        _checks.one_of("reference", self.reference, REFERENCES)
-
-    @property
-    def exact_margin(self) -> Fraction:
-        """The margin as the fraction that its shortest decimal writes."""
-        return Fraction(repr(float(self.margin)))
-
-    def gap(self, counts: ArrayLike) -> float:
-        """Largest difference in a table of counts; 0.0 with nothing to compare."""
-        return float(self._worst(counts))
-
-    def holds(self, counts: ArrayLike) -> bool:
-        """Whether a table of counts is within the margin, decided in fractions."""
-        return self._worst(counts) <= self.exact_margin
-
-    @abstractmethod
-    def _worst(self, counts: ArrayLike) -> Fraction:
-        """Return the largest difference, as a fraction."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _AmongTrueClasses(_Margin):
-    """A notion whose rates are taken among records of some true class."""
-
-    needs_labels: ClassVar[bool] = True
-
-    @abstractmethod
-    def rates(self, n_classes: int) -> Rates:
-        """Return the rates that are compared."""
-
-    def _worst(self, counts: ArrayLike) -> Fraction:
-        table = np.asarray(counts)
-        n_classes = table.shape[-1] if table.ndim else 0
-        return exact_rate_gap(*self.rates(n_classes).counted(table), self.reference)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemographicParity(_Margin):
+class DemographicParity(RateNotion):
     """Each group receives each class at nearly the same rate.
 
     Parameters
@@ -126,20 +46,24 @@ class DemographicParity(_Margin):
     """
 
     name: ClassVar[str] = "demographic-parity"
+    words: ClassVar[str] = "how often a class is predicted"
+    symbols: ClassVar[str] = "P(Yhat=k')"
     needs_labels: ClassVar[bool] = False
 
-    def _worst(self, counts: ArrayLike) -> Fraction:
-        rows: list[list[int]] = np.asarray(counts).tolist()
-        return exact_gap(rows, self.reference)
+    def rates(self, n_classes: int) -> Rates:
+        """Return ``P(Yhat = k')`` for all k'; with two classes for k' = 1 alone."""
+        everybody = range(n_classes)
+        return Rates.of(
+            n_classes, [(everybody, [(k, j) for k in everybody]) for j in _needed(n_classes)]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class EqualizedOdds(_AmongTrueClasses):
+class EqualizedOdds(RateNotion):
     """Among records of one true class, each group receives each class at nearly the same rate.
 
     Bounds ``|P(Yhat = k' | Y = k, Z = z) - P(Yhat = k' | Y = k, reference)|`` over all z, k and k':
-    true positives and false positives at once. The difference is that of
-    :func:`evenhand.fairness.equalized_odds`.
+    true positives and false positives at once.
 
     Parameters
     ----------
@@ -158,18 +82,21 @@ class EqualizedOdds(_AmongTrueClasses):
     """
 
     name: ClassVar[str] = "equalized-odds"
+    words: ClassVar[str] = "how often a class is predicted to rows of one true class"
+    symbols: ClassVar[str] = "P(Yhat=k' | Y=k)"
 
     def rates(self, n_classes: int) -> Rates:
         """Return ``P(Yhat = k' | Y = k)`` for all k, k'; with two classes for k' = 1 alone."""
-        return rates.predicted_among_each_class(n_classes)
+        return Rates.of(
+            n_classes, [([k], [(k, j)]) for k in range(n_classes) for j in _needed(n_classes)]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorParity(_AmongTrueClasses):
+class ErrorParity(RateNotion):
     """Predictions are wrong at nearly the same rate in each group.
 
-    Bounds ``|P(Yhat != Y | Z = z) - P(Yhat != Y | reference)|`` over all z. The difference is that
-    of :func:`evenhand.fairness.error_parity`.
+    Bounds ``|P(Yhat != Y | Z = z) - P(Yhat != Y | reference)|`` over all z.
 
     Parameters
     ----------
@@ -188,18 +115,60 @@ class ErrorParity(_AmongTrueClasses):
     """
 
     name: ClassVar[str] = "error-parity"
+    words: ClassVar[str] = "how often a prediction is wrong"
+    symbols: ClassVar[str] = "P(Yhat!=Y)"
 
     def rates(self, n_classes: int) -> Rates:
         """Return ``P(Yhat != Y)``."""
-        return rates.wrong(n_classes)
+        everybody = range(n_classes)
+        wrong = [(k, j) for k in everybody for j in everybody if k != j]
+        return Rates.of(n_classes, [(everybody, wrong)])
 
 
 @dataclass(frozen=True, kw_only=True)
-class FalsePositiveParity(_AmongTrueClasses):
+class OfOneClass(RateNotion):
+    """A notion that can be about one class, the positive one, or about several.
+
+    Parameters
+    ----------
+    margin, reference
+        As for ``DemographicParity``.
+    positive : int, optional
+        Code of the one class that is meant.
+    """
+
+    positive: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.positive is not None:
+            _checks.at_least("positive", self.positive, 0)
+
+    def meant(self, n_classes: int, *, default: Sequence[int]) -> Sequence[int]:
+        """Return the classes that are meant, of this number."""
+        if self.positive is None:
+            return default
+        if self.positive >= n_classes:
+            raise ValueError(
+                f"positive must be a class from 0 to {n_classes - 1}, got "
+                f"positive={self.positive!r}. It is the place of the class among the sorted "
+                f"classes."
+            )
+        return [self.positive]
+
+    def _symbols(self) -> str:
+        return (
+            self.symbols
+            if self.positive is None
+            else re.sub(r"\bk\b", str(self.positive), self.symbols)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FalsePositiveParity(OfOneClass):
     """Records that are not of a class are predicted to be of it at nearly the same rate.
 
-    Bounds ``|P(Yhat = k | Y != k, Z = z) - P(Yhat = k | Y != k, reference)|`` over all z and k. The
-    difference is that of :func:`evenhand.fairness.false_positive_parity`.
+    Bounds ``|P(Yhat = k | Y != k, Z = z) - P(Yhat = k | Y != k, reference)|`` over all z and k.
 
     Parameters
     ----------
@@ -214,35 +183,24 @@ class FalsePositiveParity(_AmongTrueClasses):
     0.1
     """
 
-    positive: int | None = None
-
     name: ClassVar[str] = "false-positive-parity"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.positive is not None:
-            _checks.at_least("positive", self.positive, 0)
+    words: ClassVar[str] = "how often a class is predicted to rows that are not of it"
+    symbols: ClassVar[str] = "P(Yhat=k | Y!=k)"
 
     def rates(self, n_classes: int) -> Rates:
         """Return ``P(Yhat = k | Y != k)`` for each k that is meant."""
-        if self.positive is None:
-            return rates.predicted_among_others(n_classes, range(n_classes))
-        if self.positive >= n_classes:
-            raise ValueError(
-                f"positive must be a class from 0 to {n_classes - 1}, got "
-                f"positive={self.positive!r}. It is the place of the class among the sorted "
-                f"classes."
-            )
-        return rates.predicted_among_others(n_classes, [self.positive])
+        others = {k: [j for j in range(n_classes) if j != k] for k in range(n_classes)}
+        meant = self.meant(n_classes, default=range(n_classes))
+        return Rates.of(n_classes, [(others[k], [(j, k) for j in others[k]]) for k in meant])
 
 
-NOTIONS: Final[Mapping[str, type[Any]]] = {
-    kind.name: kind for kind in (DemographicParity, EqualizedOdds, ErrorParity, FalsePositiveParity)
-}
-"""The notions by the names that the command line and files use."""
+@cache
+def known_notions() -> Mapping[str, type[RateNotion]]:
+    """Return the notions of decisions by the names that the command line and files use."""
+    return {name: _class_at(home) for name, home in _notions.NOTIONS.items()}
 
 
-def notion_named(name: str) -> type[Any]:
+def notion_named(name: str) -> type[Notion]:
     """Return the class of the notion that ``name`` means, such as ``"equalized-odds"``.
 
     Raises
@@ -250,15 +208,21 @@ def notion_named(name: str) -> type[Any]:
     ValueError
         If there is none; the message lists them all and names the nearest.
     """
-    return NOTIONS[_checks.one_of("notion", name, NOTIONS)]
+    homes = {**_notions.NOTIONS, **_notions.SCORE_NOTIONS}
+    made: type[Notion] = _class_at(homes[_checks.one_of("fairness", name, homes)])
+    return made
 
 
-def require_notion(fairness: object, way_out: str) -> Notion:
-    """Return ``fairness`` if it is a notion, else say which there are."""
-    for kind in NOTIONS.values():
-        if type(fairness) is kind:
-            return fairness  # type: ignore[return-value]  # one of four types, each a Notion
-    known = [kind.__name__ for kind in NOTIONS.values()]
+def _class_at(home: str) -> Any:
+    module, _, name = home.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def require_notion(fairness: object, way_out: str) -> RateNotion:
+    """Return ``fairness`` if it is a notion of decisions, else say which there are."""
+    if isinstance(fairness, RateNotion):
+        return fairness
+    known = [kind.__name__ for kind in known_notions().values()]
     given = getattr(fairness, "__name__", fairness if isinstance(fairness, str) else "")
     raise ValueError(
         f"fairness must be a {', '.join(known[:-1])} or {known[-1]}, got {fairness!r}."
@@ -321,3 +285,8 @@ def parity_gaps(counts: ArrayLike, reference: str) -> FloatArray:
     farthest: FloatArray = np.where(above >= -below, above, below)
     alone = (totals > 0).sum(axis=-2, keepdims=True) < 2
     return np.where(alone, np.nan, farthest)
+
+
+def _needed(n_classes: int) -> Sequence[int]:
+    """With two classes one rate is one minus the other: a second would only cost level."""
+    return [1] if n_classes == 2 else range(n_classes)

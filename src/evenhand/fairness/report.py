@@ -12,7 +12,8 @@ from evenhand import _checks
 from evenhand.fairness import metrics
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
-from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.notions import known_notions
 from evenhand.fairness.score_parity import generalized_demographic_parity
 from evenhand.fairness.tally import JointTally, Tally, answers
 from evenhand.fairness.trace import Coverage, coverage_table
@@ -165,10 +166,7 @@ def fairness_report(
     predicted = answers("y_pred", y_pred, n_classes)
     size = (codes.n_groups, n_classes)
     tally = Tally.of(codes.codes, predicted, *size)
-    estimates = [
-        metrics.demographic_parity(tally, reference=reference, level=level)
-        for reference in REFERENCES
-    ]
+    estimates = _gaps(tally, positive, level, needs_labels=False)
     if probabilities is not None:
         estimates += [
             generalized_demographic_parity(
@@ -187,14 +185,7 @@ def fairness_report(
     if y_true is not None:
         joint = JointTally.of(codes.codes, y_true, predicted, *size)
         truth = _checks.codes("y_true", y_true, n_classes)
-        for reference in REFERENCES:
-            estimates += [
-                metrics.equalized_odds(joint, reference=reference, level=level),
-                metrics.error_parity(joint, reference=reference, level=level),
-                metrics.false_positive_parity(
-                    joint, positive=positive, reference=reference, level=level
-                ),
-            ]
+        estimates += _gaps(joint, positive, level, needs_labels=True)
         estimates.append(metrics.error_rate(joint, level=level))
         errors = metrics.group_error_rates(joint, level=level)
         if given.any():
@@ -225,6 +216,20 @@ def fairness_report(
         positive=positive,
         yardstick=yardstick,
     )
+
+
+def _gaps(
+    counted: Tally | JointTally, positive: int | None, level: float, *, needs_labels: bool
+) -> list[Estimate]:
+    """Return the gaps of all notions that read true classes, or of all that read none."""
+    return [
+        metrics.gap_of(
+            kind.of(margin=0.0, reference=reference, positive=positive), counted, level=level
+        )
+        for reference in REFERENCES
+        for kind in known_notions().values()
+        if kind.needs_labels == needs_labels
+    ]
 
 
 def _n_classes(y_true: ArrayLike | None, y_pred: ArrayLike) -> int:

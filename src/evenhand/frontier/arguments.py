@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from evenhand import _checks
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.estimators.plan import ANSWERS
 from evenhand.estimators.spec import MethodSpec
-from evenhand.fairness import SCORE_NOTION
 from evenhand.fairness.gate.demographic_parity import RULES
-from evenhand.fairness.notions import NOTIONS, REFERENCES, notion_named
+from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.notions import notion_named
 from evenhand.frontier.run import Plain, Setting
 from evenhand.methods import METHODS, method_named
 from evenhand.privacy import FloatNoise, InversionNoise
@@ -21,13 +21,13 @@ DELTA: Final = 1e-5
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "method": tuple(METHODS),
-    "notion": (*NOTIONS, SCORE_NOTION),
+    "notion": (*NOTIONS, *SCORE_NOTIONS),
     "reference": REFERENCES,
     "rule": RULES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
     "at": tuple(POINTS),
-    "gap_of": (*NOTIONS, SCORE_NOTION),
+    "gap_of": (*NOTIONS, *SCORE_NOTIONS),
 }
 """Arguments that are words, and which."""
 
@@ -139,7 +139,7 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         )
     if kept.get("gap_of") == kept.get("notion", DEFAULTS["notion"]):
         del kept["gap_of"]  # what is measured anyhow
-    if measured_notion(kept) == SCORE_NOTION:
+    if measured_notion(kept) in SCORE_NOTIONS:
         _refuse_without_score(method, kept)
     half = {"threshold", "sigma_check"} & set(kept)
     if half and not {"threshold", "sigma_check", "sigma"} <= set(kept):
@@ -168,10 +168,10 @@ def estimator_of(setting: Setting, *, unit: str | None = None, **values: Any) ->
         values["unit"] = unit
     if "noise" in known.reads:
         values["noise"] = InversionNoise() if given["noise"] == "exact" else FloatNoise()
-    within = "margin" in known.reads and "margin" in given and given["notion"] != SCORE_NOTION
+    held = known.margin == "weight" or (known.margin != "none" and "margin" in given)
     return known.make(
         given,
-        fairness=notion_of(setting) if within else None,
+        fairness=notion_of(setting) if held else None,
         random_state=setting.seed,
         **values,
     )
@@ -185,15 +185,19 @@ def measured_notion(arguments: Mapping[str, Plain]) -> str:
 
 def gap_notion_of(setting: Setting) -> Any:
     """Return the notion of decisions whose gap is measured."""
-    measured = measured_notion(setting.arguments)
-    return notion_of(replace(setting, arguments={**setting.arguments, "notion": measured}))
+    given = {**DEFAULTS, **setting.arguments}
+    return _notion(measured_notion(setting.arguments), given, str(given["reference"]))
 
 
 def notion_of(setting: Setting) -> Any:
     """Return the notion that is held, with the margin, or 0 where none is kept."""
     given = {**DEFAULTS, **setting.arguments}
-    kind = notion_named(str(given["notion"]))
-    return kind(margin=float(given.get("margin") or 0.0), reference=str(given["reference"]))
+    reference = METHODS[setting.method].reference or str(given["reference"])
+    return _notion(str(given["notion"]), given, reference)
+
+
+def _notion(name: str, given: Mapping[str, Plain], reference: str) -> Any:
+    return notion_named(name).of(margin=float(given.get("margin") or 0.0), reference=reference)
 
 
 def _varies(known: MethodSpec, name: str) -> bool:
@@ -210,8 +214,9 @@ def _refuse_without_score(method: str, kept: Mapping[str, Plain]) -> None:
     else:
         return
     raise ValueError(
-        f"{SCORE_NOTION!r} compares the laws of a model's score, and {who} decides by the group as "
-        f"well. Leave out gap_of, or take a method that decides by its score."
+        f"{measured_notion(kept)!r} compares the distributions of a model's score, and {who} "
+        f"decides by the group as well. Leave out gap_of, or take a method that decides by its "
+        f"score."
     )
 
 

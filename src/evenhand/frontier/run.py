@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
 from evenhand import _checks
-from evenhand.fairness.notions import REFERENCES
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand.fairness.notion import REFERENCES
 
 Plain: TypeAlias = str | int | float | bool | None
 
@@ -196,14 +197,8 @@ MEASURED_ON: Final = (
     "private holdout, with noise",
 )
 
-NOTIONS: Final = (
-    "demographic_parity",
-    "equalized_odds",
-    "error_parity",
-    "false_positive_parity",
-    "generalized_demographic_parity",
-)
-GAP_NAMES: Final = tuple(f"{notion}_{of}" for notion in NOTIONS for of in REFERENCES)
+MEASURED: Final = tuple(name.replace("-", "_") for name in (*NOTIONS, *SCORE_NOTIONS))
+GAP_NAMES: Final = tuple(f"{notion}_{of}" for notion in MEASURED for of in REFERENCES)
 
 DATA_KINDS: Final = ("private", "public stand-in", "synthetic stand-in", "published")
 

@@ -14,9 +14,9 @@ from scipy import stats
 
 from evenhand import _checks
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.notion import REFERENCES
 from evenhand.frontier.pareto import by_setting
-from evenhand.frontier.run import NOTIONS, Run
+from evenhand.frontier.run import MEASURED, Run
 
 _KEEPS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "epsilon": lambda value, bound: value <= bound,
@@ -70,7 +70,7 @@ class Specification:
                 _checks.closed_unit(name, getattr(self, name))
         if isinstance(self.notion, str):  # a grid spells it with hyphens
             object.__setattr__(self, "notion", self.notion.replace("-", "_"))
-        _checks.one_of("notion", self.notion, NOTIONS)
+        _checks.one_of("notion", self.notion, MEASURED)
         _checks.one_of("reference", self.reference, REFERENCES)
         if not isinstance(self.group_at_prediction, bool):
             raise TypeError(

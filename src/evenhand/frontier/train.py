@@ -13,11 +13,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
+from evenhand._notions import SCORE_NOTIONS
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
 from evenhand.fairness import (
-    SCORE_NOTION,
     DemographicParityGate,
     Estimate,
     FairnessKind,
@@ -285,7 +285,7 @@ class _Trial:
 
     def _gap(self, setting: Setting, fitted: FittedModel, joint: JointTally) -> Estimate:
         """Return the gap that is asked for: of decisions, or of the distributions of the score."""
-        if measured_notion(setting.arguments) != SCORE_NOTION:
+        if measured_notion(setting.arguments) not in SCORE_NOTIONS:
             return gap_of(gap_notion_of(setting), joint)
         probabilities = fitted.student.predict_proba(self._encoded)
         reference = str({**DEFAULTS, **setting.arguments}["reference"])

@@ -9,20 +9,17 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand.fairness import (
+    DemographicParity,
+    EqualizedOdds,
+    ErrorParity,
     Estimate,
     JointTally,
-    demographic_parity,
-    equalized_odds,
-    error_parity,
+    gap_of,
 )
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 REFERENCES: Final = ("pairwise", "overall")
-_METRICS: Final[Mapping[str, Callable[..., Estimate]]] = {
-    "demographic_parity": demographic_parity,
-    "equalized_odds": equalized_odds,
-    "error_parity": error_parity,
-}
+_NOTIONS: Final = (DemographicParity, EqualizedOdds, ErrorParity)
 _REPEATS: Final = 200
 
 
@@ -74,10 +71,10 @@ def measure(
     predicted = probabilities.argmax(axis=1).astype(np.int64)
     tally = JointTally.of(groups, truth, predicted, len(group_names), probabilities.shape[1])
     gaps = {
-        f"{key}_{reference}": metric(
-            tally.predicted if key == "demographic_parity" else tally, reference=reference
+        f"{kind.name.replace('-', '_')}_{reference}": gap_of(
+            kind(margin=0.0, reference=reference), tally
         )
-        for key, metric in _METRICS.items()
+        for kind in _NOTIONS
         for reference in REFERENCES
     }
     rng = np.random.default_rng(seed)

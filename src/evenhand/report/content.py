@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from evenhand.datasets import Dataset
 from evenhand.estimators.fitted import Cuts, Derived, FittedModel, StudentMargin, TrueGroups
-from evenhand.fairness import FairnessKind, Notion, Yardstick
+from evenhand.fairness import FairnessKind, Yardstick
+from evenhand.fairness.notion import Notion
 from evenhand.report import settings
 from evenhand.report.measured import Measured
 from evenhand.report.page import Report, Section, render, write_whole

@@ -8,22 +8,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand.fairness import Estimate, FairnessReport, Tally, selection_rates
+from evenhand.fairness.notions import notion_named
 
+_KINDS = [notion_named(name) for name in (*NOTIONS, *SCORE_NOTIONS)]
 NAMES: Final[Mapping[str, str]] = {
-    "demographic_parity": "Demographic parity",
-    "equalized_odds": "Equalized odds",
-    "error_parity": "Error parity",
-    "false_positive_parity": "False-positive parity",
-    "generalized_demographic_parity": "Generalized demographic parity",
+    kind.name.replace("-", "_"): kind.name.replace("-", " ").capitalize() for kind in _KINDS
 }
-MEANINGS: Final[Mapping[str, str]] = {
-    "demographic_parity": "how often a class is predicted",
-    "equalized_odds": "how often a class is predicted to rows of one true class",
-    "error_parity": "how often a prediction is wrong",
-    "false_positive_parity": "how often a class is predicted to rows that are not of it",
-    "generalized_demographic_parity": "the distribution of the score, in Wasserstein distance",
-}
+MEANINGS: Final[Mapping[str, str]] = {kind.name.replace("-", "_"): kind.words for kind in _KINDS}
 REFERENCES: Final[Mapping[str, str]] = {
     "rest": "all other groups together",
     "pairwise": "each other group",

@@ -46,10 +46,9 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
         named = ", ".join(f"{group} {cut:.4f}" for group, cut, _ in report.cuts.rows)
         lines.append(f"Thresholds: {named}; margin {report.cuts.notion.margin:g}.")
     if report.derived is not None:
-        held = report.derived.notion.replace("_", " ")
         lines.append(
             f"Gap of the decisions by the noisy table: {report.derived.gap:.4f}; margin "
-            f"{report.derived.margin:g} of {held}."
+            f"{report.derived.margin:g} of {report.derived.notion}."
         )
     return tuple(_printable(line) for line in lines)
 

@@ -12,15 +12,9 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from evenhand import _checks
+from evenhand.fairness.notion import RateNotion, rates_of, require_reference
+from evenhand.fairness.rates import Rates
 from evenhand.typing import ArrayLike, FloatArray, IntArray
-
-NOTIONS: Final[Mapping[str, str]] = {
-    "equalized_odds": "the probability of each decision given each true label",
-    "equal_opportunity": "the probability of class 1 given true class 1 (two classes)",
-    "false_positive_parity": "the probability of class 1 given true class 0 (two classes)",
-    "demographic_parity": "the probability of each decision",
-}
-"""What is to be alike in all groups."""
 
 _FEASIBILITY: Final = 1e-9  # of the solver, in rates
 
@@ -50,9 +44,11 @@ class DerivedRule:
     --------
     Group 0 is judged well, group 1 badly; labels by decisions:
 
+    >>> from evenhand import EqualizedOdds
     >>> table = [[[40, 10], [5, 45]], [[30, 20], [20, 30]]]
-    >>> rule = DerivedRule.fit(table, margin=0.1, notion="equalized_odds")
-    >>> rule.rates(table, "equalized_odds").round(2)[:, :, 1].tolist()
+    >>> odds = EqualizedOdds(margin=0.1, reference="pairwise")
+    >>> rule = DerivedRule.fit(table, odds)
+    >>> rule.rates(table, odds).round(2).tolist()
     [[0.3, 0.7], [0.4, 0.6]]
     """
 
@@ -76,7 +72,7 @@ class DerivedRule:
         object.__setattr__(self, "probabilities", probabilities)
 
     @classmethod
-    def fit(cls, table: ArrayLike, *, margin: float, notion: str) -> DerivedRule:
+    def fit(cls, table: ArrayLike, fairness: RateNotion) -> DerivedRule:
         """Solve for the rule.
 
         Parameters
@@ -84,33 +80,31 @@ class DerivedRule:
         table : array-like, shape (n_groups, n_classes, n_classes)
             Records by group, true label and the model's decision. May be noisy: a cell below 0
             counts as 0.
-        margin : float
-            Largest difference of a rate between two groups, in [0, 1].
-        notion : str
-            One of ``NOTIONS``.
+        fairness : RateNotion
+            Largest difference of a rate between two groups; ``reference="pairwise"``.
         """
         cells = _cells(table)
-        margin = _checks.closed_unit("margin", margin)
+        require_reference(fairness, "pairwise", "The rule")
+        margin = _checks.closed_unit("margin", fairness.margin)
         n_groups, n_classes = cells.shape[:2]
-        given = _given(cells, notion)
-        # Variables: the probabilities (g, h, k), then a floor under each bound rate over all
-        # groups.
+        coefficients = _coefficients(cells, rates_of(fairness, n_classes))
+        # Variables: the probabilities (g, h, k), then a floor under each rate over all groups.
         shape = cells.shape
-        n_bound = given.shape[1] * n_classes
+        n_bound = coefficients.shape[1]
         own = np.arange(cells.size).reshape(shape)
-        floor = cells.size + np.arange(n_bound).reshape(given.shape[1], n_classes)
         above, below = [], []
         for g in range(n_groups):
-            for s in range(given.shape[1]):
-                for k in range(n_classes):
-                    # floor <= rate <= floor + margin
-                    rate = [(own[g, h, k], given[g, s, h]) for h in range(n_classes)]
-                    above.append([*rate, (floor[s, k], -1.0)])
-                    below.append([*((i, -c) for i, c in rate), (floor[s, k], 1.0)])
+            for r in range(n_bound):
+                # floor <= rate <= floor + margin
+                of_rate = coefficients[g, r]
+                rate = [(own[g, h, k], of_rate[h, k]) for h, k in np.argwhere(of_rate)]
+                floor = cells.size + r
+                above.append([*rate, (floor, -1.0)])
+                below.append([*((i, -c) for i, c in rate), (floor, 1.0)])
         bounds = [max(0.0, margin - _FEASIBILITY)] * len(above) + [0.0] * len(below)
         n_variables = cells.size + n_bound
         sums = [[(own[g, h, k], 1.0) for k in range(n_classes)] for g, h in np.ndindex(shape[:2])]
-        # Of records with label y that are told h, the rule is right where it decides y.
+        # Of records with label y that the model gives h, the rule is right where it decides y.
         right = np.concatenate([cells.transpose(0, 2, 1).ravel(), np.zeros(n_bound)])
         solved = linprog(
             -right / max(1.0, float(cells.sum())),
@@ -137,16 +131,16 @@ class DerivedRule:
         """Number of classes."""
         return int(self.probabilities.shape[1])
 
-    def rates(self, table: ArrayLike, notion: str) -> FloatArray:
-        """Return the rates that ``notion`` binds, shape (n_groups, n_given, n_classes)."""
-        rates: FloatArray = np.einsum(
-            "gsh,ghk->gsk", _given(_cells(table), notion), self.probabilities
-        )
+    def rates(self, table: ArrayLike, fairness: RateNotion) -> FloatArray:
+        """Return the rates that ``fairness`` bounds, shape (n_groups, n_rates), in expectation."""
+        cells = _cells(table)
+        coefficients = _coefficients(cells, rates_of(fairness, cells.shape[1]))
+        rates: FloatArray = np.einsum("grhk,ghk->gr", coefficients, self.probabilities)
         return rates
 
-    def gap(self, table: ArrayLike, notion: str) -> float:
+    def gap(self, table: ArrayLike, fairness: RateNotion) -> float:
         """Largest difference of a bound rate between two groups, in [0, 1], in expectation."""
-        return float(np.ptp(self.rates(table, notion), axis=0).max())
+        return float(np.ptp(self.rates(table, fairness), axis=0).max())
 
     def error(self, table: ArrayLike) -> float:
         """Return the expected error on the records of a table, in [0, 1]."""
@@ -180,15 +174,16 @@ class DerivedRule:
         return cls(probabilities=np.array(values["probabilities"], dtype=np.float64))
 
 
-def noise_bound(table: ArrayLike, notion: str, *, scale: float, level: float = 0.95) -> float:
+def noise_bound(
+    table: ArrayLike, fairness: RateNotion, *, scale: float, level: float = 0.95
+) -> float:
     """Bound how much further apart rates can be than they are by a noisy table, for *any* rule.
 
     Parameters
     ----------
     table : array-like, shape (n_groups, n_classes, n_classes)
         The noisy table.
-    notion : str
-        One of ``NOTIONS``.
+    fairness : RateNotion
     scale : float
         Of the Laplace noise on each cell, in records.
     level : float
@@ -202,14 +197,16 @@ def noise_bound(table: ArrayLike, notion: str, *, scale: float, level: float = 0
     Notes
     -----
     With probability ``level`` no cell is off by more than ``t = scale ln(n_cells / (1 - level))``.
-    Then the law of decisions given a label, of ``K`` cells with noisy sum N, is off by at most ``K
-    t / N`` in total variation, and so is every rate; a gap has two of them. For discrete noise t is
-    raised to the next whole number.
+    Then the distribution of decisions given a label, of ``K`` cells with noisy sum N, is off by at
+    most ``K t / N`` in total variation, and so is every rate; a gap has two of them. For
+    discrete noise t is raised to the next whole number.
     """
     cells = _cells(table)
     _checks.open_unit("level", level)
     off = math.ceil(_checks.positive("scale", scale) * math.log(cells.size / (1.0 - level)))
-    totals, n_cells = _totals(cells, notion)
+    rates = rates_of(fairness, cells.shape[1])
+    totals = np.einsum("gyh,ry->gr", cells, rates.among)
+    n_cells = rates.among.sum(axis=1) * cells.shape[1]
     each = np.sort(n_cells * off / np.maximum(totals, 1e-12), axis=0)
     return float(min(1.0, each[-2:].sum(axis=0).max()))
 
@@ -226,36 +223,18 @@ def _cells(table: ArrayLike) -> FloatArray:
     return np.maximum(cells, 0.0)
 
 
-def _bound(cells: FloatArray, notion: str) -> FloatArray:
-    """Return what a notion conditions on: records (n_groups, n_given, n_decisions)."""
-    _checks.one_of("notion", notion, NOTIONS)
-    if notion == "demographic_parity":
-        everybody: FloatArray = cells.sum(axis=1, keepdims=True)
-        return everybody
-    if notion == "equalized_odds":
-        return cells
-    if cells.shape[1] != 2:
-        raise ValueError(
-            f"{notion} is for two classes, and there are {cells.shape[1]}. Use "
-            f"notion='equalized_odds', which binds every class."
-        )
-    label = 1 if notion == "equal_opportunity" else 0
-    return cells[:, label : label + 1]
+def _coefficients(cells: FloatArray, rates: Rates) -> FloatArray:
+    """Return each rate as coefficients of a rule's probabilities, (n_groups, n_rates, h, k).
 
-
-def _given(cells: FloatArray, notion: str) -> FloatArray:
-    """Law of the model's decision in each bound cell; uniform where nothing is known of it."""
-    counts = _bound(cells, notion)
-    totals = counts.sum(axis=2, keepdims=True)
-    uniform = np.full_like(counts, 1.0 / counts.shape[2])
-    return np.where(totals > 0, counts / np.maximum(totals, 1e-300), uniform)
-
-
-def _totals(cells: FloatArray, notion: str) -> tuple[FloatArray, int]:
-    """Return the records under each bound rate, (n_groups, n_given), and of how many cells."""
-    counts = _bound(cells, notion)
-    n_cells = cells.shape[1] * (cells.shape[1] if notion == "demographic_parity" else 1)
-    return counts.sum(axis=2), n_cells
+    Where no record is known that a rate is taken among, its cells count alike.
+    """
+    totals = np.einsum("gyh,ry->gr", cells, rates.among)[:, :, None, None]
+    known = np.einsum("gyh,ryk->grhk", cells, rates.hits)
+    alike = rates.hits.sum(axis=1)[:, None, :] / (
+        rates.among.sum(axis=1)[:, None, None] * rates.n_classes
+    )
+    out: FloatArray = np.where(totals > 0, known / np.maximum(totals, 1e-300), alike)
+    return out
 
 
 def _rows(rows: list[Any], n_columns: int) -> csr_array:

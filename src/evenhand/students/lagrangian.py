@@ -1,4 +1,4 @@
-"""A linear student under a fairness function, by the Lagrangian dual; it knows no other notion."""
+"""A linear student within the margin of any notion, by the Lagrangian dual."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 from evenhand import _checks
 from evenhand._probabilities import decided, gradient_in_scores
-from evenhand.fairness.functions import FairnessFunction
+from evenhand.fairness.notion import Notion, require_reference
 from evenhand.learners.multipliers import GroupDifferences, Multipliers
 from evenhand.students.constrained import PRECISION, LinearFit, MarginNotMet
 from evenhand.students.design import DesignMatrix
@@ -29,7 +29,7 @@ STEP: Final = 1.0
 """Default step of the multipliers. Losses, and differences of means, are of order one."""
 
 AIM: Final = 0.9
-"""Part of alpha that the multipliers aim for: ascent nears its goal from outside."""
+"""Part of the margin that the multipliers aim for: ascent nears its goal from outside."""
 
 PATIENCE: Final = 6
 """Steps of the multipliers without a better student, after which the search ends."""
@@ -37,14 +37,12 @@ PATIENCE: Final = 6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Constraint:
-    """``|E[h | A = a] - E[h]| <= alpha`` for all groups a, on some rows.
+    """``|E[h | A = a] - E[h]| <= margin`` for all groups a, on some rows.
 
     Parameters
     ----------
-    function : FairnessFunction
-        h.
-    alpha : float
-        At least 0.
+    notion : Notion
+        The functions h and the margin; ``reference="overall"``.
     truth : ndarray of float64, shape (n, n_classes)
         True classes of the rows, one-hot; what h and ``among`` read. Zeros where h reads none.
     weights : ndarray of float64, shape (n, n_groups)
@@ -53,26 +51,25 @@ class Constraint:
         Which of the student's rows these are. Default: all of them.
     """
 
-    function: FairnessFunction
-    alpha: float
+    notion: Notion
     truth: FloatArray
     weights: FloatArray
     rows: IntArray | None = None
 
     def __post_init__(self) -> None:
-        _checks.non_negative("alpha", self.alpha)
+        require_reference(self.notion, "overall", "The constraint")
         _checks.same_length(truth=self.truth, weights=self.weights)
         if self.rows is not None:
             _checks.same_length(rows=self.rows, weights=self.weights)
 
     def differences(self) -> GroupDifferences:
         """Return the differences that shall be small, as a linear map of h."""
-        return GroupDifferences(self.weights, self.function.among(self.truth))
+        return GroupDifferences(self.weights, self.notion.among(self.truth))
 
     def apart(self, differences: GroupDifferences, probabilities: FloatArray) -> FloatArray:
         """Return them for a model's probabilities, of its decisions where h is about decisions."""
-        judged = decided(probabilities) if self.function.on_decisions else probabilities
-        return differences.apart(self.function.values(judged, self.truth))
+        judged = decided(probabilities) if self.notion.on_decisions else probabilities
+        return differences.apart(self.notion.values(judged, self.truth))
 
     def violation(self, probabilities: FloatArray) -> float:
         """Return the largest difference for probabilities (n, n_classes) of these rows."""
@@ -115,7 +112,7 @@ def fit_lagrangian(
     Returns
     -------
     LinearFit
-        Of the students within alpha, the one with the smallest loss. If there is none: the one
+        Of the students within the margin, the one with the smallest loss. If there is none: the one
         with the smallest violation, ``met`` False, and a :class:`MarginNotMet` warning.
     """
     _checks.non_negative("pull", pull)
@@ -129,9 +126,11 @@ def fit_lagrangian(
     if constraint is None:
         return problem.fit(free, float("nan"), met=True)
     violation = problem.violation(free)
-    if violation <= constraint.alpha:
+    if violation <= constraint.notion.margin:
         return problem.fit(free, violation, met=True)
-    multipliers = Multipliers(alpha=AIM * constraint.alpha, step=step * problem.differences.shares)
+    multipliers = Multipliers(
+        alpha=AIM * constraint.notion.margin, step=step * problem.differences.shares
+    )
     closest, best = (violation, free), (np.inf, violation, free)
     weights, idle = free, 0
     for _ in range(rounds):
@@ -140,7 +139,7 @@ def fit_lagrangian(
         violation = problem.violation(weights)
         closest = min(closest, (violation, weights), key=lambda pair: pair[0])
         idle += 1
-        if violation <= constraint.alpha:
+        if violation <= constraint.notion.margin:
             loss = problem.loss(weights)
             if loss < best[0]:
                 best, idle = (loss, violation, weights), 0
@@ -149,9 +148,9 @@ def fit_lagrangian(
     if np.isfinite(best[0]):
         return problem.fit(best[2], best[1], met=True)
     warnings.warn(
-        f"No student with a violation of {constraint.function.name} of at most "
-        f"alpha={constraint.alpha:g} was found in {rounds} steps of the multipliers; the best has "
-        f"{closest[0]:.4f} and is kept. Widen alpha, or take more steps or larger ones.",
+        f"No student with a violation of {constraint.notion.title} of at most "
+        f"{constraint.notion.margin:g} was found in {rounds} steps of the multipliers; the best "
+        f"has {closest[0]:.4f} and is kept. Widen the margin, or take more steps or larger ones.",
         MarginNotMet,
         stacklevel=2,
     )
@@ -241,9 +240,9 @@ def _pulled(
 ) -> tuple[float, FloatArray]:
     """Return ``sum(pull * h)`` and its gradient in the scores."""
     probabilities = _probabilities(scores)
-    function, truth = constraint.function, constraint.truth
-    value = float((pull * function.values(probabilities, truth)).sum())
-    back = function.gradient(probabilities, truth, pull)
+    notion, truth = constraint.notion, constraint.truth
+    value = float((pull * notion.values(probabilities, truth)).sum())
+    back = notion.gradient(probabilities, truth, pull)
     gradient = gradient_in_scores(probabilities, back)
     return value, gradient[:, 1:] if scores.shape[1] == 1 else gradient
 

@@ -9,7 +9,8 @@ from sklearn.base import ClassifierMixin
 
 from evenhand._display import Shown
 from evenhand._random import as_generator
-from evenhand.fairness import FairnessFunction, encode_groups, function_named
+from evenhand.fairness import encode_groups
+from evenhand.fairness.notion import Notion, require_reference
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.students.network import NetworkStudent
 from evenhand.typing import ArrayLike, FloatArray, RandomState
@@ -94,15 +95,15 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
     """A torch module with scikit-learn's manners: each teacher may be one.
 
     ``SklearnTeachers(ModuleClassifier(module))`` are for groups;
-    ``BlackBoxFairTeachers(ModuleClassifier(module, notion=..., alpha=...))`` are fair classifiers.
+    ``BlackBoxFairTeachers(ModuleClassifier(module, fairness=...))`` are fair classifiers.
 
     Parameters
     ----------
     module : Architecture or torch.nn.Module
         As for ``ModuleStudent``; a module is cloned with its weights, which are public.
-    notion : str or FairnessFunction, optional
-        What shall be equal among the groups that ``fit`` is given. Default: nothing.
-    alpha : float
+    fairness : Notion, optional
+        What shall be equal among the groups that ``fit`` is given, with ``reference="overall"``.
+        Default: nothing.
     epochs, batch_size, learning_rate, weight_decay, step, device
         As for ``NetworkStudent``.
     random_state : int, Generator or None
@@ -113,8 +114,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         self,
         module: Any,
         *,
-        notion: str | FairnessFunction | None = None,
-        alpha: float = 0.01,
+        fairness: Notion | None = None,
         epochs: int = 10,
         batch_size: int = 256,
         learning_rate: float = 0.003,
@@ -124,8 +124,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         random_state: RandomState = None,
     ) -> None:
         self.module = module
-        self.notion = notion
-        self.alpha = alpha
+        self.fairness = fairness
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -141,11 +140,11 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         rows: FloatArray = np.asarray(X, dtype=np.float64)
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         regularizer = None
-        if self.notion is not None and sensitive_features is not None:
+        if self.fairness is not None and sensitive_features is not None:
             groups = encode_groups(sensitive_features)
             regularizer = Regularizer(
-                function=function_named(self.notion),
-                alpha=self.alpha,
+                function=require_reference(self.fairness, "overall", "A module"),
+                alpha=self.fairness.margin,
                 weights=np.eye(groups.n_groups)[groups.codes],
                 step=self.step,
             )

@@ -21,7 +21,7 @@ Layers: TypeAlias = Sequence[tuple[FloatArray, FloatArray]]
 """Weight (in, out) and bias (out,) of each layer; the last has one score per class."""
 
 SMALLER: Final = 0.5
-"""Part of alpha that is trained for where the whole did not do."""
+"""Part of the margin that is trained for where the whole did not do."""
 
 TRIALS: Final = 3
 
@@ -110,13 +110,13 @@ class NetworkStudent(Shown):
         Warns
         -----
         MarginNotMet
-            If even training for a part of alpha leaves a larger violation; the best is kept.
+            If even training for a part of the margin leaves a larger violation; the best is kept.
         """
         best: tuple[float, Layers] = (np.inf, start)
-        target = constraint.alpha
+        target = constraint.notion.margin
         for _ in range(TRIALS):
             regularizer = Regularizer(
-                function=constraint.function,
+                function=constraint.notion,
                 alpha=target,
                 weights=constraint.weights,
                 truth=constraint.truth,
@@ -127,13 +127,13 @@ class NetworkStudent(Shown):
             layers = self._train(X, targets, rng, self.fair_epochs, regularizer)
             violation = constraint.violation(self.probabilities(layers, X))
             best = min(best, (violation, layers), key=lambda pair: pair[0])
-            if violation <= constraint.alpha:
+            if violation <= constraint.notion.margin:
                 return layers, violation
             start, target = layers, SMALLER * target  # go on from there, for less
         warnings.warn(
-            f"No network with a violation of {constraint.function.name} of at most "
-            f"alpha={constraint.alpha:g} was found in {TRIALS} x {self.fair_epochs} epochs; the "
-            f"best has {best[0]:.4f} and is kept. Widen alpha, or take more fair_epochs.",
+            f"No network with a violation of {constraint.notion.title} of at most "
+            f"{constraint.notion.margin:g} was found in {TRIALS} x {self.fair_epochs} epochs; "
+            f"the best has {best[0]:.4f} and is kept. Widen the margin, or take more fair_epochs.",
             MarginNotMet,
             stacklevel=3,
         )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from evenhand import _checks
-from evenhand.fairness import DemographicParity, JointTally, LabelledNotion, Notion, Rates, Tally
+from evenhand.fairness import JointTally, Tally
+from evenhand.fairness.notion import RateNotion, rates_of
+from evenhand.fairness.rates import Rates
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 SOURCES: Final[Mapping[str, str]] = {
@@ -38,7 +40,7 @@ class Within:
 
     Parameters
     ----------
-    notion : DemographicParity, EqualizedOdds, ErrorParity or FalsePositiveParity
+    notion : RateNotion
     groups : ndarray of int64, shape (n,)
         Group codes of the rows on which the margin is read.
     n_groups : int
@@ -56,7 +58,7 @@ class Within:
         A pair of groups is held to the larger of its two.
     """
 
-    notion: Notion
+    notion: RateNotion
     groups: IntArray
     n_groups: int
     X: FloatArray | None = None
@@ -74,9 +76,10 @@ class Within:
 
     def differences(self, n_classes: int) -> Differences:
         """Return the differences of rates that the notion bounds."""
-        if isinstance(self.notion, DemographicParity):
+        if not self.notion.needs_labels:
             rows = self.contrasts()
-            return _Contrasts(rows if self.limits is None else rows / self._widened[:, None])
+            rates = rates_of(self.notion, n_classes)
+            return _Contrasts(rows if self.limits is None else rows / self._widened[:, None], rates)
         return _JointDifferences(self, n_classes)
 
     def contrasts(self) -> FloatArray:
@@ -108,9 +111,10 @@ class Within:
         """
         if self.limits is not None:
             hard = np.eye(n_classes)[decisions]
+            hard = hard[:, 1:] if n_classes == 2 else hard
             apart = np.abs(self.differences(n_classes).apart(hard)).max(initial=0.0)
             return float(apart) * (1 + 1e-9)  # rounding must not let a gap in
-        if isinstance(self.notion, DemographicParity):
+        if not self.notion.needs_labels:
             tally = Tally.of(self.groups, decisions, self.n_groups, n_classes)
             return self.notion.gap(tally.counts)
         labels = self._required_labels
@@ -149,7 +153,7 @@ class Within:
 
         They are taken among less than one record; the margin says nothing about them.
         """
-        if isinstance(self.notion, DemographicParity):
+        if not self.notion.needs_labels:
             return ()
         return _JointDifferences(self, n_classes).unread
 
@@ -168,18 +172,23 @@ class Within:
 
 
 class _Contrasts:
-    """Rates of decisions among all records of a group."""
+    """Rates of decisions among all records of a group, whatever their true class."""
 
-    def __init__(self, contrasts: FloatArray) -> None:
+    def __init__(self, contrasts: FloatArray, rates: Rates) -> None:
+        assert rates.predicted is not None
         self.contrasts = contrasts
+        classes = rates.predicted.T
+        if rates.n_classes == 2:  # decisions are those of class 1; what is constant has no contrast
+            classes = classes[1:] - classes[:1]
+        self.classes = None if np.array_equal(classes, np.eye(len(classes))) else classes
 
     def apart(self, decisions: FloatArray) -> FloatArray:
         out: FloatArray = self.contrasts @ decisions
-        return out
+        return out if self.classes is None else out @ self.classes
 
     def back(self, pull: FloatArray) -> FloatArray:
         out: FloatArray = self.contrasts.T @ pull
-        return out
+        return out if self.classes is None else out @ self.classes.T
 
 
 class _JointDifferences:
@@ -191,8 +200,7 @@ class _JointDifferences:
     """
 
     def __init__(self, within: Within, n_classes: int) -> None:
-        notion = cast(LabelledNotion, within.notion)
-        rates = notion.rates(n_classes)
+        notion, rates = within.notion, rates_of(within.notion, n_classes)
         self._cells = _cells(within, n_classes)
         # In a C-ordered transpose both products walk along rows.
         self._rows = csr_array(self._cells.T)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand.fairness import DemographicParity, FairnessFunction, Tally
+from evenhand.fairness import DemographicParity, Tally
+from evenhand.fairness.notion import Notion, require_reference
 from evenhand.learners.fair_linear import StackedFairLogistic
 from evenhand.learners.learner import Learner, Progress, needed
 from evenhand.learners.linear import LogisticStack
@@ -34,9 +35,9 @@ class ConstrainedLogisticTeachers(StackedTeachers):
 
     Parameters
     ----------
-    function : FairnessFunction
-        h; a teacher is trained for ``|E[h | A = a] - E[h]| <= alpha`` on its own records.
-    alpha : float
+    fairness : Notion
+        With ``reference="overall"``. A teacher is trained for ``|E[h | A = a] - E[h]| <= margin``
+        on its own records, h being what the notion takes means of.
     C : float
         As for ``LogisticTeachers``.
     step : float
@@ -56,16 +57,14 @@ class ConstrainedLogisticTeachers(StackedTeachers):
 
     def __init__(
         self,
-        function: FairnessFunction,
-        alpha: float,
+        fairness: Notion,
         C: float = 1.0,
         *,
         step: float = 1.0,
         steps: int = 100,
         learning_rate: float = 0.05,
     ) -> None:
-        self.function = function
-        self.alpha = alpha
+        self.fairness = fairness
         self.C = C
         self.step = step
         self.steps = steps
@@ -74,8 +73,8 @@ class ConstrainedLogisticTeachers(StackedTeachers):
     def learner(self) -> Learner:
         """Return the learner of these settings."""
         return StackedFairLogistic(
-            function=self.function,
-            alpha=self.alpha,
+            function=require_reference(self.fairness, "overall", "A teacher"),
+            alpha=self.fairness.margin,
             C=self.C,
             step=self.step,
             steps=self.steps,
@@ -88,9 +87,8 @@ class ConstrainedMLPTeachers(MLPTeachers):
 
     Parameters
     ----------
-    function : FairnessFunction
+    fairness : Notion
         As for ``ConstrainedLogisticTeachers``.
-    alpha : float
     step : float
         Of the multipliers, which move once in each epoch.
     hidden, epochs, batch_size, learning_rate, weight_decay, device
@@ -101,8 +99,7 @@ class ConstrainedMLPTeachers(MLPTeachers):
 
     def __init__(
         self,
-        function: FairnessFunction,
-        alpha: float,
+        fairness: Notion,
         hidden: tuple[int, ...] = (64, 64),
         *,
         step: float = 1.0,
@@ -120,15 +117,15 @@ class ConstrainedMLPTeachers(MLPTeachers):
             weight_decay=weight_decay,
             device=device,
         )
-        self.function = function
-        self.alpha = alpha
+        self.fairness = fairness
         self.step = step
 
     def _regularizer(self) -> Regularizer:
-        return Regularizer(function=self.function, alpha=self.alpha, step=self.step)
+        held = require_reference(self.fairness, "overall", "A teacher")
+        return Regularizer(function=held, alpha=held.margin, step=self.step)
 
 
-def constrained(teachers: Any, function: FairnessFunction, alpha: float) -> Any:
+def constrained(teachers: Any, fairness: Notion) -> Any:
     """Return teachers under the constraint, trained as ``teachers`` would be.
 
     None and ``LogisticTeachers`` become ``ConstrainedLogisticTeachers``, ``MLPTeachers``
@@ -142,11 +139,11 @@ def constrained(teachers: Any, function: FairnessFunction, alpha: float) -> Any:
     if getattr(teachers, "reads_groups", False):
         return teachers
     if teachers is None:
-        return ConstrainedLogisticTeachers(function, alpha)
+        return ConstrainedLogisticTeachers(fairness)
     if type(teachers) is LogisticTeachers:
-        return ConstrainedLogisticTeachers(function, alpha, teachers.C)
+        return ConstrainedLogisticTeachers(fairness, teachers.C)
     if type(teachers) is MLPTeachers:
-        return ConstrainedMLPTeachers(function, alpha, **teachers.get_params(deep=False))
+        return ConstrainedMLPTeachers(fairness, **teachers.get_params(deep=False))
     raise ValueError(
         f"{type(teachers).__name__} reads no groups, so nothing would make its teachers fair. Use "
         f"LogisticTeachers or MLPTeachers, which are then trained under the constraint, or "

@@ -269,9 +269,7 @@ def test_claims_of_other_accountings_are_computed_again(
         model: Any = DPSGDClassifier(budget=budget, n_steps=20, batch_size=64, n_records=600)
         model.fit(parts.X, parts.y, X_public=parts.X_public)
     elif kind == "parts":
-        model = DPPostProcessingClassifier(
-            budget=budget, margin=0.5, n_steps=20, batch_size=64, n_records=600
-        )
+        model = DPPostProcessingClassifier(budget=budget, n_steps=20, batch_size=64, n_records=600)
         model.fit(parts.X, parts.y, X_public=parts.X_public, sensitive_features=parts.groups)
     else:
         model = RandomizedResponseClassifier(

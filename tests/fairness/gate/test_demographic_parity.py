@@ -18,7 +18,7 @@ from evenhand.fairness.gate import admission as admission_module
 from evenhand.fairness.gate import demographic_parity as gate_module
 from evenhand.fairness.gate.activation import largest_block
 from evenhand.fairness.gate.admission import ADMISSION, GivenTable
-from evenhand.fairness.notions import REFERENCES
+from evenhand.fairness.notion import REFERENCES
 
 Stream = list[tuple[int, int]]
 

@@ -6,22 +6,19 @@ import numpy as np
 import pytest
 from runs import falls_short
 
-from evenhand.fairness import (
-    DemographicParityFunction,
-    EqualizedOddsFunction,
-    ErrorParityFunction,
-    MomentsFunction,
-    OwnFunction,
-    worst_violation,
-)
+from evenhand import DemographicParity, EqualizedOdds, ErrorParity, GeneralizedDemographicParity
+from evenhand.fairness import FunctionParity
+from evenhand.fairness.functions import worst_violation
 from evenhand.learners.fair_linear import StackedFairLogistic
 from evenhand.learners.linear import StackedLogistic
 from evenhand.learners.multipliers import GroupDifferences
 from evenhand.learners.nets.mlp import StackedMLP
 from evenhand.learners.nets.regularizer import ConstraintPenalty, Regularizer
 
-BRIER = OwnFunction(h=lambda p, t: ((p - t) ** 2).sum(axis=1), name="Brier")
-PARITY = DemographicParityFunction()
+TO_ALL = {"margin": 0.02, "reference": "overall"}
+BRIER = FunctionParity(h=lambda p, t: ((p - t) ** 2).sum(axis=1), **TO_ALL)
+PARITY, ODDS = DemographicParity(**TO_ALL), EqualizedOdds(**TO_ALL)
+SCORES = GeneralizedDemographicParity(**TO_ALL)
 
 
 def people(n: int = 900, seed: int = 0):
@@ -38,7 +35,14 @@ def deal(n: int, parts: int):
 
 
 @pytest.mark.parametrize(
-    "function", [PARITY, EqualizedOddsFunction(), ErrorParityFunction(), MomentsFunction(), BRIER]
+    "function",
+    [
+        PARITY,
+        EqualizedOdds(**TO_ALL),
+        ErrorParity(**TO_ALL),
+        GeneralizedDemographicParity(**TO_ALL),
+        BRIER,
+    ],
 )
 def test_the_push_is_the_gradient_of_the_multiplied_constraint_in_the_scores(function) -> None:
     _, y, z = people(20)
@@ -70,7 +74,7 @@ def test_the_push_is_the_gradient_of_the_multiplied_constraint_in_the_scores(fun
             assert pushed[i, k] == pytest.approx(gradient, abs=1e-7)
 
 
-@pytest.mark.parametrize("function", [PARITY, EqualizedOddsFunction(), MomentsFunction()])
+@pytest.mark.parametrize("function", [PARITY, ODDS, SCORES])
 def test_models_that_read_all_their_rows_are_told_the_same_without_an_index(function) -> None:
     sizes, padded = (20, 17), 24
     _, y, z = people(37)

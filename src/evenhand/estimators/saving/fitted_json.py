@@ -19,7 +19,8 @@ from evenhand.estimators.fitted import (
     StudentMargin,
     TrueGroups,
 )
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Yardstick, require_notion
+from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Yardstick
+from evenhand.fairness.notions import require_notion
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_ledger import SavedLedger
 from evenhand.students.derived import DerivedRule

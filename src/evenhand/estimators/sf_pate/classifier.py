@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from evenhand import _checks
+from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
@@ -26,13 +27,8 @@ from evenhand.estimators.sf_pate.learning import (
 )
 from evenhand.estimators.spec import ACCOUNT, BUDGET, MethodSpec, registered
 from evenhand.estimators.teaching import as_teachers
-from evenhand.fairness import (
-    SCORE_NOTION,
-    FairnessFunction,
-    FairnessKind,
-    function_named,
-    reads_labels,
-)
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.notion import Notion, require_reference
 from evenhand.privacy import (
     Budget,
     BudgetExceeded,
@@ -57,6 +53,8 @@ from evenhand.voting import (
     release_shares,
 )
 
+DEFAULT: Final = DemographicParity(margin=0.01, reference="overall")
+
 VARIANTS: Final = ("student", "teachers")
 
 DEFAULT_QUERIES: Final = 2000
@@ -76,7 +74,7 @@ _SPEC: Final = MethodSpec(
     reads=(*BUDGET, *ACCOUNT, "margin", "n_teachers", "noise", "pull", "teacher"),
     needs=("epsilon", "margin"),
     protects="attribute",
-    notions=("demographic-parity", "equalized-odds", "error-parity", SCORE_NOTION),
+    notions=(*NOTIONS, *SCORE_NOTIONS),
     kind=FairnessKind.WEIGHTS,
     private_groups=True,
     reference="overall",
@@ -114,12 +112,11 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         groups that they tell. ``"teachers"`` (SF_T): each teacher is a classifier that is fair on
         its own rows, and the student learns their noisy vote, under the constraint with groups that
         noisy sums tell (``calibration``).
-    notion : str or FairnessFunction
-        What shall be equal: ``"demographic_parity"``, ``"equalized_odds"``, ``"error_parity"``
-        (accuracy parity), ``"generalized_demographic_parity"``, ``MomentsFunction(order=H)``, or
-        ``OwnFunction(h=...)``: no function needs any privacy work.
-    alpha : float
-        Largest difference between a group and the whole population. At least 0.
+    fairness : Notion
+        What shall be equal, with the largest difference between a group and the whole population
+        as its margin and ``reference="overall"``: any notion of decisions,
+        ``GeneralizedDemographicParity``, or ``FunctionParity(h=...)``: no notion needs any privacy
+        work. Default: demographic parity with a margin of 0.01.
     n_teachers : int
         Each reads the groups of its own rows. At most the number of rows.
     teachers : Teachers, classifier, torch.nn.Module or callable, optional
@@ -149,7 +146,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         over each group, of its rows and of how a model without a constraint scores them. With
         ``variant="student"`` the smoothed groups are made to agree with them: votes tell who is of
         which group, but not how sure that is (only with ``answers="smoothed"``). With
-        ``"teachers"`` they are all that the student knows of groups, and hold it to ``alpha``: a
+        ``"teachers"`` they are all that the student knows of groups, and hold it to the margin: a
         vote of fair teachers is not fair. None: as in the paper, votes are taken at their word.
     certificate : float, optional
         Share of the budget, in (0, 1), to spend on a table of true and noisy groups, from which the
@@ -173,7 +170,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         sums tell them; NaN for a student that knows no groups: ``variant="teachers"`` without
         ``calibration``, or with a notion about labels where these are protected.
     within_alpha_ : bool
-        Whether that is at most alpha; True where it is NaN.
+        Whether that is at most the margin; True where it is NaN.
     bounds_ : tuple of Bound
         What SF-PATE's bounds say about this model, computed from released and public values.
     expected_rates_ : ExpectedRates
@@ -207,8 +204,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     >>> X = rng.normal(size=(3000, 3)) + sex[:, None] * [[0.0, 1.5, 1.5]]
     >>> y = (X[:, 0] + X[:, 1] + rng.normal(size=3000) > 0.75).astype(int)
     >>> clf = SFPATEClassifier(
-    ...     Budget(epsilon=1.0, delta=1e-5), notion="demographic_parity", alpha=0.02,
-    ...     n_teachers=60, random_state=0,
+    ...     Budget(epsilon=1.0, delta=1e-5), n_teachers=60, random_state=0,
+    ...     fairness=DemographicParity(margin=0.02, reference="overall"),
     ... ).fit(X, y, sensitive_features=sex)
     >>> clf.guarantee_.unit, clf.guarantee_.neighbors
     ('sensitive attribute of one person', 'change one group label')
@@ -226,8 +223,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         budget: Budget | None = None,
         variant: str = "student",
         *,
-        notion: str | FairnessFunction = "demographic_parity",
-        alpha: float = 0.01,
+        fairness: Notion | None = None,
         n_teachers: int = 300,
         teachers: Any = None,
         n_queries: int | None = None,
@@ -246,8 +242,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     ) -> None:
         self.budget = budget
         self.variant = variant
-        self.notion = notion
-        self.alpha = alpha
+        self.fairness = fairness
         self.n_teachers = n_teachers
         self.teachers = teachers
         self.n_queries = n_queries
@@ -263,6 +258,11 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         self.unit = unit
         self.noise = noise
         self.random_state = random_state
+
+    @property
+    def notion(self) -> Notion:
+        """What is held: ``fairness``, or its default."""
+        return DEFAULT if self.fairness is None else self.fairness
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what only the curator may see out of a pickle and of a copy."""
@@ -303,19 +303,18 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         BudgetExceeded
             If an account does not cover the run. Nothing is spent then.
         """
-        budget, function = self._checked_settings()
+        budget, notion = self._checked_settings()
         rng = as_generator(self.random_state)
         names = None if self.groups is None else tuple(str(name) for name in self.groups)
         people = self._read_people(X, y, sensitive_features, rng, names=names)
         partition = self._deal(people, unit_ids, rng)
         run = self._open(budget, ledger)
         whole = run.remaining * (1.0 - 1e-9)  # a sum of three parts must not exceed it
-        asked = self._ask(people, partition, function, run, whole, rng, progress)
+        asked = self._ask(people, partition, notion, run, whole, rng, progress)
         problem = Problem(
             people=people,
             asked=asked,
-            function=function,
-            alpha=self.alpha,
+            notion=notion,
             pull=self._pull,
             step=self.step,
             student=self.student,
@@ -341,8 +340,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             answers=self.answers_,
             choices=self.choices_,
             true_groups=TrueGroups(
-                notion=function_named(self.notion).name.replace("_", " "),
-                alpha=self.alpha,
+                notion=self.notion.title,
+                margin=self.notion.margin,
                 by_teachers=self.variant == "teachers",
                 violation=self.noisy_violation_,
                 met=self.within_alpha_,
@@ -361,14 +360,13 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         self.within_alpha_ = fitted.true_groups.met
 
     def _aim(self) -> tuple[str | None, float | None]:
-        return function_named(self.notion).name.replace("_", "-"), float(self.alpha)
+        return self.notion.name, self.notion.margin
 
-    def _checked_settings(self) -> tuple[Budget, FairnessFunction]:
+    def _checked_settings(self) -> tuple[Budget, Notion]:
         budget = self._checked_budget()
         _checks.one_of("variant", self.variant, VARIANTS)
         _checks.one_of("answers", self.answers, ANSWERS)
         _checks.at_least("n_teachers", self.n_teachers, 1)
-        _checks.non_negative("alpha", self.alpha)
         if self.pull is not None:
             _checks.non_negative("pull", self.pull)
         if self.n_queries is not None:
@@ -387,7 +385,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 f"student must be a NetworkStudent, or None for logistic regression, got "
                 f"{self.student!r}. To be trained under the constraint it must be known how."
             )
-        return budget, function_named(self.notion)
+        return budget, require_reference(self.notion, "overall", "SF-PATE")
 
     @property
     def _labels_are_private(self) -> bool:
@@ -404,8 +402,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         calibrated = self.answers == "smoothed"
         if self.variant == "teachers":
             # Where nobody may read a class label, nothing that is about labels can be held equal.
-            function = function_named(self.notion)
-            calibrated = not (self._labels_are_private and reads_labels(function))
+            calibrated = not (self._labels_are_private and self.notion.needs_labels)
         sums = (1.0 - table) * (self.calibration or 0.0) if calibrated else 0.0
         return 1.0 - table - sums, sums, table
 
@@ -457,7 +454,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         self,
         people: PeopleInputs,
         partition: Partition,
-        function: FairnessFunction,
+        notion: Notion,
         run: Ledger,
         whole: float,
         rng: np.random.Generator,
@@ -488,7 +485,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 teachers, n_features=people.X_encoded.shape[1], n_classes=n_said, rng=rng
             )
         else:
-            teachers = constrained(teachers, function, self.alpha)
+            teachers = constrained(teachers, notion)
             more = {"groups": z, "n_groups": people.groups.n_groups}
         ensemble = teachers.fit(
             people.X_encoded,
@@ -508,7 +505,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     def _keep(self, learned: Learned) -> None:
         self.student_, self.bounds_ = learned.student, learned.bounds
         self.noisy_violation_ = learned.violation
-        self.within_alpha_ = not learned.violation > self.alpha
+        self.within_alpha_ = not learned.violation > self.notion.margin
         if learned.expected is not None:
             self.expected_rates_ = learned.expected
 
@@ -526,8 +523,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         ]
         if self.variant == "teachers" and self.calibration and not self._shares[1]:
             choices.append(
-                "The student is not held to alpha: the notion is about class labels, which are "
-                "protected here."
+                "The student is not held to the margin: the notion is about class labels, which "
+                "are protected here."
             )
         self.choices_ = tuple(choices)
         self.ledger_ = run

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
-from evenhand.fairness import FairnessFunction
+from evenhand.fairness.notion import Notion
 from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import Ledger
 from evenhand.students.exponential_tilting import exponential_tilting
@@ -63,8 +63,7 @@ class EstimatedGroups:
 
     def constraint(
         self,
-        function: FairnessFunction,
-        alpha: float,
+        notion: Notion,
         people: PeopleInputs,
         *,
         reads_labels: bool = True,
@@ -72,8 +71,7 @@ class EstimatedGroups:
         """Return the constraint of problem (2) with these groups."""
         truth = one_hot_classes(people) if reads_labels else no_classes(people)
         return Constraint(
-            function=function,
-            alpha=alpha,
+            notion=notion,
             truth=truth if self.rows is None else truth[self.rows],
             weights=self.weights,
             rows=self.rows,

@@ -13,7 +13,7 @@ from evenhand.estimators.fitted import Bound
 from evenhand.estimators.sf_pate.bounds import bounds_of_student, bounds_of_teachers
 from evenhand.estimators.sf_pate.groups import Asked, estimated_groups, groups_by_sums
 from evenhand.estimators.sf_pate.students import following, start_of
-from evenhand.fairness import FairnessFunction
+from evenhand.fairness.notion import Notion
 from evenhand.privacy import GNMax, Ledger
 from evenhand.students import NetworkStudent
 from evenhand.typing import ArrayLike
@@ -29,8 +29,7 @@ class Problem:
     people : PeopleInputs
     asked : Asked
         Noisy shares of groups, or of classes.
-    function : FairnessFunction
-    alpha : float
+    notion : Notion
     pull, step : float
         As for ``SFPATEClassifier``.
     student : NetworkStudent or None
@@ -46,8 +45,7 @@ class Problem:
 
     people: PeopleInputs
     asked: Asked
-    function: FairnessFunction
-    alpha: float
+    notion: Notion
     pull: float
     step: float
     student: NetworkStudent | None
@@ -91,7 +89,7 @@ def with_estimated_groups(problem: Problem, answers: str) -> Learned:
         mu_squared=problem.sums,
         unit_ids=problem.unit_ids,
     )
-    constraint = told.constraint(problem.function, problem.alpha, people)
+    constraint = told.constraint(problem.notion, people)
     learned, violation = student.under(
         constraint, rng.spawn(1)[0], pull=problem.pull, step=problem.step
     )
@@ -120,9 +118,7 @@ def after_fair_votes(problem: Problem, *, labels_are_public: bool) -> Learned:
             mu_squared=problem.sums,
             unit_ids=problem.unit_ids,
         )
-        constraint = told.constraint(
-            problem.function, problem.alpha, people, reads_labels=labels_are_public
-        )
+        constraint = told.constraint(problem.notion, people, reads_labels=labels_are_public)
         learned, violation = student.under(constraint, rng.spawn(1)[0], step=problem.step)
     else:
         learned, violation = student.free(rng.spawn(1)[0]), math.nan

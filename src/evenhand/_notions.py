@@ -1,0 +1,30 @@
+"""The notions of fairness by name, and where each is defined; imports none of them.
+
+The command line reads the names before it may wait for NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+NOTIONS: Final[Mapping[str, str]] = {
+    "demographic-parity": "evenhand.fairness.notions:DemographicParity",
+    "equalized-odds": "evenhand.fairness.notions:EqualizedOdds",
+    "error-parity": "evenhand.fairness.notions:ErrorParity",
+    "false-positive-parity": "evenhand.fairness.notions:FalsePositiveParity",
+    "true-positive-rate-parity": "evenhand.fairness.true_positive_rate:TruePositiveRateParity",
+}
+"""Notions of decisions. One more notion is one more line here."""
+
+SCORE_NOTIONS: Final[Mapping[str, str]] = {
+    "generalized-demographic-parity": "evenhand.fairness.score_parity:GeneralizedDemographicParity",
+}
+"""Notions of the distribution of the score; only methods that are trained under a function of the
+score can keep them."""
+
+HOMES: Final[Mapping[str, str]] = {
+    home.partition(":")[2]: home.partition(":")[0]
+    for home in (*NOTIONS.values(), *SCORE_NOTIONS.values())
+}
+"""The module of each class."""
