@@ -86,6 +86,7 @@ def test_an_option_of_the_file_that_the_method_would_not_read_is_refused(
         ("teachers = 20", "n_teachers", "Did you mean 'n_teachers'? It takes: private, label,"),
         ("public-fraction = 0.2", "public", "Did you mean 'public_fraction'?"),
         ("json = true", "", "does not know the key 'json'"),
+        ("help_all = true", "", "does not know the key 'help_all'"),
         ('epsilon = "four"', "epsilon", "train.toml: epsilon must be a number, got 'four'"),
         ("epsilon = true", "epsilon", "train.toml: epsilon must be a number, got True"),
         ("epsilon = [1, 2]", "epsilon", "train.toml: epsilon must be a number, got [1, 2]"),

@@ -18,7 +18,7 @@ from evenhand._checks import did_you_mean
 from evenhand.cli.console import show, table
 
 SPEC: Final = ".toml"
-_NOT_IN_A_FILE: Final = ("json", "show_values")
+_NOT_IN_A_FILE: Final = ("help_all", "json", "show_values")
 _TEXTS: Final = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
