@@ -20,6 +20,7 @@ SHARED = {
     "_notions",
     "_random",
     "_signing",
+    "_stored",
     "_torch",
     "_units",
     "_values",

@@ -147,7 +147,7 @@ def test_dp_fermi_is_drawn_towards_a_notion_by_a_weight(made: Path) -> None:
     assert said["fairness_kind"] == FairnessKind.WEIGHTS
     assert model.group_shares is None
     assert f"the groups of {N_PUBLIC} public rows, and so their shares" in said["guarantee"]
-    assert "by a weight on the dependence" in Path("fermi/report.html").read_text()
+    assert "penalized the dependence of decision and group" in Path("fermi/report.html").read_text()
 
 
 def test_dp_fermi_pays_for_the_shares_that_public_rows_cannot_tell(made: Path) -> None:

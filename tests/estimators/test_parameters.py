@@ -1,6 +1,10 @@
 """Constructor arguments come back from JSON as they were, and nothing else comes with them."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+import evenhand
 from evenhand import Budget, DemographicParity
+from evenhand._stored import STORED
 from evenhand.datasets import Schema
-from evenhand.estimators.parameters import OWN, NotPlain, decode, encode
+from evenhand.estimators.parameters import NotPlain, decode, encode
 from evenhand.privacy import (
     ConfidentGNMax,
     DiscreteNoise,
@@ -77,7 +83,19 @@ def test_other_types_are_not_plain(value: Any) -> None:
 
 
 def test_only_our_own_types_are_built() -> None:
-    others = {kind for kind in OWN.values() if not kind.__module__.startswith("evenhand.")}
+    others = {kind for kind in STORED.values() if not kind.__module__.startswith("evenhand.")}
     assert others == {LogisticRegression, MLPClassifier}  # of scikit-learn, made of plain numbers
     with pytest.raises(KeyError, match="Popen"):
         decode({"type": "Popen", "arguments": {}})
+
+
+def test_whoever_loads_a_model_knows_every_type_that_says_it_may_be_stored() -> None:
+    marked = re.compile(r"^@stored\n(?:@.*\n)*class (\w+)", re.MULTILINE)
+    source = Path(evenhand.__file__).parent.rglob("*.py")
+    said = {name for file in source for name in marked.findall(file.read_text(encoding="utf-8"))}
+    assert {"Budget", "GNMax", "LogisticTeachers", "Schema", "NetworkStudent"} <= said
+    code = "from evenhand.methods import estimators; estimators(); " + (
+        "from evenhand._stored import STORED; print(*STORED)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said <= set(done.stdout.split())

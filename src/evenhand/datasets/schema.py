@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._checks import at_least, did_you_mean, one_of
+from evenhand._stored import stored
 from evenhand.datasets.columns import (
     Kind,
     as_frame,
@@ -30,6 +31,7 @@ from evenhand.typing import ArrayLike
 KINDS = ("numeric", "categorical")
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
     """One column: what it holds.
@@ -98,6 +100,7 @@ class ColumnSchema:
         return out | ({"integer": True} if self.integer else {})
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class Schema:
     """The columns of a table, as public knowledge.

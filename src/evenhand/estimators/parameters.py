@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from inspect import signature
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,68 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from evenhand._notions import NOTIONS, SCORE_NOTIONS
-from evenhand.datasets.schema import ColumnSchema, Schema
+from evenhand._stored import STORED, stored
 from evenhand.fairness.notions import notion_named
-from evenhand.learners.nets.architectures import ARCHITECTURES
-from evenhand.privacy import (
-    Budget,
-    ConfidentGNMax,
-    DiscreteNoise,
-    FloatNoise,
-    GNMax,
-    InversionNoise,
-    LNMax,
-    NoisyHistogram,
-    SeededNoise,
-)
-from evenhand.students import ModuleClassifier, ModuleStudent, NetworkStudent, ReductionStudent
-from evenhand.teachers import (
-    BlackBoxFairTeachers,
-    KeepWithin,
-    LogisticTeachers,
-    MLPTeachers,
-    ParityTeachers,
-    ResampledTeachers,
-    SklearnTeachers,
-    Undersample,
-)
-from evenhand.teachers.fair import ConstrainedLogisticTeachers, ConstrainedMLPTeachers
 
-OWN: Final[Mapping[str, type]] = {
-    kind.__name__: kind
-    for kind in (
-        *ARCHITECTURES.values(),
-        BlackBoxFairTeachers,
-        Budget,
-        ColumnSchema,
-        ConfidentGNMax,
-        ConstrainedLogisticTeachers,
-        ConstrainedMLPTeachers,
-        DiscreteNoise,
-        FloatNoise,
-        GNMax,
-        InversionNoise,
-        KeepWithin,
-        LNMax,
-        LogisticRegression,
-        LogisticTeachers,
-        MLPClassifier,
-        MLPTeachers,
-        ModuleClassifier,
-        ModuleStudent,
-        NetworkStudent,
-        NoisyHistogram,
-        ParityTeachers,
-        ReductionStudent,
-        ResampledTeachers,
-        Schema,
-        SeededNoise,
-        SklearnTeachers,
-        Undersample,
-        *(notion_named(name) for name in (*NOTIONS, *SCORE_NOTIONS)),
-    )
-}
-"""The types that may stand in a file; any other name there is refused."""
+for _kind in (LogisticRegression, MLPClassifier):
+    stored(_kind)
+for _name in (*NOTIONS, *SCORE_NOTIONS):
+    stored(notion_named(_name))
 
 
 class NotPlain(TypeError):
@@ -98,7 +43,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return {"list": [encode(item) for item in value], "tuple": isinstance(value, tuple)}
     kind = type(value)
-    if OWN.get(kind.__name__) is not kind:
+    if STORED.get(kind.__name__) is not kind:
         raise NotPlain(f"{kind.__module__}.{kind.__qualname__} is not kept as JSON.")
     return {
         "type": kind.__name__,
@@ -120,7 +65,7 @@ def decode(value: Any) -> Any:
         items = [decode(item) for item in value["list"]]
         return tuple(items) if value["tuple"] else items
     arguments = {name: decode(item) for name, item in value["arguments"].items()}
-    return OWN[value["type"]](**arguments)
+    return STORED[value["type"]](**arguments)
 
 
 def _arguments(value: Any) -> dict[str, Any]:
@@ -129,4 +74,4 @@ def _arguments(value: Any) -> dict[str, Any]:
     if isinstance(value, BaseEstimator):
         arguments: dict[str, Any] = value.get_params(deep=False)
         return arguments
-    return {"seed": value.seed} if isinstance(value, SeededNoise) else {}
+    return {name: getattr(value, name) for name in signature(type(value)).parameters}

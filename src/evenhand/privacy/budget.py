@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from evenhand._checks import open_unit, positive
+from evenhand._stored import stored
 from evenhand.privacy.gaussian import mu_from_epsilon
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """How much privacy loss is allowed in all.

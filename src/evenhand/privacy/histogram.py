@@ -8,11 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from evenhand._checks import positive
+from evenhand._stored import stored
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class NoisyHistogram:
     """Release the counts of votes after adding Gaussian noise.

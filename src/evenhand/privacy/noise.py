@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evenhand._checks import at_least, positive
+from evenhand._stored import stored
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 from evenhand.privacy.inversion import LARGEST_TABLE, discrete_gaussian
 from evenhand.privacy.keystream import Keystream
@@ -52,6 +53,7 @@ class Noise(Protocol):
         """Gaussian DP parameter of one count that moves by 1 under this Laplace noise."""
 
 
+@stored
 class DiscreteNoise:
     """Exact noise on the integers, from OpenDP and the operating system's randomness.
 
@@ -95,6 +97,7 @@ class DiscreteNoise:
         return "DiscreteNoise()"
 
 
+@stored
 class InversionNoise(DiscreteNoise):
     """The noise of ``DiscreteNoise``, a hundred times as fast: Gaussian draws by inversion.
 
@@ -123,6 +126,7 @@ class InversionNoise(DiscreteNoise):
         return "InversionNoise()"
 
 
+@stored
 class FloatNoise:
     """Fast noise in doubles, from a cryptographic generator (``Keystream``).
 
@@ -172,6 +176,7 @@ class FloatNoise:
         return "FloatNoise()"
 
 
+@stored
 class SeededNoise:
     """Repeatable noise, for tests and demonstrations. It protects nobody.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand import _values
 from evenhand._checks import at_least, positive
+from evenhand._stored import stored
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, RenyiCurve
 from evenhand.typing import Array, ArrayLike, BoolArray, IntArray
@@ -20,6 +21,7 @@ MOST_VOTES: Final = 2**52
 _HINT = "Zero noise would release the votes exactly."
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class GNMax:
     """Report the class with the most votes after adding Gaussian noise to the counts.
@@ -79,6 +81,7 @@ class GNMax:
         return _winner(row, drawn)
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class LNMax:
     """Report the class with the most votes after adding Laplace noise to the counts.
@@ -226,6 +229,7 @@ class NoisyThreshold:
         return largest + drawn >= self.threshold
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class ConfidentGNMax:
     """Check first that the teachers agree, then report the class that won: two mechanisms.

@@ -12,6 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand._display import Shown
+from evenhand._stored import stored
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.students.constrained import MarginNotMet
 from evenhand.students.lagrangian import Constraint
@@ -30,6 +31,7 @@ CHUNK_ROWS: Final = 1024  # of rows that pass the layers together, so that they 
 __all__ = ["Layers", "NetworkStudent", "as_scikit_learn"]
 
 
+@stored
 class NetworkStudent(Shown):
     """Settings of a student with hidden layers. Needs the extra ``torch``.
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand._display import Shown
+from evenhand._stored import stored
 from evenhand.learners.mixture import Mixture
 from evenhand.students.constrained import DEFAULT_C
 from evenhand.students.within import Within
@@ -24,6 +25,7 @@ CONSTRAINTS: Final = ("demographic_parity", "equalized_odds")
 """What the reduction bounds."""
 
 
+@stored
 class ReductionStudent(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
     """A mixture of classifiers found by exponentiated gradient (Agarwal et al. 2018).
 

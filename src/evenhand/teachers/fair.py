@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from evenhand._stored import stored
 from evenhand.fairness import DemographicParity, Tally
 from evenhand.fairness.notion import Notion, require_reference
 from evenhand.learners.fair_linear import StackedFairLogistic
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 
+@stored
 class ConstrainedLogisticTeachers(StackedTeachers):
     """One logistic regression for each teacher, under the constraint on its own records.
 
@@ -82,6 +84,7 @@ class ConstrainedLogisticTeachers(StackedTeachers):
         )
 
 
+@stored
 class ConstrainedMLPTeachers(MLPTeachers):
     """One ReLU network for each teacher, under the constraint on its own records, in PyTorch.
 
@@ -151,6 +154,7 @@ def constrained(teachers: Any, fairness: Notion) -> Any:
     )
 
 
+@stored
 class ParityTeachers(StackedTeachers):
     """One logistic regression for each teacher, held back from telling its own groups apart.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._display import Shown
+from evenhand._stored import stored
 from evenhand.fairness import DemographicParity, DemographicParityGate, admitted
 from evenhand.teachers.ensemble import Ensemble, Progress, Teachers, checked, checked_groups
 from evenhand.teachers.partition import Partition
@@ -54,6 +55,7 @@ class Resample(Protocol):
         """
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class Undersample:
     """Keep as many records of every class as the teacher has of its rarest one (FairPATE, E.2).
@@ -109,6 +111,7 @@ class Undersample:
         return np.sort(np.concatenate(kept)).astype(np.int64)
 
 
+@stored
 @dataclass(frozen=True, kw_only=True)
 class KeepWithin:
     """Keep records whose labels a gate lets through: the teacher's own stay within the margin.
@@ -163,6 +166,7 @@ class KeepWithin:
         return admitted(gate, groups, labels)
 
 
+@stored
 class ResampledTeachers(Shown):
     """Teachers that each learn from a choice of their own records.
 

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from evenhand._display import Shown
+from evenhand._stored import stored
 from evenhand.teachers.ensemble import Progress, checked, checked_groups, queries
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
@@ -75,6 +76,7 @@ class SklearnEnsemble:
         return out
 
 
+@stored
 class SklearnTeachers(Shown):
     """One clone of a scikit-learn classifier for each teacher.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenhand._display import Shown
+from evenhand._stored import stored
 from evenhand.learners.learner import FittedModels, Learner, Progress
 from evenhand.learners.linear import StackedLogistic
 from evenhand.learners.nets.regularizer import Regularizer
@@ -84,6 +85,7 @@ class StackedTeachers(Shown):
         )
 
 
+@stored
 class LogisticTeachers(StackedTeachers):
     """One logistic regression for each teacher, all solved at once in NumPy.
 
@@ -124,6 +126,7 @@ class LogisticTeachers(StackedTeachers):
         return StackedLogistic(C=self.C, tolerance=self.tolerance)
 
 
+@stored
 class MLPTeachers(StackedTeachers):
     """One ReLU network for each teacher, all trained as one stacked network in PyTorch.
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from zipfile import ZIP_STORED, ZipFile
 
 from evenhand._folder import Folder
-from evenhand.estimators.parameters import OWN
+from evenhand._stored import STORED
 from evenhand.learners.mixture import Mixture
 
 CAREFUL: Final = (
@@ -22,13 +22,6 @@ CAREFUL: Final = (
 )
 """Types that skops trusts and we do not: their compiled code follows indices and sizes of the file
 without a check, so that forged numbers read, or write, memory that is not theirs."""
-
-OURS: Final = frozenset(
-    f"{kind.__module__}.{kind.__qualname__}"
-    for kind in (*OWN.values(), Mixture)
-    if kind.__module__.startswith("evenhand.")
-)
-"""Types of this package that may hold one of the user's own: teachers of theirs, a mixture."""
 
 _SPARSE: Final = "SparseMatrixNode"  # whatever class it names, it makes a sparse matrix
 
@@ -53,7 +46,7 @@ def load_skops(folder: Folder, name: Any, trusted: Iterable[str]) -> Any:
         Naming every other type; then nothing was imported, made or called.
     """
     content = folder.content(name)
-    allowed = OURS | {str(one) for one in trusted}
+    allowed = _own_types() | {str(one) for one in trusted}
     strange = sorted(not_trusted(content) - allowed)
     if strange:
         raise TypesNotTrusted(
@@ -102,3 +95,12 @@ def _nodes(schema: Any) -> Iterator[tuple[Any, str]]:
             left.extend(at.values())
         elif isinstance(at, list):
             left.extend(at)
+
+
+def _own_types() -> frozenset[str]:
+    """Return the types of this package that may hold one of the user's own."""
+    return frozenset(
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind in (*STORED.values(), Mixture)
+        if kind.__module__.startswith("evenhand.")
+    )
