@@ -16,7 +16,8 @@ from evenhand.fairness import DemographicParityGate, encode_groups
 from evenhand.privacy import Budget, ConfidentGNMax, GNMax, Ledger, SeededNoise
 from evenhand.students.student import fit_student
 from evenhand.teachers import LogisticTeachers, by_position
-from evenhand.voting import Mechanism, Votes, aggregate
+from evenhand.voting import Votes, aggregate
+from evenhand.voting.aggregator import Mechanism
 
 N_TEACHERS = 250
 SHARES = (0.16, 0.24, 0.4, 0.5, 0.65)

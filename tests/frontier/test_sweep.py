@@ -295,7 +295,7 @@ def test_tasks_hold_settings_of_one_deal_of_the_records(town: Path) -> None:
     assert sum(len(task.settings) for task in tasks) == N_SETTINGS
     for task in tasks:
         assert len(task.settings) <= 3
-        assert len({training.kin(setting) for setting in task.settings}) == 1
+        assert len({training.shared_with(setting) for setting in task.settings}) == 1
 
 
 def test_time_is_divided_over_the_runs_of_a_task(town: Path) -> None:

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand.students import exponential_tilting as module
 from evenhand.students.exponential_tilting import exponential_tilting
-from evenhand.voting import GroupMoments
+from evenhand.voting.group_moments import GroupMoments
 
 
 def town(n: int = 2000, n_groups: int = 2, seed: int = 0):

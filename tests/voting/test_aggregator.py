@@ -24,8 +24,9 @@ from evenhand.privacy import (
     epsilon_from_mu,
 )
 from evenhand.typing import REJECTED, IntArray
-from evenhand.voting import Answers, Mechanism, Reason, Votes, aggregate
+from evenhand.voting import Answers, Reason, Votes, aggregate
 from evenhand.voting import aggregator as module
+from evenhand.voting.aggregator import Mechanism
 from evenhand.voting.queue import QueryQueue
 
 PLENTY = Budget(epsilon=5000.0, delta=1e-5)

@@ -14,7 +14,9 @@ from evenhand.privacy import (
     NoisyHistogram,
     SeededNoise,
 )
-from evenhand.voting import Mechanism, Votes, aggregate, ask_calibration
+from evenhand.voting import Votes, aggregate
+from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.calibration import ask_calibration
 
 MECHANISMS = [
     GNMax(sigma=8.0),

@@ -8,7 +8,9 @@ import pytest
 
 from evenhand.fairness import attribute_certificate
 from evenhand.privacy import Budget, BudgetExceeded, ConfidentGNMax, GNMax, Ledger, SeededNoise
-from evenhand.voting import Votes, expected_rates, release_certificate
+from evenhand.voting import Votes
+from evenhand.voting.certificate import release_certificate
+from evenhand.voting.disparity import expected_rates
 
 
 def votes() -> tuple[Votes, np.ndarray]:

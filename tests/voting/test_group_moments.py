@@ -18,7 +18,8 @@ from evenhand.privacy import (
     attribute_of,
 )
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
-from evenhand.voting import group_moments, release_group_moments
+from evenhand.voting import group_moments
+from evenhand.voting.group_moments import release_group_moments
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 

@@ -33,7 +33,8 @@ from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
 from evenhand.teachers.postprocessed import level_votes
 from evenhand.typing import REJECTED, Array, ArrayLike, FloatArray, IntArray, RandomState
-from evenhand.voting import Answers, Mechanism, Reason, Shares
+from evenhand.voting import Answers, Reason, Shares
+from evenhand.voting.aggregator import Mechanism
 
 GATED = ("aggregator", "S_pre")
 

@@ -11,7 +11,7 @@ from evenhand._notions import NOTIONS, SCORE_NOTIONS
 if TYPE_CHECKING:
     from evenhand.privacy.noise import Noise
     from evenhand.teachers.ensemble import Teachers
-    from evenhand.voting import Mechanism
+    from evenhand.voting.aggregator import Mechanism
 
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")

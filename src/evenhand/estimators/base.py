@@ -49,15 +49,8 @@ from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
-from evenhand.voting import (
-    Answers,
-    Mechanism,
-    Rounds,
-    Shares,
-    Votes,
-    aggregate,
-    release_shares,
-)
+from evenhand.voting import Answers, Rounds, Shares, Votes, aggregate, release_shares
+from evenhand.voting.aggregator import Mechanism
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""

@@ -19,7 +19,8 @@ from evenhand.privacy.noise import Noise
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Answers, Mechanism, Shares
+from evenhand.voting import Answers, Shares
+from evenhand.voting.aggregator import Mechanism
 
 
 @registered(

@@ -33,7 +33,7 @@ class GroupShares:
     left : Budget
         What the shares left of the budget.
     ledger : Ledger or None
-        The books of the table, where it was released.
+        The ledger of the table, where it was released.
     public, not_covered : tuple of str
         For the claim.
     """

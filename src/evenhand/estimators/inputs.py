@@ -74,7 +74,7 @@ class FitInputs:
 
     @property
     def required_groups(self) -> GroupCodes:
-        """Groups of the public rows, where ``read_fit_inputs`` was told to require them."""
+        """Groups of the public rows, where ``read_fit_inputs`` required them."""
         if self.groups_public is None:
             raise ValueError("The groups of the public rows are missing.")
         return self.groups_public

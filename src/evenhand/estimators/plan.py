@@ -18,7 +18,8 @@ from evenhand.privacy import (
     epsilon_from_mu,
 )
 from evenhand.privacy.noise import Noise
-from evenhand.voting import Mechanism, Rounds, stages
+from evenhand.voting import Rounds
+from evenhand.voting.aggregator import Mechanism, stages
 
 ANSWERS: Final = ("labels", "shares")
 """What is released about a public row: a noisy winner, or the noisy histogram."""

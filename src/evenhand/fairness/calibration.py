@@ -86,7 +86,8 @@ class CalibratedJoint:
         if not self.labelled.counts.sum():
             raise ValueError(
                 "labelled holds no calibration row, so nothing is known about the truth. Give "
-                "labelled rows and have the teachers answer them (voting.ask_calibration)."
+                "labelled rows and have the teachers answer them (ask_calibration of "
+                "evenhand.voting.calibration)."
             )
 
     @property

@@ -21,7 +21,7 @@ from evenhand.frontier.cluster import RayTasks
 from evenhand.frontier.grid import Grid
 from evenhand.frontier.run import Run, Setting
 from evenhand.frontier.scratch import scratch_votes
-from evenhand.frontier.train import Task, Trained, kin, teach, train
+from evenhand.frontier.train import Task, Trained, shared_with, teach, train
 from evenhand.frontier.votes_cache import VotesCache
 from evenhand.methods import METHODS
 
@@ -182,9 +182,9 @@ def _trained(
     shown = _values.are_shown()
     # The size of a task follows from public numbers alone, and never from how long one took.
     workers = max(1, joblib.effective_n_jobs(n_jobs))
-    sizes = list(Counter(kin(setting) for setting in settings).values())
+    sizes = list(Counter(shared_with(setting) for setting in settings).values())
     tasks = list(_tasks(grid, settings, cache, spec, _largest_task(sizes, workers)))
-    ensembles = {kin(task.settings[0]): task for task in tasks if _shares_teachers(task)}
+    ensembles = {shared_with(task.settings[0]): task for task in tasks if _shares_teachers(task)}
     if len(ensembles) < len(tasks):
         jobs = (joblib.delayed(_on_one_thread)(teach, task, shown) for task in ensembles.values())
         for n, _ in enumerate(_as_done(jobs, n_jobs), start=1):
@@ -222,7 +222,7 @@ def _tasks(
     """
     families: dict[tuple[object, ...], list[Setting]] = {}
     for setting in settings:
-        families.setdefault(kin(setting), []).append(setting)
+        families.setdefault(shared_with(setting), []).append(setting)
     for family in families.values():
         n_tasks = -(-len(family) // largest)
         for first in range(n_tasks):

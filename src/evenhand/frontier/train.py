@@ -84,7 +84,7 @@ class Trained:
     skipped: tuple[tuple[Setting, str], ...]
 
 
-def kin(setting: Setting) -> tuple[object, ...]:
+def shared_with(setting: Setting) -> tuple[object, ...]:
     """Return what settings that are trained together have in common."""
     shares = METHODS[setting.method].shares_votes
     if shares and "n_teachers" in setting.arguments:

@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from evenhand.learners.preconditioner import Preconditioner
 from evenhand.typing import FloatArray
-from evenhand.voting import GroupMoments
+from evenhand.voting.group_moments import GroupMoments
 
 SUREST: Final = 0.98
 """No probability is taken for surer than this before the sums: a few hundred steps of votes say

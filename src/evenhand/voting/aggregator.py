@@ -224,7 +224,7 @@ class _GatedRun:
         return asked > 0
 
     def finish(self, queue: QueryQueue, *, spent_out: bool) -> Answers:
-        """Hand out what may still be handed out, and close the books."""
+        """Hand out what may still be handed out, and say what became of the rest."""
         self._deliver()
         if not spent_out:
             # Budget was left: these were passed over because no class was admissible.

@@ -1,4 +1,4 @@
-"""Answers to labelled calibration rows, bought like any other answers."""
+"""Answers to labelled calibration rows, charged like any other answers."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def expected_rates(
     """Mean probability of each class to win the noisy vote, per group of queries.
 
     For two classes the mean over the group of ``Phi((2 n1 - K) / (sigma sqrt 2))``: what SF-PATE's
-    Theorem 2 bounds by a distance between joint laws of votes. That each teacher is nearly fair
-    says nothing about it (``docs/theory.md``).
+    Theorem 2 bounds by a distance between joint distributions of votes. That each teacher is nearly
+    fair says nothing about it (``docs/theory.md``).
 
     Parameters
     ----------

@@ -107,8 +107,8 @@ def release_group_moments(
         second = ledger.release(mechanism, sums[None, 1], purpose=purpose)[0]
         noisy: FloatArray = np.stack([total - second, second])
     else:
-        told = ledger.release(mechanism, sums.reshape(1, -1), purpose=purpose)[0]
-        noisy = told.reshape(sums.shape)
+        released = ledger.release(mechanism, sums.reshape(1, -1), purpose=purpose)[0]
+        noisy = released.reshape(sums.shape)
         noisy += (total - noisy.sum(axis=0)) / n_groups
     counted *= UNIT
     return GroupMoments(

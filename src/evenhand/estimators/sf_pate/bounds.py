@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand.estimators.fitted import Bound
 from evenhand.typing import FloatArray
-from evenhand.voting import AttributeCertificate
+from evenhand.voting.certificate import AttributeCertificate
 
 _ETA: Final = (
     "eta is the largest difference, over all features and labels, between the probabilities of "

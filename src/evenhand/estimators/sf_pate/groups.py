@@ -16,14 +16,9 @@ from evenhand.students.exponential_tilting import exponential_tilting
 from evenhand.students.lagrangian import Constraint
 from evenhand.students.student import smoothed
 from evenhand.typing import ArrayLike, FloatArray, IntArray
-from evenhand.voting import (
-    AttributeCertificate,
-    GroupMoments,
-    Shares,
-    Votes,
-    release_certificate,
-    release_group_moments,
-)
+from evenhand.voting import Shares, Votes
+from evenhand.voting.certificate import AttributeCertificate, release_certificate
+from evenhand.voting.group_moments import GroupMoments, release_group_moments
 
 ANSWERS: Final = ("smoothed", "shares", "labels")
 

@@ -17,7 +17,7 @@ from evenhand.fairness.notion import Notion
 from evenhand.privacy import GNMax, Ledger
 from evenhand.students import NetworkStudent
 from evenhand.typing import ArrayLike
-from evenhand.voting import ExpectedRates, expected_rates
+from evenhand.voting.disparity import ExpectedRates, expected_rates
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
