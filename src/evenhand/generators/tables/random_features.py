@@ -24,8 +24,9 @@ class MixedFeatures:
 
     A row is a point: an ordered column is one coordinate in [0, 1], a column of categories a corner
     of a simplex whose corners are 1 apart. ``cos(w z), sin(w z)`` at random frequencies w are the
-    random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), at three bandwidths; beside them stand the states of every column, one-hot, as DP-MERF has them for
-    categories (Harder, Adamczewski and Park 2021).
+    random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), at three bandwidths;
+    beside them stand the states of every column, one-hot, as DP-MERF has them for categories
+    (Harder, Adamczewski and Park 2021).
 
     Parameters
     ----------
