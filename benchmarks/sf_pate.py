@@ -1,6 +1,6 @@
 """SF-PATE with 300 network teachers on Adult, beside one network on all the data, and PF-LD.
 
-The plain version is one network of the same size trained on all rows, for as many passes as the
+The plain version is one network of the same size trained on all rows, for as many epochs as the
 whole of SF-PATE takes over samples: those of the teachers (each over its own part, so one pass of
 all teachers is one of the data), those of theta*, and those of the student under the constraint. It
 uses the batch that a network on all the data is fastest with. There are three of them: in PyTorch
@@ -87,7 +87,7 @@ def sklearn_network(epochs: int) -> MLPClassifier:
     network = MLPClassifier((64, 64), batch_size=BATCH, max_iter=epochs, **settings)
     network.set_params(n_iter_no_change=epochs, random_state=SEED)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the passes are what is asked for
+        warnings.simplefilter("ignore", ConvergenceWarning)  # that many epochs are meant
         return network.fit(X.astype(np.float32), y)
 
 
@@ -161,9 +161,9 @@ def check_networks() -> None:
     test = data.split(test=0.25, random_state=SEED).test
     at = encoder.transform(test.X)
     truth = np.searchsorted(np.unique(part.y), test.y)
-    told = torch_network(passes)(torch.as_tensor(at, dtype=torch.float32)).argmax(dim=1).numpy()
-    scores = [(of == truth).mean() for of in (one(passes).predict(at)[0], told)]
-    scores.append(sklearn_network(passes).score(at, truth))
+    told = torch_network(epochs)(torch.as_tensor(at, dtype=torch.float32)).argmax(dim=1).numpy()
+    scores = [(of == truth).mean() for of in (one(epochs).predict(at)[0], told)]
+    scores.append(sklearn_network(epochs).score(at, truth))
     assert max(scores) - min(scores) < 0.02, scores
 
 
@@ -173,12 +173,12 @@ if __name__ == "__main__":
     X = encoder.transform(part.X)
     y = np.unique(part.y, return_inverse=True)[1].astype(np.int64)
     sizes = {"records": len(X), "columns": X.shape[1], "layers": "64-64", "teachers": 300}
-    passes = EPOCHS + FREE + FAIR
+    epochs = EPOCHS + FREE + FAIR
     network = "at most 1.5 times the time of one network (ratio above 0.67)"
     beside = (
-        ("one network, PyTorch", lambda: torch_network(passes), network, check, 5),
-        ("one network, scikit-learn", lambda: sklearn_network(passes), network, check_networks, 3),
-        ("one network, our trainer", lambda: one(passes), network, lambda: None, 9),
+        ("one network, PyTorch", lambda: torch_network(epochs), network, check, 5),
+        ("one network, scikit-learn", lambda: sklearn_network(epochs), network, check_networks, 3),
+        ("one network, our trainer", lambda: one(epochs), network, lambda: None, 9),
         ("PF-LD", pf_ld, "20 times faster", lambda: None, 1),
         (
             "PF-LD, record by record",
@@ -197,7 +197,7 @@ if __name__ == "__main__":
                 ours=lambda variant=variant: fitted(variant),
                 plain=plain,
                 check=checked if variant == "student" else lambda: None,
-                sizes={**sizes, "epochs": passes, "batch_of_one": BATCH},
+                sizes={**sizes, "epochs": epochs, "batch_of_one": BATCH},
                 repeats=repeats,
                 seed=SEED,
                 target=target,

@@ -179,7 +179,7 @@ def test_noise_that_breaks_public_sums_is_taken_away() -> None:
     told = []
     for _ in range(400):
         state.ascend(state.table(groups).ravel() + rng.normal(0, 5.0, 4), 0)
-        told.append(state.told.copy())
+        told.append(state.estimated.copy())
     totals = np.array([state.hits[state.strata == s].sum() for s in (0, 1)])
     np.testing.assert_allclose(np.sum(told, axis=2)[:, :, 0], np.tile(totals, (400, 1)), atol=1e-9)
     spread = np.std(told, axis=0)

@@ -562,7 +562,7 @@ def test_the_bounds_say_which_of_them_says_anything() -> None:
     assert "SF-PATE Theorem 1, as printed" in names
     assert "SF-PATE Corollary 1, as printed" in names
     assert not any(bound.says for bound in fitted().bounds_)
-    assert "not bought" in fitted().bounds_[-1].words
+    assert "not released" in fitted().bounds_[-1].words
     bought = fitted(certificate=0.3, n=6000).bounds_[-1]
     assert isinstance(bought, Bound)
     assert bought.says

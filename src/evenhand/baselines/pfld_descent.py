@@ -34,7 +34,7 @@ DP-SGD takes each step from a secret sample and is charged less for it ("amplifi
 subsampling"). Here that would be unsound for a minibatch which both parts of a step share: the
 loss's gradient over the batch is public and unclipped, and it is released in the same sum, so with
 noise in proportion to C alone it tells who is in the batch; and with that secret gone nothing is
-amplified. (Exactly: the laws to be told apart
+amplified. (Exactly: the distributions to be told apart
 are ``(1 - q) N(0) + q N(l + d1)`` and ``(1 - q) N(0) + q N(l + d2)``, with l of any length; as l
 grows their divergence is that of ``N(d1)`` and ``N(d2)`` for the event that the row is in.) So
 every step reads all rows. This loses nothing but time: noise that pays for T steps on all rows is,
@@ -208,7 +208,7 @@ class PFLDState:
     weights: FloatArray  # (n_weights,): all layers, one after another
     above: FloatArray  # (n_strata, n_groups, n_hits): multipliers of "rate too high"
     below: FloatArray
-    told: FloatArray  # (n_strata, n_groups, n_hits): averaged noisy tables
+    estimated: FloatArray  # (n_strata, n_groups, n_hits): averaged noisy tables
     inputs: list[FloatArray]  # of each layer
     F: FloatArray  # (n, n_classes)
     lengths: FloatArray  # (n,): squared norms of the rows of X
@@ -248,7 +248,7 @@ class PFLDState:
             weights=np.concatenate([layer.ravel() for layer in first]),
             above=np.zeros(cells),
             below=np.zeros(cells),
-            told=np.zeros(cells),
+            estimated=np.zeros(cells),
             inputs=[],
             F=np.zeros((0, n_classes)),
             lengths=_rowwise(X),
@@ -290,14 +290,14 @@ class PFLDState:
     def ascend(self, noisy: FloatArray, t: int) -> None:
         """Take a dual step by a noisy table; reads no group."""
         learner = self.learner
-        table: FloatArray = noisy.reshape(self.told.shape)
+        table: FloatArray = noisy.reshape(self.estimated.shape)
         totals = _summed(self.hits, self.strata, (len(table), 1, learner.n_hits(self.n_classes)))
         # What groups add up to is public: the noise of the sum is taken away.
         table = table + (totals - table.sum(axis=1, keepdims=True)) / table.shape[1]
-        self.told += (table - self.told) * max(1.0 / (t + 1), 1.0 / learner.memory)
+        self.estimated += (table - self.estimated) * max(1.0 / (t + 1), 1.0 / learner.memory)
         among = np.bincount(self.strata, minlength=len(table))[:, None, None]
-        overall = self.told.sum(axis=1, keepdims=True) / np.maximum(among, 1.0)
-        gap = self.told / self.sizes[:, :, None] - overall
+        overall = self.estimated.sum(axis=1, keepdims=True) / np.maximum(among, 1.0)
+        gap = self.estimated / self.sizes[:, :, None] - overall
         # The fewer people, the larger what a multiplier does to each of them.
         step = learner.multiplier_rate * np.sqrt(self.sizes[:, :, None] / len(self.X))
         for side, excess in ((self.above, gap), (self.below, -gap)):

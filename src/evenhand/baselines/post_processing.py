@@ -46,7 +46,7 @@ DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
     )
 )
 class DPPostProcessingClassifier(NoisyGradientClassifier):
-    """Train privately, count privately how each group is judged, and even the rates by chance.
+    """Train privately, count privately how each group is judged, and even the rates at random.
 
     Three steps: logistic regression by DP-SGD with a part of epsilon, blind to groups; a noisy
     table of group, true label and decision with the rest; a linear program on that table for the
@@ -198,7 +198,7 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         decided = student.predict(X_encoded).astype(np.int64)
         shape = (groups.n_groups, data.n_classes, data.n_classes)
         cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)
-        books, noisy = release_table(
+        table_ledger, noisy = release_table(
             np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64),
             pure,
             own_noise(self.noise),
@@ -208,9 +208,9 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         self._derive()
         self.student_, self.groups_, self.mechanism_ = student, groups.names, mechanism
         self.fairness_kind_ = FairnessKind.DERIVED
-        self.ledger_ = SeparateLedgers(run, books)
+        self.ledger_ = SeparateLedgers(run, table_ledger)
         claim = self._claim(left, data, noise, public=("the names of the groups",))
-        self.guarantee_ = (claim + pure_claim(books)).with_warning(NEEDS_GROUP)
+        self.guarantee_ = (claim + pure_claim(table_ledger)).with_warning(NEEDS_GROUP)
         return self
 
     def predict(

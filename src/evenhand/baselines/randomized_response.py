@@ -43,7 +43,7 @@ from evenhand.typing import ArrayLike, FloatArray, RandomState
 class RandomizedResponseClassifier(AttributePrivacyClassifier):
     """Noise everybody's group once, then train under a margin corrected for that noise ("M").
 
-    Each person's group is told truly or not by a draw of that person's own (k-ary randomised
+    Each person's group is given truly or not by a draw of that person's own (k-ary randomised
     response); everything after reads the answers. The margin on true groups is narrowed to what
     it means among answered ones, exactly, and kept there by the reductions approach. The model
     needs no group at prediction. For two classes.

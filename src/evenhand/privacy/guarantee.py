@@ -140,15 +140,15 @@ class Guarantee:
         if not isinstance(other, Guarantee):
             return NotImplemented
         # Where nothing is promised, nothing is promised for every unit and relation.
-        told = self if self.bounded else other
+        known = self if self.bounded else other
         for name in ("unit", "neighbors") if self.bounded and other.bounded else ():
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise ValueError(apart(name, mine, theirs))
         return Guarantee(
             **self._bound_with(other),
-            unit=told.unit,
-            neighbors=told.neighbors,
+            unit=known.unit,
+            neighbors=known.neighbors,
             noise=" and ".join(dict.fromkeys((self.noise, other.noise))),
             public=_once(self.public, other.public),
             not_covered=_once(self.not_covered, other.not_covered),

@@ -24,8 +24,8 @@ length d(k) and center s(k) between a(k - 1) and a(k), of Gaussian mass p(k), an
 ``E(d, s) = 2 log q(s) - log q(s + d) - log q(s - d)`` with ``q(s) = Phi(s + d/2) - Phi(s - d/2)``.
 
 1. ``(log q)'' = V - 1`` with V the variance of N(0, 1) on the window. V falls as the window moves
-   out: its slope is minus a third central moment, positive because the density right and left of
-   the mean differ by a sign that changes once. So E rises with abs(s).
+   out: its derivative is minus a third central moment, positive because the density right and left
+   of the mean differ by a sign that changes once. So E rises with abs(s).
 2. dE/d(log d) = D2 V + (M+ - M)^2 + (M - M-)^2 + (2 M - s) D2 M, where M, M+, M- are the means on
    the three windows and D2 is the second difference; it is positive while V <= 1/2 at the center,
    that is for d <= 2.8. For d > 2.8, E > 4.6.

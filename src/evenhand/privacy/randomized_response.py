@@ -1,4 +1,4 @@
-"""Randomised response: each person's group, told truly or not by a coin of that person's own."""
+"""Randomised response: each person's group, true or not by a coin of that person's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALLEST_EPSILON: Final = 1e-9
 """Below it a word of 63 bits no longer tells a truthful answer from a random one."""
 
 _LARGEST: Final = (
-    64  # the truth is told with probability 1 - 2**-63 at most, which is less than this
+    64  # the answer is true with probability 1 - 2**-63 at most, which is less than this
 )
 
 
@@ -49,8 +49,8 @@ class RandomizedResponse:
     -------
     Neighbors : change one group label.
     Sensitivity : one person's label is read by that person's answer alone.
-    Cost : ``epsilon`` with delta 0 (Warner 1965; Kairouz, Oh and Viswanath 2016). The truth is told
-        with probability ``T / 2**63``, where T is the largest whole number whose ratio to the
+    Cost : ``epsilon`` with delta 0 (Warner 1965; Kairouz, Oh and Viswanath 2016). The answer is
+        true with probability ``T / 2**63``, where T is the largest whole number whose ratio to the
         probability of a given other answer is at most ``exp(epsilon)``, decided with 80 digits; and
         the draws are of whole numbers. So the probabilities are those that are charged for.
 

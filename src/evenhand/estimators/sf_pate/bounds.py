@@ -51,25 +51,25 @@ def bounds_of_student(
     printed = room * least**2 / 2.0
     corollary = room * least**2 / (2.0 + room * least)
     tight = room * least
-    told = [
+    found = [
         _threshold("SF-PATE Theorem 1, as printed", printed),
         _threshold("SF-PATE Corollary 1, as printed", corollary),
         _threshold("SF-PATE Theorem 1, tightened (alpha_from_eta)", tight),
     ]
     if certificate is None:
-        told.append(
+        found.append(
             Bound(
                 name="Certificate from a noisy table of true and noisy groups",
                 value=None,
                 says=False,
-                words="not bought: set certificate=0.1 to spend a tenth of the budget on it",
+                words="not released: set certificate=0.1 to spend a tenth of the budget on it",
             )
         )
-        return tuple(told)
+        return tuple(found)
     bound = certificate.alpha(alpha)
     worst = names[int(certificate.bounds.argmax())]
     meant = "" if of_labels else "; of the likeliest group, while the shares were weights"
-    told.append(
+    found.append(
         Bound(
             name="Certificate from a noisy table of true and noisy groups",
             value=min(1.0, bound),
@@ -77,7 +77,7 @@ def bounds_of_student(
             words=f"holds with {certificate.level:.0%} confidence; widest for {worst}{meant}",
         )
     )
-    return tuple(told)
+    return tuple(found)
 
 
 def bounds_of_teachers() -> tuple[Bound, ...]:
@@ -87,8 +87,8 @@ def bounds_of_teachers() -> tuple[Bound, ...]:
             name="SF-PATE Theorem 2",
             value=None,
             says=False,
-            words="its eta is a distance between joint laws of all teachers' votes, which nobody "
-            "observes; that each teacher is nearly fair does not make it small",
+            words="its eta is a distance between joint distributions of all teachers' votes, which "
+            "nobody observes; that each teacher is nearly fair does not make it small",
         ),
         Bound(
             name="Expected rates of the noisy vote by group, exact",

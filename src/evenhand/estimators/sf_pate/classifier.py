@@ -18,7 +18,7 @@ from evenhand.estimators.base import Progress
 from evenhand.estimators.fitted import Bound, FittedModel, TrueGroups
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import histogram_for
-from evenhand.estimators.sf_pate.groups import ANSWERS, Asked
+from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
 from evenhand.estimators.sf_pate.learning import (
     Learned,
     Problem,
@@ -58,7 +58,7 @@ DEFAULT: Final = DemographicParity(margin=0.01, reference="overall")
 VARIANTS: Final = ("student", "teachers")
 
 DEFAULT_QUERIES: Final = 2000
-"""Rows that are asked by default; 500 and 20,000 do as well (``sf_pate_choices.py`` among the
+"""Rows that are queried by default; 500 and 20,000 do as well (``sf_pate_choices.py`` among the
 reproductions, on ACS-Income and German)."""
 
 PULLS: Final = {"student": 0.001, "teachers": 0.3}
@@ -124,12 +124,12 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         ``LogisticTeachers`` and ``MLPTeachers`` are trained under the constraint;
         ``BlackBoxFairTeachers`` takes any fair classifier.
     n_queries : int, optional
-        How many rows the teachers are asked about, drawn at random. Default: 2000, or all.
+        How many rows the teachers vote on, chosen at random. Default: 2000, or all.
     answers : {"smoothed", "shares", "labels"}
         What the student makes of the noisy shares of the votes, with ``variant="student"``.
         ``"smoothed"``: probabilities of the groups for every row, by a regression on the noisy
         shares that knows their noise. ``"shares"``: the shares themselves, as unbiased weights of
-        the rows that were asked. ``"labels"``: the group with the largest noisy share, as in the
+        the queried rows. ``"labels"``: the group with the largest noisy share, as in the
         paper.
     pull : float, optional
         lambda: weight of the squared distance to theta*, the model of the public features and
@@ -163,7 +163,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     guarantee_ : Guarantee
         Of the sensitive attribute of one person, and no more; says what is public.
     answers_ : Shares
-        Noisy shares of the votes on the rows that were asked: of groups (student), or of classes
+        Noisy shares of the votes on the queried rows: of groups (student), or of classes
         (teachers).
     noisy_violation_ : float
         Violation of the decisions (or probabilities) on the rows, with groups as the answers and
@@ -184,7 +184,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     Neighbors : change the group label of one person (of all rows of one unit, with ``unit_ids``).
         With ``variant="teachers"`` and ``pull=0``: group and class label.
     Sensitivity : who learns from whom depends on positions (or unit ids) alone, so one teacher's
-        groups change, and one vote for each row that is asked: 1 for two groups (or classes),
+        groups change, and one vote for each queried row: 1 for two groups (or classes),
         sqrt(2) for more.
     Cost : at most the budget: ``n_queries`` noisy histograms, noisy sums over groups, and the table
         of the certificate. All that the student does with them is post-processing. The sums are of
@@ -310,10 +310,10 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         partition = self._deal(people, unit_ids, rng)
         run = self._open(budget, ledger)
         whole = run.remaining * (1.0 - 1e-9)  # a sum of three parts must not exceed it
-        asked = self._ask(people, partition, notion, run, whole, rng, progress)
+        queried = self._ask(people, partition, notion, run, whole, rng, progress)
         problem = Problem(
             people=people,
-            asked=asked,
+            queried=queried,
             notion=notion,
             pull=self._pull,
             step=self.step,
@@ -329,7 +329,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         else:
             public = not self._labels_are_private
             self._keep(after_fair_votes(problem, labels_are_public=public))
-        return self._conclude(people, partition, asked, run)
+        return self._conclude(people, partition, queried, run)
 
     @property
     def fitted_(self) -> FittedModel:
@@ -459,7 +459,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         whole: float,
         rng: np.random.Generator,
         progress: Progress | None,
-    ) -> Asked:
+    ) -> QueriedRows:
         """Train the teachers and release noisy shares of their votes on some of the rows."""
         n = people.data.n_private
         wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
@@ -500,7 +500,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         plan = Rounds.once(histogram, len(rows))
         self.mechanism_ = plan
         shares = release_shares(votes, plan, run)
-        return Asked(rows=rows, shares=shares, votes=votes, sigma=histogram.sigma)
+        return QueriedRows(rows=rows, shares=shares, votes=votes, sigma=histogram.sigma)
 
     def _keep(self, learned: Learned) -> None:
         self.student_, self.bounds_ = learned.student, learned.bounds
@@ -510,16 +510,16 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             self.expected_rates_ = learned.expected
 
     def _conclude(
-        self, people: PeopleInputs, partition: Partition, asked: Asked, run: Ledger
+        self, people: PeopleInputs, partition: Partition, queried: QueriedRows, run: Ledger
     ) -> Self:
-        self.answers_ = asked.shares
+        self.answers_ = queried.shares
         self.encoder_, self.classes_ = people.encoder, people.data.classes
         self.groups_ = people.groups.names
         self.n_teachers_ = partition.n_teachers
         what = "groups" if self.variant == "student" else "classes"
         choices = [
-            f"{partition.n_teachers:,} teachers vote on the {what} of {len(asked.rows):,} rows, "
-            f"with noise of {asked.sigma:.3g} votes: what the budget pays for."
+            f"{partition.n_teachers:,} teachers vote on the {what} of {len(queried.rows):,} rows, "
+            f"with noise of {queried.sigma:.3g} votes: what the budget pays for."
         ]
         if self.variant == "teachers" and self.calibration and not self._shares[1]:
             choices.append(

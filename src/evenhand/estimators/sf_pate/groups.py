@@ -1,4 +1,4 @@
-"""What SF-PATE's student is told of the groups, by votes, by noisy sums over them, or by both."""
+"""What SF-PATE's student knows of the groups, by votes, by noisy sums over them, or by both."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ DAMPING: Final = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
-    """The rows that the teachers are asked about, and what was released of the answers."""
+class QueriedRows:
+    """The rows that the teachers vote on, and what was released of the votes."""
 
     rows: IntArray
     shares: Shares
@@ -88,7 +88,7 @@ class EstimatedGroups:
 
 def estimated_groups(
     people: PeopleInputs,
-    asked: Asked,
+    queried: QueriedRows,
     answers: str,
     *,
     probabilities: FloatArray,
@@ -96,12 +96,12 @@ def estimated_groups(
     mu_squared: float,
     unit_ids: ArrayLike | None,
 ) -> EstimatedGroups:
-    """Return weights of the groups: of all rows if smoothed, else of the asked rows.
+    """Return weights of the groups: of all rows if smoothed, else of the queried rows.
 
     Parameters
     ----------
     people : PeopleInputs
-    asked : Asked
+    queried : QueriedRows
     answers : str
         One of ``ANSWERS``.
     probabilities : ndarray of float64, shape (n, n_classes)
@@ -113,13 +113,13 @@ def estimated_groups(
     unit_ids : array-like, shape (n,), optional
     """
     if answers == "shares":
-        return EstimatedGroups(weights=asked.shares.shares, rows=asked.rows)
+        return EstimatedGroups(weights=queried.shares.shares, rows=queried.rows)
     if answers == "labels":
-        winner = asked.shares.shares.argmax(axis=1)
-        hard = (np.arange(asked.shares.n_classes) == winner[:, None]) * 1.0
-        return EstimatedGroups(weights=hard, rows=asked.rows)
+        winner = queried.shares.shares.argmax(axis=1)
+        hard = (np.arange(queried.shares.n_classes) == winner[:, None]) * 1.0
+        return EstimatedGroups(weights=hard, rows=queried.rows)
     X = people.X_encoded
-    smooth = smoothed(X[asked.rows], asked.shares, of=X)
+    smooth = smoothed(X[queried.rows], queried.shares, of=X)
     if not mu_squared:
         return EstimatedGroups(weights=smooth, rows=None)
     features = moment_features(one_hot_classes(people), probabilities, smooth, X)
@@ -185,7 +185,7 @@ def _moments(
 def moment_features(
     truth: FloatArray,
     probabilities: FloatArray,
-    told: FloatArray | None,
+    estimated: FloatArray | None,
     X: FloatArray,
     *,
     length: float = LENGTH,
@@ -205,7 +205,7 @@ def moment_features(
     decided = 2.0 * (np.arange(1, n_classes) == winner[:, None]) - 1.0
     of_model = np.concatenate([np.ones((n, 1)), said, decided], axis=1)
     by_class = (truth[:, :, None] * of_model[:, None, :]).reshape(n, -1)
-    of_votes = np.empty((n, 0)) if told is None else 2.0 * told[:, last] - 1.0
+    of_votes = np.empty((n, 0)) if estimated is None else 2.0 * estimated[:, last] - 1.0
     few = by_class.shape[1] + of_votes.shape[1]
     out = np.empty((n, few + X.shape[1]))
     out[:, :few] = np.concatenate([by_class, of_votes], axis=1)

@@ -1,4 +1,4 @@
-"""What the student of SF-PATE solves: problem (2) with told groups, or (5) with fair votes."""
+"""What the student of SF-PATE solves: problem (2) with estimated groups, or (5) with fair votes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.estimators.fitted import Bound
 from evenhand.estimators.sf_pate.bounds import bounds_of_student, bounds_of_teachers
-from evenhand.estimators.sf_pate.groups import Asked, estimated_groups, groups_by_sums
-from evenhand.estimators.sf_pate.students import following, start_of
+from evenhand.estimators.sf_pate.groups import QueriedRows, estimated_groups, groups_by_sums
+from evenhand.estimators.sf_pate.students import label_student, vote_student
 from evenhand.fairness.notion import Notion
 from evenhand.privacy import GNMax, Ledger
 from evenhand.students import NetworkStudent
@@ -22,12 +22,12 @@ from evenhand.voting.disparity import ExpectedRates, expected_rates
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """What the teachers answered, and what the student is asked to do with it.
+    """What the teachers answered, and what the student shall do with it.
 
     Parameters
     ----------
     people : PeopleInputs
-    asked : Asked
+    queried : QueriedRows
         Noisy shares of groups, or of classes.
     notion : Notion
     pull, step : float
@@ -44,7 +44,7 @@ class Problem:
     """
 
     people: PeopleInputs
-    asked: Asked
+    queried: QueriedRows
     notion: Notion
     pull: float
     step: float
@@ -64,7 +64,7 @@ class Learned:
     ----------
     student : classifier of class codes
     violation : float
-        By the groups as they were told; NaN if it was told none.
+        By the estimated groups; NaN if there are none.
     bounds : tuple of Bound
     expected : ExpectedRates or None
         Of the noisy vote on classes. **Private**.
@@ -77,28 +77,28 @@ class Learned:
 
 
 def with_estimated_groups(problem: Problem, answers: str) -> Learned:
-    """Solve problem (2): true labels, under the constraint with the groups as they are told."""
+    """Solve problem (2): true labels, under the constraint with the estimated groups."""
     people, rng = problem.people, problem.rng
-    student = start_of(problem.student, people, rng)
-    told = estimated_groups(
+    student = label_student(problem.student, people, rng)
+    estimated = estimated_groups(
         people,
-        problem.asked,
+        problem.queried,
         answers,
         probabilities=student.probabilities,
         ledger=problem.ledger,
         mu_squared=problem.sums,
         unit_ids=problem.unit_ids,
     )
-    constraint = told.constraint(problem.notion, people)
+    constraint = estimated.constraint(problem.notion, people)
     learned, violation = student.under(
         constraint, rng.spawn(1)[0], pull=problem.pull, step=problem.step
     )
     bounds = bounds_of_student(
         alpha=violation,
-        noisy_shares=told.weights.mean(axis=0),
+        noisy_shares=estimated.weights.mean(axis=0),
         names=people.groups.names,
         certificate=(
-            told.certificate(people, problem.ledger, problem.table) if problem.table else None
+            estimated.certificate(people, problem.ledger, problem.table) if problem.table else None
         ),
         of_labels=answers != "shares",
     )
@@ -107,10 +107,10 @@ def with_estimated_groups(problem: Problem, answers: str) -> Learned:
 
 def after_fair_votes(problem: Problem, *, labels_are_public: bool) -> Learned:
     """Solve problem (5): the noisy vote, near theta*, under the constraint by noisy sums."""
-    people, asked, rng = problem.people, problem.asked, problem.rng
-    student = following(problem.student, people, asked, rng, pull=problem.pull)
+    people, queried, rng = problem.people, problem.queried, problem.rng
+    student = vote_student(problem.student, people, queried, rng, pull=problem.pull)
     if problem.sums:
-        told = groups_by_sums(
+        estimated = groups_by_sums(
             people,
             probabilities=student.probabilities,
             reads_labels=labels_are_public,
@@ -118,16 +118,16 @@ def after_fair_votes(problem: Problem, *, labels_are_public: bool) -> Learned:
             mu_squared=problem.sums,
             unit_ids=problem.unit_ids,
         )
-        constraint = told.constraint(problem.notion, people, reads_labels=labels_are_public)
+        constraint = estimated.constraint(problem.notion, people, reads_labels=labels_are_public)
         learned, violation = student.under(constraint, rng.spawn(1)[0], step=problem.step)
     else:
         learned, violation = student.free(rng.spawn(1)[0]), math.nan
     # A share of two classes carries one noise, a noisy maximum two.
     doubled = math.sqrt(2.0) if people.data.n_classes == 2 else 1.0
     expected = expected_rates(
-        asked.votes,
-        people.groups.codes[asked.rows],
-        GNMax(sigma=doubled * asked.sigma),
+        queried.votes,
+        people.groups.codes[queried.rows],
+        GNMax(sigma=doubled * queried.sigma),
         n_groups=people.groups.n_groups,
     )
     return Learned(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
-from evenhand.estimators.sf_pate.groups import Asked, one_hot_classes
+from evenhand.estimators.sf_pate.groups import QueriedRows, one_hot_classes
 from evenhand.students import NetworkStudent
 from evenhand.students.constrained import LinearFit
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
@@ -24,7 +24,7 @@ TINY: Final = 1e-30
 """The least probability whose logarithm is taken."""
 
 
-class Started(Protocol):
+class LabelStudent(Protocol):
     """A student that knows theta*, the model of public features and labels."""
 
     @property
@@ -37,17 +37,17 @@ class Started(Protocol):
         """Return the classifier under the constraint, near theta*, and its violation."""
 
 
-def start_of(
+def label_student(
     student: NetworkStudent | None, people: PeopleInputs, rng: np.random.Generator
-) -> Started:
+) -> LabelStudent:
     """Train theta*."""
     if student is None:
         return _Linear(people)
     return _Network(student, people, rng.spawn(1)[0])
 
 
-class Following(Protocol):
-    """A student that follows the noisy vote, near theta* if it may know it (problem 5)."""
+class VoteStudent(Protocol):
+    """A student of the noisy vote, near theta* if it may know it (problem 5)."""
 
     @property
     def probabilities(self) -> FloatArray:
@@ -62,19 +62,19 @@ class Following(Protocol):
         """Return the classifier under the constraint, and its violation."""
 
 
-def following(
+def vote_student(
     student: NetworkStudent | None,
     people: PeopleInputs,
-    asked: Asked,
+    queried: QueriedRows,
     rng: np.random.Generator,
     *,
     pull: float,
-) -> Following:
-    """Train what follows the noisy vote; without a pull, no class label is read."""
-    linear = _FollowingLinear(people, asked, pull)
+) -> VoteStudent:
+    """Train a student of the noisy vote; without a pull, no class label is read."""
+    linear = _LinearOnVotes(people, queried, pull)
     if student is None:
         return linear
-    return _FollowingNetwork(student, people, linear, rng.spawn(1)[0])
+    return _NetworkOnVotes(student, people, linear, rng.spawn(1)[0])
 
 
 class _Linear:
@@ -107,15 +107,15 @@ class _Linear:
         return fit.classifier(self._n_classes), fit.gap
 
 
-class _FollowingLinear:
+class _LinearOnVotes:
     """Logistic regression on noisy shares, pulled to what theta* says of the rows."""
 
-    def __init__(self, people: PeopleInputs, asked: Asked, pull: float) -> None:
+    def __init__(self, people: PeopleInputs, queried: QueriedRows, pull: float) -> None:
         self._X, self._n_classes = people.X_encoded, people.data.n_classes
-        told = ShareLoss(shares=asked.shares.shares, variance=asked.shares.variance)
+        answers = ShareLoss(shares=queried.shares.shares, variance=queried.shares.variance)
         self.first = _Linear(people) if pull else None
         scores = None if self.first is None else self.first.scores
-        self._loss = ProximalLoss(answers=told, queried=asked.rows, first=scores, pull=pull)
+        self._loss = ProximalLoss(answers=answers, queried=queried.rows, first=scores, pull=pull)
         start = None if self.first is None else self.first.weights
         self._free = fit_lagrangian(self._X, self._loss, None, anchor=start)
 
@@ -141,10 +141,10 @@ class _FollowingLinear:
         return fit.classifier(self._n_classes), fit.gap
 
 
-class _FollowingNetwork:
+class _NetworkOnVotes:
     """A network that starts at its own theta* and is moved as the votes move the linear one.
 
-    It would learn the noise of single rows by heart, and a regression that knows the noise does
+    It would overfit to the noise of single rows, and a regression that knows the noise does
     not.
     """
 
@@ -152,7 +152,7 @@ class _FollowingNetwork:
         self,
         student: NetworkStudent,
         people: PeopleInputs,
-        linear: _FollowingLinear,
+        linear: _LinearOnVotes,
         rng: np.random.Generator,
     ) -> None:
         self._student, self._X, self._n_classes = student, people.X_encoded, people.data.n_classes
@@ -166,18 +166,18 @@ class _FollowingNetwork:
             self.probabilities = softmax(sure + linear.corrected, axis=1)
 
     def free(self, rng: np.random.Generator) -> Any:
-        return self._student.classifier(self._followed(rng), self._n_classes)
+        return self._student.classifier(self._on_votes(rng), self._n_classes)
 
     def under(
         self, constraint: Constraint, rng: np.random.Generator, *, step: float
     ) -> tuple[Any, float]:
-        start = self._followed(rng.spawn(1)[0]) if self._start is None else self._start
+        start = self._on_votes(rng.spawn(1)[0]) if self._start is None else self._start
         layers, violation = self._student.under(
             self._X, self.probabilities, constraint, rng, start=start, pull=0.0
         )
         return self._student.classifier(layers, self._n_classes), violation
 
-    def _followed(self, rng: np.random.Generator) -> Layers:
+    def _on_votes(self, rng: np.random.Generator) -> Layers:
         return self._student.near(self._X, self.probabilities, rng, start=self._start, pull=0.0)
 
 
