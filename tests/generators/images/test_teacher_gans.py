@@ -1,7 +1,9 @@
 """Image generators by teachers: the contract, the ledger, and what is refused before it is used."""
 
 import re
+import runpy
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget, MemoryStore, SeededNoise, epsilon_from_mu
 from evenhand.testing.images import ImageSynthesizerContract, pictures
 
+REPRODUCTIONS = Path(__file__).parents[3] / "reproductions"
+PUBLISHED = runpy.run_path(str(REPRODUCTIONS / "_published_sizes.py"))
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings(
@@ -214,7 +218,7 @@ def test_a_generator_of_labels_alone_knows_no_groups() -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [GSWGANImages.paper(), GPATEImages.paper(), DataLensImages.paper()],
+    [PUBLISHED["GS_WGAN"], PUBLISHED["G_PATE"], PUBLISHED["DATALENS"]],
     ids=lambda made: made.method,
 )
 def test_the_papers_sizes_are_settings_that_a_few_teachers_can_run(made: Any) -> None:
@@ -252,8 +256,8 @@ def test_the_published_noises_cost_what_the_docs_say() -> None:
     assert epsilon_from_mu((20 * 32 / 1.07**2) ** 0.5, 1e-5) == pytest.approx(379, abs=1)
     assert int(mu_squared / (4 * 300 / 800**2)) == pytest.approx(2130, abs=10)  # DataLens
     assert int(mu_squared / (2 * 10 / 100**2)) == pytest.approx(2000, abs=10)  # G-PATE
-    assert GSWGANImages.paper()._snr(mu_squared**0.5, 28 * 28).value < 0.05
-    for made in (GPATEImages.paper(), DataLensImages.paper()):
+    assert PUBLISHED["GS_WGAN"]._snr(mu_squared**0.5, 28 * 28).value < 0.05
+    for made in (PUBLISHED["G_PATE"], PUBLISHED["DATALENS"]):
         assert 1900 < made.n_rows * made.n_steps < 2150
 
 

@@ -49,16 +49,6 @@ class DataLensImages(TeacherGAN):
         self.k = k
         self.threshold = threshold
 
-    @classmethod
-    def paper(cls, **others: Any) -> DataLensImages:
-        """Return the published sizes for MNIST at epsilon 10: days on a CPU.
-
-        4,000 teachers, 300 pixels, threshold 0.2, 50 random inputs. Noise follows from the budget
-        here; the published sigma of 800 allows about 2,130 pictures at epsilon 10 and delta 1e-5.
-        """
-        published = {"n_teachers": 4000, "k": 300, "threshold": 0.2, "n_noise": 50}
-        return cls(**{**published, "n_rows": 32, "n_steps": 66, **others})
-
     def _n_signs(self, width: int) -> int:
         return max(1, width // 10) if self.k is None else self.k
 

@@ -59,17 +59,6 @@ class GPATEImages(TeacherGAN):
         self.reach = reach
         self.threshold = threshold
 
-    @classmethod
-    def paper(cls, **others: Any) -> GPATEImages:
-        """Return the published sizes for MNIST at epsilon 10: days on a CPU.
-
-        2,000 teachers, 10 directions, 10 bins up to 1e-4, threshold 0.5, 100 random inputs. Noise
-        follows from the budget here; the published 100 on the votes allows about 2,000 pictures at
-        epsilon 10 and delta 1e-5.
-        """
-        published = {"n_teachers": 2000, "n_noise": 100, "n_rows": 32, "n_steps": 62}
-        return cls(**{**published, **others})
-
     def _aggregator(self, width: int) -> ProjectedHistogram:
         return ProjectedHistogram(
             n_rows=self.n_rows,

@@ -88,29 +88,6 @@ class GSWGANImages(TeacherGANImages):
         self.spectral = spectral
         self.warm_steps = warm_steps
 
-    @classmethod
-    def paper(cls, **others: Any) -> GSWGANImages:
-        """Return the published sizes: 1,000 convolutional critics in turn; days on a CPU.
-
-        At epsilon 10 the noise that this schedule needs drowns what is released; the predicted
-        signal-to-noise says so.
-        """
-        published = {
-            "schedule": "in turn",
-            "filters": (64, 128, 256),
-            "spectral": True,
-            "warm_steps": 2000,
-            "n_teachers": 1000,
-            "n_steps": 20_000,
-            "n_rows": 32,
-            "critic_rows": 32,
-            "critic_rate": 1e-4,
-            "rates": (1e-4, 1e-4),
-            "n_noise": 10,
-            "width": 256,
-        }
-        return cls(**{**published, **others})
-
     def _critic(self) -> CriticNetwork:
         if self.filters is None:
             return super()._critic()
