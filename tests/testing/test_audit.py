@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.estimators import inputs, pfld
+from evenhand.baselines import pfld
+from evenhand.estimators import inputs
 from evenhand.generators import budget_plan
 from evenhand.generators.registry import generators
 from evenhand.learners.dpsgd import State
