@@ -75,7 +75,10 @@ class Module:
         """``__all__``."""
         for node in self.tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                return tuple(ast.literal_eval(node.value))
+                assert isinstance(node.value, ast.List | ast.Tuple)
+                # A table that is unpacked here (the notions) stands in a part's own face as well.
+                names = [one for one in node.value.elts if not isinstance(one, ast.Starred)]
+                return tuple(ast.literal_eval(name) for name in names)
         return ()
 
     @cached_property
