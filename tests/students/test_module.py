@@ -225,7 +225,7 @@ def test_a_model_of_architectures_is_saved_and_answers_the_same(tmp_path) -> Non
     model = SFPATEClassifier(
         Budget(epsilon=1.0, delta=1e-6),
         n_teachers=5,
-        alpha=1.0,
+        fairness=parity(1.0),
         random_state=0,
         student=ModuleStudent(dense, epochs=5, fair_epochs=5),
         teachers=SklearnTeachers(ModuleClassifier(dense, epochs=5)),

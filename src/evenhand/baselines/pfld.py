@@ -189,12 +189,12 @@ class PFLDClassifier(AttributePrivacyClassifier):
         notion = require_notion(
             self.fairness, "Say how far apart the groups may be: DemographicParity(margin=0.05)."
         )
-        mechanisms = self._mechanisms(budget)
         rng = as_generator(self.random_state)
         people = self._read_people(X, y, sensitive_features, rng)
         data, k = people.data, people.groups.n_groups
         held = Held.of(notion, data.y_private, data.n_classes)
         learner, strata = self._learner(held), held.strata
+        mechanisms = self._mechanisms(budget)
         cells = len(held.bound) * k
         whitening = None if self.hidden else Whitening.of(people.X_encoded, damping=DAMPING)
         rows = people.X_encoded if whitening is None else whitening.rows(people.X_encoded)
