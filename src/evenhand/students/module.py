@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 
 from evenhand._display import Shown
 from evenhand._random import as_generator
+from evenhand._stored import stored
 from evenhand.fairness import encode_groups
 from evenhand.fairness.notion import Notion, require_reference
 from evenhand.learners.nets.regularizer import Regularizer
@@ -18,6 +19,7 @@ from evenhand.typing import ArrayLike, FloatArray, RandomState
 __all__ = ["ModuleClassifier", "ModuleStudent"]
 
 
+@stored
 class ModuleStudent(NetworkStudent):
     """Settings of a student that is any torch module. Needs the extra ``torch``.
 
@@ -91,6 +93,7 @@ class ModuleStudent(NetworkStudent):
         return learner.fit(X, targets, rng=rng)
 
 
+@stored
 class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped bases
     """A torch module with scikit-learn's manners: each teacher may be one.
 

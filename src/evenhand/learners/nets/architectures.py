@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evenhand import _checks
+from evenhand._stored import stored
 from evenhand._torch import require_torch, torch
 from evenhand.learners.nets.tensors import array
 from evenhand.typing import Array
@@ -42,6 +43,7 @@ class Architecture(Protocol):
         """
 
 
+@stored
 @dataclass(frozen=True)
 class Dense:
     """Fully connected layers with ReLU between them.
@@ -69,6 +71,7 @@ class Dense:
         return nn.Sequential(*layers, nn.Linear(n_in, n_outputs))
 
 
+@stored
 @dataclass(frozen=True)
 class Convolutional:
     """Two 3 x 3 convolutions with ReLU and pooling by 2, then linear layers.
