@@ -12,7 +12,8 @@ import numpy as np
 from _harness import heading, report
 
 from evenhand.datasets import PublicEncoder, load_adult
-from evenhand.fairness import DemographicParityGate, encode_groups
+from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.groups import encode_groups
 from evenhand.privacy import Budget, ConfidentGNMax, GNMax, Ledger, SeededNoise
 from evenhand.students.student import fit_student
 from evenhand.teachers import LogisticTeachers, by_position

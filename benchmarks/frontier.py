@@ -16,8 +16,10 @@ from _harness import heading, report, seconds
 
 from evenhand.estimators import FairPATEClassifier, fit_many
 from evenhand.fairness import fairness_report
-from evenhand.frontier import DataSource, Grid, RunStore, Setting, sweep
+from evenhand.frontier import Grid, RunStore, sweep
 from evenhand.frontier.arguments import estimator_of
+from evenhand.frontier.material import DataSource
+from evenhand.frontier.run import Setting
 from evenhand.privacy import SeededNoise
 
 GRID = Grid(

@@ -21,8 +21,10 @@ import _harness
 from playwright.sync_api import CDPSession, sync_playwright
 from plotly.offline import get_plotlyjs
 
-from evenhand.frontier import OBJECTIVES, Run
-from evenhand.frontier.page import page_data, write_page
+from evenhand.frontier import Run
+from evenhand.frontier.page.data import page_data
+from evenhand.frontier.page.write import write_page
+from evenhand.frontier.run import OBJECTIVES
 from evenhand.testing.frontier import synthetic_runs
 
 SEED = 0

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from _harness import run
 
-from evenhand.frontier import OBJECTIVES, Run, RunStore, Setting, front, hypervolume
+from evenhand.frontier import Run, RunStore, front, hypervolume
+from evenhand.frontier.run import OBJECTIVES, Setting
 
 N, N_PAGE, SEED = 100_000, 5_000, 0
 

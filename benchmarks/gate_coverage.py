@@ -12,7 +12,8 @@ from collections import defaultdict, deque
 
 import numpy as np
 
-from evenhand.fairness import DemographicParityGate, coverage_table
+from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.trace import coverage_table
 
 SHARE_WOMEN, RATE_MEN, RATE_WOMEN = 0.32, 0.3125, 0.1136  # Adult: share of women, P(income > 50K)
 MARGIN, SEEDS = 0.05, range(10)

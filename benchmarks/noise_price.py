@@ -13,8 +13,8 @@ import numpy as np
 from _harness import run
 from scipy import stats
 
-from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, GNMax, InversionNoise, Ledger
-from evenhand.privacy.noise import Noise
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, GNMax, Ledger
+from evenhand.privacy.noise import InversionNoise, Noise
 
 SIGMA = 40.0
 N_QUERIES, N_CLASSES = 1000, 10

@@ -10,7 +10,7 @@ import numpy as np
 from _harness import run
 from scipy.special import log_ndtr
 
-from evenhand.privacy.local import theorem6
+from evenhand.privacy.local.cost import theorem6
 
 SEED, N_QUERIES, N_CLASSES, N_TEACHERS, SIGMA = 0, 1000, 10, 250, 20.0
 N_CALLS = 10  # a repeat: one call alone is over before the caches are warm

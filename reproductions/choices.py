@@ -37,9 +37,10 @@ from evenhand.datasets import (
     load_bank,
     load_german,
 )
-from evenhand.fairness import DemographicParity, encode_groups
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.groups import encode_groups
 from evenhand.learners.linear import StackedLogistic
-from evenhand.privacy import mu_from_epsilon
+from evenhand.privacy.gaussian import mu_from_epsilon
 from evenhand.students.constrained import LinearFit, fit_linear
 from evenhand.students.objective import ShareLoss
 from evenhand.students.within import Within

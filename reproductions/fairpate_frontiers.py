@@ -79,7 +79,10 @@ from _table import commit, interval, rule, write
 from fairpate_figure2 import error_at
 
 from evenhand.datasets import Dataset, load_adult
-from evenhand.frontier import Comparison, DataSource, Grid, Run, RunStore, Setting, compare, sweep
+from evenhand.frontier import Grid, Run, RunStore, compare, sweep
+from evenhand.frontier.comparison import Comparison
+from evenhand.frontier.material import DataSource
+from evenhand.frontier.run import Setting
 
 SEEDS = (0, 1, 2, 3)
 MARGINS = (0.01, 0.03, 0.1, 0.2)

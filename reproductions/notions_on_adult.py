@@ -29,7 +29,9 @@ from _table import commit, rule, write
 
 from evenhand import Budget, EqualizedOdds, ErrorParity, PATEClassifier
 from evenhand.datasets import Dataset, load_adult
-from evenhand.fairness import JointTally, RateNotion, encode_groups, gap_of
+from evenhand.fairness import RateNotion, gap_of
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.tally import JointTally
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet
 from evenhand.students.student import fit_student

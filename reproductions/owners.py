@@ -31,7 +31,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairSharesClassifier
-from evenhand.datasets import PublicEncoder, Split, load_adult
+from evenhand.datasets import PublicEncoder, load_adult
+from evenhand.datasets.dataset import Split
 from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 from evenhand.teachers import OutsideVotes, by_position

@@ -42,13 +42,13 @@ from pfguard_sampling import NONE, SIZES, STRATEGIES, Pixels
 from evenhand import Budget
 from evenhand.datasets.images import (
     ImageData,
-    binary_classes,
     load_fashion_mnist,
     load_mnist,
     load_utkface,
     rare_class,
     rotated,
 )
+from evenhand.datasets.images.bias import binary_classes
 from evenhand.generators.images import GSWGANImages, MeanEmbeddingImages, TeacherGANImages
 from evenhand.generators.images.classifiers import classify
 from evenhand.generators.images.codec import ImageSample

@@ -33,8 +33,9 @@ from _table import beside_saved, rule, write
 from sf_pate_figure2 import held, judge
 
 from evenhand import Budget, PFLDClassifier, SFPATEClassifier
-from evenhand.datasets import Dataset, Table, load_acs_income, load_german
-from evenhand.fairness import encode_groups
+from evenhand.datasets import Dataset, load_acs_income, load_german
+from evenhand.datasets.table import Table
+from evenhand.fairness.groups import encode_groups
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet
 from evenhand.teachers import GroupMissingInPartition, LogisticTeachers, MLPTeachers

@@ -52,15 +52,17 @@ from evenhand import (
 from evenhand.datasets import (
     Dataset,
     PublicEncoder,
-    Table,
     load_adult,
     load_bank,
     load_credit_default,
     load_parkinsons,
 )
-from evenhand.fairness import GeneralizedDemographicParity, JointTally, Notion, encode_groups
+from evenhand.datasets.table import Table
+from evenhand.fairness import GeneralizedDemographicParity, Notion
+from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.noisy_groups import unbiased_sums
 from evenhand.fairness.score_parity import score_distance
+from evenhand.fairness.tally import JointTally
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
 from evenhand.students import MarginNotMet
 from evenhand.students.lagrangian import Constraint, fit_lagrangian

@@ -39,7 +39,7 @@ from evenhand.datasets import (
     load_credit_default,
     load_parkinsons,
 )
-from evenhand.fairness import encode_groups
+from evenhand.fairness.groups import encode_groups
 from evenhand.privacy import (
     FloatNoise,
     Ledger,
@@ -50,7 +50,8 @@ from evenhand.privacy import (
 from evenhand.privacy.relation import GROUP_LABEL
 from evenhand.students.student import fit_student
 from evenhand.teachers import LogisticTeachers, by_position
-from evenhand.voting import Rounds, Shares, Votes, release_shares
+from evenhand.voting import Shares, Votes
+from evenhand.voting.shares import Rounds, release_shares
 
 LOADERS = {
     "Bank": load_bank,

@@ -26,8 +26,9 @@ from _table import beside_saved, rule, write
 from sf_pate_figure2 import DELTA, LOADERS
 
 from evenhand import Budget, DemographicParity, PFLDClassifier, SFPATEClassifier
-from evenhand.datasets import PublicEncoder, Table
-from evenhand.fairness import encode_groups
+from evenhand.datasets import PublicEncoder
+from evenhand.datasets.table import Table
+from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.noisy_groups import unbiased_sums
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
 from evenhand.students import MarginNotMet, NetworkStudent

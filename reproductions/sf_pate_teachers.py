@@ -21,8 +21,11 @@ from _table import commit, interval, rule, write
 from sf_pate_choices import TABLES, TEACHERS, fitted, parts
 from sf_pate_figure2 import by_dual, held
 
-from evenhand.datasets import PublicEncoder, Table, load_acs_income
-from evenhand.fairness import DemographicParity, Tally, encode_groups
+from evenhand.datasets import PublicEncoder, load_acs_income
+from evenhand.datasets.table import Table
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.tally import Tally
 from evenhand.students import MarginNotMet
 from evenhand.students.lagrangian import fit_lagrangian
 from evenhand.students.objective import LabelLoss, ShareLoss

@@ -34,7 +34,7 @@ from sf_pate_figure2 import DELTA, verdict
 from evenhand import Budget, ErrorParity, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.images import load_utkface
-from evenhand.fairness import worst_violation
+from evenhand.fairness.functions import worst_violation
 from evenhand.fairness.noisy_groups import unbiased_sums
 from evenhand.learners.nets.architectures import Convolutional
 from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse

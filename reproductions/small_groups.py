@@ -29,7 +29,10 @@ from scipy import stats
 
 from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import load_acs_income
-from evenhand.fairness import Grouping, Tally, encode_groups, parity_gaps
+from evenhand.fairness import Grouping
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.notions import parity_gaps
+from evenhand.fairness.tally import Tally
 
 MARGIN, LARGE = 0.05, 400
 STATES: dict[str, tuple[str, ...]] = {"CT": ("CT",), "MD": ("MD",), "CT+MD": ("CT", "MD")}

@@ -40,7 +40,7 @@ from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_mnist, rotated
 from evenhand.generators.images import GSWGANImages, TeacherGANImages
 from evenhand.generators.images.evaluation import evaluate_images
-from evenhand.privacy import epsilon_from_mu
+from evenhand.privacy.gaussian import epsilon_from_mu
 
 DELTA, TEACHERS, STEPS, DRAWN, VALIDATION, FEWER = 1e-5, 100, 100, 2000, 3000, 5
 METHODS: dict[str, Any] = {

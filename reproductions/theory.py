@@ -19,18 +19,14 @@ import numpy as np
 from _table import commit, write
 from scipy.stats import binom, norm
 
-from evenhand.fairness import (
-    DemographicParityGate,
-    JointTally,
-    alpha_from_eta,
-    calibrated_rates,
-    cap_majority,
-    filter_in_turn,
-    k_gamma,
-    vote_rates,
-)
+from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.bounds import alpha_from_eta, vote_rates
+from evenhand.fairness.calibration import calibrated_rates
+from evenhand.fairness.preprocessor import cap_majority, filter_in_turn, k_gamma
+from evenhand.fairness.tally import JointTally
 from evenhand.privacy import ConfidentGNMax
-from evenhand.privacy.local import exact_local_rdp, theorem6
+from evenhand.privacy.local import exact_local_rdp
+from evenhand.privacy.local.cost import theorem6
 from evenhand.privacy.renyi import ORDERS, RenyiCurve
 from evenhand.privacy.two_stage import two_stage_rdp
 

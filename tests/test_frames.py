@@ -20,7 +20,7 @@ from evenhand import (
 from evenhand._frames import as_pandas
 from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.columns import kind_of
-from evenhand.fairness import encode_groups
+from evenhand.fairness.groups import encode_groups
 from evenhand.generators import MarginalSynthesizer
 from evenhand.privacy import SeededNoise
 

@@ -11,7 +11,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier, load
 from evenhand.baselines import InterventionClassifier
 from evenhand.baselines.intervention_points import POINTS
-from evenhand.fairness import FairnessKind, Tally, encode_groups
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.tally import Tally
 from evenhand.privacy import GNMax, SeededNoise
 from evenhand.students import MarginNotMet, ReductionStudent
 from evenhand.students.thresholds import NEEDS_GROUP

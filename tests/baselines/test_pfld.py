@@ -17,7 +17,9 @@ from evenhand import (
     PFLDClassifier,
 )
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
-from evenhand.fairness import FairnessKind, JointTally, encode_groups
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.tally import JointTally
 from evenhand.privacy import (
     BudgetExceeded,
     DiscreteNoise,

@@ -13,7 +13,8 @@ from scipy.stats import norm
 
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY, PFLDState
 from evenhand.learners.preconditioner import Whitening
-from evenhand.privacy import audit_epsilon_lower_bound, epsilon_from_mu
+from evenhand.privacy import audit_epsilon_lower_bound
+from evenhand.privacy.gaussian import epsilon_from_mu
 
 CLIP = 0.02  # so small that it binds nearly everywhere
 KINDS = [

@@ -20,7 +20,10 @@ from evenhand import (
     FairOnlyClassifier,
     RandomizedResponseClassifier,
 )
-from evenhand.fairness import FairnessKind, JointTally, encode_groups, unbiased_sums
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.noisy_groups import unbiased_sums
+from evenhand.fairness.tally import JointTally
 from evenhand.privacy import Ledger, RandomizedResponse, SeededNoise, attribute_of
 from evenhand.privacy.relation import GROUP_LABEL
 

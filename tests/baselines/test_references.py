@@ -23,7 +23,8 @@ from evenhand import (
     NonPrivateClassifier,
 )
 from evenhand.datasets import Schema
-from evenhand.fairness import FairnessKind, JointTally, Tally
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.tally import JointTally, Tally
 from evenhand.learners.mixture import Mixture
 
 TIGHT = DemographicParity(margin=0.02)

@@ -35,7 +35,7 @@ from typer.testing import CliRunner
 
 from evenhand.cli import app
 from evenhand.cli.failures import CommandGroup
-from evenhand.frontier import read_published
+from evenhand.frontier.export import read_published
 
 SECONDS: Final = 60
 """No input here is worth more; a command that takes longer hangs."""

@@ -18,7 +18,8 @@ from evenhand.cli.failures import is_bad_input, one_line
 from evenhand.datasets import DataNotAvailable
 from evenhand.estimators import ModelDamaged
 from evenhand.methods import METHODS
-from evenhand.privacy import BudgetExceeded, OtherAccount, StoreUnavailable
+from evenhand.privacy import BudgetExceeded
+from evenhand.privacy.ledger_store import OtherAccount, StoreUnavailable
 
 Run = Callable[..., Any]
 COMMANDS = ("demo", "train", "predict", "evaluate", "synthesize", "datasets list", "datasets fetch")

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.frontier import RUNS_FILE, Run, RunStore, Setting
+from evenhand.frontier import Run, RunStore
+from evenhand.frontier.run import Setting
+from evenhand.frontier.store import RUNS_FILE
 
 
 def a_run(gap: float, epsilon: float, method: str = "fairpate") -> Run:

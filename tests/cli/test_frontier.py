@@ -19,7 +19,7 @@ from evenhand.cli.frontier import TRAINED_ANEW
 from evenhand.frontier import RunStore, sweep
 from evenhand.frontier.train import Task, Trained, train
 from evenhand.methods import METHODS
-from evenhand.privacy import epsilon_from_mu
+from evenhand.privacy.gaussian import epsilon_from_mu
 
 GRID = """
 [data]

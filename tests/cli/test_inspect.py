@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.datasets import Schema
 from evenhand.datasets.findings import FOR_THE_CURATOR
-from evenhand.frontier import DataSource
+from evenhand.frontier.material import DataSource
 
 ROLES = ("--label", "loan", "--sensitive", "sex")
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 import evenhand
-from evenhand.privacy import Budget, DatabaseStore, epsilon_from_mu
+from evenhand.privacy import Budget, DatabaseStore
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import mu_squared_of
 
 Run = Callable[..., Any]

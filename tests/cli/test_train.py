@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import evenhand
-from evenhand.privacy import ConfidentGNMax, DatabaseStore, GNMax, epsilon_from_mu
+from evenhand.privacy import ConfidentGNMax, DatabaseStore, GNMax
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import mu_squared_of
 
 from .conftest import command

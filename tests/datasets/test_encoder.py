@@ -14,7 +14,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand import show_values
-from evenhand.datasets import PublicEncoder, Scale, Schema
+from evenhand.datasets import PublicEncoder, Schema
+from evenhand.datasets.encoder import Scale
 
 PUBLIC = pd.DataFrame(
     {

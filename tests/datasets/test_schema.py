@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from evenhand import show_values
-from evenhand.datasets import ColumnSchema, Schema
+from evenhand.datasets import Schema
+from evenhand.datasets.schema import ColumnSchema
 
 PUBLIC = pd.DataFrame(
     {

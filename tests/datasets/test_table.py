@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from evenhand.datasets import Table
+from evenhand.datasets.table import Table
 
 
 def frame(n: int) -> pd.DataFrame:

@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
-from evenhand.datasets import ColumnSchema, Schema
+from evenhand.datasets import Schema
+from evenhand.datasets.schema import ColumnSchema
 from evenhand.learners import DPSGD
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 

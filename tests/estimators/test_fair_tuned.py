@@ -9,7 +9,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import DemographicParity, PATEClassifier, load
 from evenhand.baselines import InterventionClassifier
-from evenhand.fairness import FairnessKind, Tally, encode_groups
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.tally import Tally
 from evenhand.privacy import SeededNoise
 from evenhand.students import MarginNotMet
 

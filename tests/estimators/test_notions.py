@@ -23,7 +23,9 @@ from evenhand import (
     FalsePositiveParity,
 )
 from evenhand.estimators.calibration import CellsNotRead
-from evenhand.fairness import JointTally, encode_groups, gap_of
+from evenhand.fairness import gap_of
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.tally import JointTally
 from evenhand.privacy import SeededNoise
 from evenhand.report import ModelReport, summary_lines, write_model_report
 

@@ -18,14 +18,8 @@ from evenhand import Budget, DemographicParity
 from evenhand._stored import STORED
 from evenhand.datasets import Schema
 from evenhand.estimators.parameters import NotPlain, decode, encode
-from evenhand.privacy import (
-    ConfidentGNMax,
-    DiscreteNoise,
-    GNMax,
-    InversionNoise,
-    NoisyHistogram,
-    SeededNoise,
-)
+from evenhand.privacy import ConfidentGNMax, DiscreteNoise, GNMax, NoisyHistogram, SeededNoise
+from evenhand.privacy.noise import InversionNoise
 from evenhand.teachers import LogisticTeachers, MLPTeachers, SklearnTeachers
 
 VALUES: list[Any] = [

@@ -19,7 +19,8 @@ from sklearn.tree import DecisionTreeClassifier
 import evenhand
 from evenhand import REJECTED, FairPATEClassifier, PATEClassifier, RejectOptionClassifier
 from evenhand.estimators.saving.fingerprint import fingerprint
-from evenhand.fairness import DemographicParity, StateOfAnotherModel, Verdict
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.gate.reject_option import StateOfAnotherModel, Verdict
 
 rng = np.random.default_rng(0)
 OF_THE_USER = ["sklearn.svm._classes.SVC", "sklearn.tree._tree.Tree"]

@@ -22,12 +22,9 @@ from evenhand import (
 )
 from evenhand.estimators import PATEClassifier, SFPATEClassifier
 from evenhand.estimators.fitted import Bound
-from evenhand.fairness import (
-    DemographicParity,
-    FunctionParity,
-    encode_groups,
-)
+from evenhand.fairness import DemographicParity, FunctionParity
 from evenhand.fairness.functions import worst_violation
+from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.score_parity import score_distance
 from evenhand.privacy import Budget, BudgetExceeded, Ledger, SeededNoise, attribute_of
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
@@ -269,7 +266,7 @@ def test_with_lambda_0_no_change_of_a_group_and_label_moves_the_sums_beyond_what
 ) -> None:
     # Behind the same released shares; each of some people in another group, with another label.
     from evenhand.estimators.sf_pate import classifier as sf_pate
-    from evenhand.privacy import NoisySum
+    from evenhand.privacy.noisy_sum import NoisySum
 
     X, y, z = people(n=300, n_groups=n_groups)
     settings = {"pull": 0.0, "n_teachers": 5, "n_queries": 100, "fairness": to_all(1.0)}
@@ -575,7 +572,7 @@ def test_the_bounds_say_which_of_them_says_anything() -> None:
 
 def test_the_eta_that_is_shown_is_where_the_theorem_reaches_1() -> None:
     from evenhand.estimators.sf_pate.bounds import bounds_of_student
-    from evenhand.fairness import alpha_from_eta
+    from evenhand.fairness.bounds import alpha_from_eta
 
     alpha, p = 0.02, 0.3
     told = bounds_of_student(

@@ -11,13 +11,9 @@ from hypothesis.extra import numpy as hnp
 from scipy.integrate import quad
 from scipy.stats import binom, binomtest, norm
 
-from evenhand.fairness import (
-    alpha_from_eta,
-    attribute_certificate,
-    clopper_pearson,
-    noisy_certificate,
-    vote_rates,
-)
+from evenhand.fairness import noisy_certificate
+from evenhand.fairness.bounds import alpha_from_eta, attribute_certificate, vote_rates
+from evenhand.fairness.intervals import clopper_pearson
 
 FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 

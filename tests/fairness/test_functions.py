@@ -15,11 +15,12 @@ from evenhand import (
 )
 from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand._probabilities import decided
-from evenhand.fairness import FunctionParity, JointTally, Tally, gap_of
+from evenhand.fairness import FunctionParity, gap_of
 from evenhand.fairness.functions import violations, worst_violation
 from evenhand.fairness.notion import require_reference
 from evenhand.fairness.notions import notion_named
 from evenhand.fairness.score_parity import score_distance
+from evenhand.fairness.tally import JointTally, Tally
 
 
 def to_all(kind, **settings):

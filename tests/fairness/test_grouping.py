@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.fairness import Grouping, encode_groups, refuse_many_values
-from evenhand.fairness.grouping import MERGED, ranges
+from evenhand.fairness import Grouping
+from evenhand.fairness.grouping import MERGED, ranges, refuse_many_values
+from evenhand.fairness.groups import encode_groups
 
 numbers = st.lists(st.integers(-50, 50), min_size=2, max_size=60)
 

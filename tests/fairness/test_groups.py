@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.fairness import GroupCodes, encode_groups, missing_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 
 VALUES = ["M", "F", "F", "M"]
 

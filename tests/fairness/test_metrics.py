@@ -20,23 +20,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 from sklearn.metrics import zero_one_loss
 
-from evenhand.fairness import (
-    DemographicParity,
-    Estimate,
-    FalsePositiveParity,
-    JointTally,
-    Tally,
-    clopper_pearson,
-    encode_groups,
-    error_rate,
-    fairness_report,
-    gap_of,
-    selection_rates,
-)
+from evenhand.fairness import DemographicParity, FalsePositiveParity, fairness_report, gap_of
 from evenhand.fairness import intervals as intervals_module
-from evenhand.fairness.intervals import estimate_gap
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.intervals import Estimate, clopper_pearson, estimate_gap
+from evenhand.fairness.metrics import error_rate, selection_rates
 from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import known_notions, notion_named
+from evenhand.fairness.tally import JointTally, Tally
 
 
 def parity(tally: Tally, reference: str = "rest", level: float = 0.95) -> Estimate:

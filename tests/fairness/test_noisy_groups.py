@@ -9,14 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evenhand.fairness import (
-    AnsweredGroups,
-    DemographicParity,
-    EqualizedOdds,
-    exact_gap,
-    share_error,
-    unbiased_sums,
-)
+from evenhand.fairness import DemographicParity, EqualizedOdds
+from evenhand.fairness.noisy_groups import AnsweredGroups, share_error, unbiased_sums
+from evenhand.fairness.notions import exact_gap
 
 PEOPLE = 5
 

@@ -16,12 +16,12 @@ from evenhand.fairness import (
     EqualizedOdds,
     ErrorParity,
     FalsePositiveParity,
-    JointTally,
     gap_of,
 )
 from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import known_notions, notion_named, require_notion
 from evenhand.fairness.rates import Rates
+from evenhand.fairness.tally import JointTally
 
 LABELLED = (EqualizedOdds, ErrorParity, FalsePositiveParity)
 Table = list[list[list[int]]]

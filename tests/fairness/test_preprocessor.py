@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.fairness import Tally, cap_majority, exact_gap, filter_in_turn, k_gamma
+from evenhand.fairness.notions import exact_gap
+from evenhand.fairness.preprocessor import cap_majority, filter_in_turn, k_gamma
+from evenhand.fairness.tally import Tally
 
 
 def changed(rows: list[tuple[int, int]], at: int, record: tuple[int, int], margin: float) -> int:

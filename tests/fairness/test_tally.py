@@ -11,17 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.fairness import (
-    Coverage,
-    DemographicParity,
-    JointTally,
-    Tally,
-    coverage_table,
-    exact_gap,
-    gap_trace,
-    parity_gaps,
-)
+from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.notions import exact_gap, parity_gaps
+from evenhand.fairness.tally import JointTally, Tally
+from evenhand.fairness.trace import Coverage, coverage_table, gap_trace
 
 Definition = Callable[[object, str], Fraction]
 records = st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 2), st.integers(0, 2)), max_size=40)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evenhand.fairness import Yardstick, fairness_report
+from evenhand.fairness import fairness_report
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.typing import REJECTED
 
 codes = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=60)

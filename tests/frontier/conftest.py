@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.frontier import Run, Setting
+from evenhand.frontier import Run
+from evenhand.frontier.run import Setting
 
 GRID = """
 title = "A small town"

@@ -15,8 +15,8 @@ from typing import Any
 import joblib
 import pytest
 
-from evenhand.frontier import ClusterGone, Grid, Run, RunStore, on_ray, sweep
-from evenhand.frontier.cluster import RayTasks
+from evenhand.frontier import Grid, Run, RunStore, sweep
+from evenhand.frontier.cluster import ClusterGone, RayTasks, on_ray
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
 
@@ -30,7 +30,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 from evenhand.cli import app
-from evenhand.frontier import ClusterGone, Grid, RunStore, on_ray
+from evenhand.frontier import Grid, RunStore
+from evenhand.frontier.cluster import ClusterGone, on_ray
 from evenhand.frontier import train as real
 import evenhand.frontier.sweep
 

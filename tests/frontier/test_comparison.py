@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.frontier import OBJECTIVES, Run, compare, hypervolume
+from evenhand.frontier import Run, compare, hypervolume
+from evenhand.frontier.run import OBJECTIVES
 
 Make = Callable[..., Run]
 NAMES = ("gap", "error")

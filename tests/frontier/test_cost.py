@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.frontier import ReleaseCost, Run, choosing_cost
-from evenhand.privacy import Guarantee, NegativeBinomialRepetitions, epsilon_from_mu
-from evenhand.privacy.selection import PoissonRepetitions, gaussian_curve
+from evenhand.frontier import Run
+from evenhand.frontier.cost import ReleaseCost, choosing_cost
+from evenhand.privacy import Guarantee
+from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.privacy.selection import (
+    NegativeBinomialRepetitions,
+    PoissonRepetitions,
+    gaussian_curve,
+)
 
 Make = Callable[..., Run]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.frontier import ReleaseCost, Run
+from evenhand.frontier import Run
+from evenhand.frontier.cost import ReleaseCost
 from evenhand.frontier.export import (
     PUBLISHED_COLUMNS,
     read_published,

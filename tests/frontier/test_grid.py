@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.frontier import DataSource, Grid, Setting
+from evenhand.frontier import Grid
+from evenhand.frontier.material import DataSource
+from evenhand.frontier.run import Setting
 
 Write = Callable[[str], Path]
 

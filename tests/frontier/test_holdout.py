@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.fairness import parity_gaps
-from evenhand.frontier import measure_with_noise
+from evenhand.fairness.notions import parity_gaps
+from evenhand.frontier.holdout import measure_with_noise
 from evenhand.privacy import Budget, BudgetExceeded, FloatNoise, Ledger, SeededNoise
 from evenhand.typing import REJECTED
 

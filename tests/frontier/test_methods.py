@@ -12,16 +12,10 @@ import pytest
 
 from evenhand.datasets import Dataset, Schema
 from evenhand.fairness import fairness_report
-from evenhand.frontier import (
-    DataSource,
-    Grid,
-    ReleaseCost,
-    Run,
-    RunStore,
-    Setting,
-    material,
-    sweep,
-)
+from evenhand.frontier import Grid, Run, RunStore, material, sweep
+from evenhand.frontier.cost import ReleaseCost
+from evenhand.frontier.material import DataSource
+from evenhand.frontier.run import Setting
 from evenhand.frontier.train import _Trial, train_one
 from evenhand.methods import METHODS
 

@@ -12,15 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from evenhand.frontier import (
-    OBJECTIVES,
-    REFERENCE,
-    Run,
-    by_setting,
-    front,
-    front_probability,
-    hypervolume,
-)
+from evenhand.frontier import Run, front, hypervolume
+from evenhand.frontier.pareto import REFERENCE, by_setting, front_probability
+from evenhand.frontier.run import OBJECTIVES
 
 Make = Callable[..., Run]
 FALSE_ALARM = 1e-6

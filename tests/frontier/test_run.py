@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.frontier import Run, Setting
+from evenhand.frontier import Run
+from evenhand.frontier.run import Setting
 
 ARGUMENTS = st.dictionaries(
     st.text(min_size=1, max_size=8),

@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.frontier import VotesCache
 from evenhand.frontier.scratch import PREFIX, remove_stale, scratch_votes
-from evenhand.frontier.votes_cache import NOTE
+from evenhand.frontier.votes_cache import NOTE, VotesCache
 
 WAIT_S = 120
 

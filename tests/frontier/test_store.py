@@ -19,8 +19,10 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand import _database
-from evenhand.frontier import OBJECTIVES, Run, RunStore, StoreGone, StoreOfAnotherVersion
+from evenhand.frontier import Run, RunStore
 from evenhand.frontier import store as store_module
+from evenhand.frontier.run import OBJECTIVES
+from evenhand.frontier.store import StoreGone, StoreOfAnotherVersion
 from evenhand.testing.stores import RunStoreContract
 
 Make = Callable[..., Run]

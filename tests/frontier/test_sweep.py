@@ -16,17 +16,12 @@ import pandas as pd
 import pytest
 
 from evenhand.fairness import fairness_report
-from evenhand.frontier import (
-    Grid,
-    Run,
-    RunStore,
-    VotesOfOtherData,
-    WorkersLost,
-    sweep,
-)
+from evenhand.frontier import Grid, Run, RunStore, sweep
 from evenhand.frontier import sweep as sweep_function
 from evenhand.frontier import train as training
+from evenhand.frontier.sweep import WorkersLost
 from evenhand.frontier.train import Task, Trained, train, train_one
+from evenhand.frontier.votes_cache import VotesOfOtherData
 
 N_SETTINGS = 26  # of the grid in conftest.py: 16 of fairpate, 8 of pate, 2 without privacy
 

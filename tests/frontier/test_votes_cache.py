@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand.frontier import VotesCache, VotesOfOtherData
-from evenhand.frontier.votes_cache import KeptTeachers
+from evenhand.frontier.votes_cache import KeptTeachers, VotesCache, VotesOfOtherData
 from evenhand.teachers import LogisticTeachers, by_position
 from evenhand.teachers.ensemble import Ensemble
 

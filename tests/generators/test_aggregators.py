@@ -16,7 +16,8 @@ from evenhand.generators.teacher_sums import (
     SeveralTeachers,
     TopKSigns,
 )
-from evenhand.privacy import FloatNoise, audit_epsilon_lower_bound, epsilon_from_mu
+from evenhand.privacy import FloatNoise, audit_epsilon_lower_bound
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.typing import IntArray
 
 RELATIONS = ("add or remove one", "replace one")

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.privacy import DatabaseStore, MemoryStore
-from evenhand.privacy.ledger_store import Store
+from evenhand.privacy import DatabaseStore
+from evenhand.privacy.ledger_store import MemoryStore, Store
 
 
 class Tripwire:

@@ -9,17 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.privacy import (
-    Budget,
-    DiscreteNoise,
-    FloatNoise,
-    GNMax,
-    Ledger,
-    NoisyThreshold,
-    SeededNoise,
-    epsilon_from_mu,
-)
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, GNMax, Ledger, SeededNoise
 from evenhand.privacy.audit import audit_epsilon_lower_bound, audit_mu_lower_bound
+from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.privacy.noisy_max import NoisyThreshold
 
 CONFIDENCE = 1 - 1e-6
 DELTA = 0.01

@@ -16,22 +16,20 @@ from evenhand.privacy import (
     DiscreteNoise,
     FloatNoise,
     GNMax,
-    LaplaceTable,
     Ledger,
     LNMax,
     NoisyHistogram,
-    NoisySum,
-    NoisyThreshold,
     RandomizedResponse,
     SeededNoise,
     SubsampledGaussian,
     attribute_of,
-    epsilon_from_mu,
-    mu_from_epsilon,
 )
-from evenhand.privacy.gaussian import delta_from_mu
+from evenhand.privacy.gaussian import delta_from_mu, epsilon_from_mu, mu_from_epsilon
+from evenhand.privacy.noisy_max import NoisyThreshold
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.relation import GROUP_LABEL
 from evenhand.privacy.renyi import NEIGHBORS
+from evenhand.privacy.table import LaplaceTable
 
 DELTA = 1e-5
 EPSILONS = np.concatenate([np.linspace(0.0, 12.0, 241), [20.0, 40.0]])

@@ -11,15 +11,15 @@ import pytest
 from evenhand.privacy import (
     FloatNoise,
     GNMax,
-    LaplaceTable,
     LNMax,
     NoisyHistogram,
-    NoisySum,
-    NoisyThreshold,
     RandomizedResponse,
     SubsampledGaussian,
 )
 from evenhand.privacy.noise import Noise
+from evenhand.privacy.noisy_max import NoisyThreshold
+from evenhand.privacy.noisy_sum import NoisySum
+from evenhand.privacy.table import LaplaceTable
 from evenhand.testing.mechanisms import MechanismContract, WinnerContract
 from evenhand.typing import Array
 

@@ -9,8 +9,13 @@ from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.privacy import epsilon_from_mu, mu_from_epsilon, sigma_for
-from evenhand.privacy.gaussian import delta_from_mu, n_affordable
+from evenhand.privacy.gaussian import (
+    delta_from_mu,
+    epsilon_from_mu,
+    mu_from_epsilon,
+    n_affordable,
+    sigma_for,
+)
 
 MUS = [1e-6, 1e-3, 0.3, 0.999, 1.0, 3.0, 40.0, 1e3]
 DELTAS = [1e-300, 1e-100, 1e-20, 1e-9, 1e-5, 1e-2, 0.5, 0.99]

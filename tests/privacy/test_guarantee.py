@@ -7,7 +7,8 @@ from dp_accounting import gaussian_mechanism
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.privacy import Budget, Guarantee, attribute_of, epsilon_from_mu
+from evenhand.privacy import Budget, Guarantee, attribute_of
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.guarantee import NEVER_COVERED, delta_warning, no_guarantee
 from evenhand.privacy.renyi import NEIGHBORS
 

@@ -9,7 +9,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import log_ndtr, ndtri_exp
 
-from evenhand.privacy import epsilon_from_mu
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.integer_noise import discrete_gaussian_mu, discrete_laplace_mu, laplace_mu
 
 

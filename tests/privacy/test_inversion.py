@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenhand.privacy import DiscreteNoise, InversionNoise
+from evenhand.privacy import DiscreteNoise
 from evenhand.privacy.inversion import LARGEST_TABLE, WORD, discrete_gaussian
+from evenhand.privacy.noise import InversionNoise
 
 SIGMAS = (0.2, 0.7, 1.0, 3.3, 40.0)
 FALSE_ALARM = 1e-6

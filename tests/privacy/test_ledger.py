@@ -29,14 +29,12 @@ from evenhand.privacy import (
     Guarantee,
     Ledger,
     LNMax,
-    MemoryStore,
-    NoisyThreshold,
     SeededNoise,
-    epsilon_from_mu,
-    sigma_for,
 )
-from evenhand.privacy.gaussian import SLACK
+from evenhand.privacy.gaussian import SLACK, epsilon_from_mu, sigma_for
 from evenhand.privacy.ledger import Grant
+from evenhand.privacy.ledger_store import MemoryStore
+from evenhand.privacy.noisy_max import NoisyThreshold
 
 BUDGET = Budget(epsilon=3.0, delta=1e-5)
 ANSWER = GNMax(sigma=40.0)

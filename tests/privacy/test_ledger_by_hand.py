@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from evenhand.privacy import Budget, DatabaseStore, FloatNoise, GNMax, Ledger, StoreUnavailable
+from evenhand.privacy import Budget, DatabaseStore, FloatNoise, GNMax, Ledger
 from evenhand.privacy.gaussian import SLACK
-from evenhand.privacy.ledger_store import units_down
+from evenhand.privacy.ledger_store import StoreUnavailable, units_down
 
 BUDGET = Budget(epsilon=3.0, delta=1e-5)
 ANSWER = GNMax(sigma=40.0)

@@ -16,29 +16,22 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from evenhand.privacy import (
-    Budget,
-    BudgetExceeded,
-    DatabaseStore,
-    FloatNoise,
-    GNMax,
-    Ledger,
-    MemoryStore,
-    NoisyThreshold,
-    StoreUnavailable,
-)
+from evenhand.privacy import Budget, BudgetExceeded, DatabaseStore, FloatNoise, GNMax, Ledger
 from evenhand.privacy import ledger_database as database_module
 from evenhand.privacy.ledger_store import (
     UNITS_PER_ONE,
     Account,
     Charge,
+    MemoryStore,
     OverLimit,
     Store,
+    StoreUnavailable,
     mu_squared_of,
     units_down,
     units_up,
 )
 from evenhand.privacy.ledger_tables import chain_of
+from evenhand.privacy.noisy_max import NoisyThreshold
 from evenhand.testing.stores import LedgerStoreContract, account, charge
 
 BUDGET = Budget(epsilon=3.0, delta=1e-5)

@@ -10,16 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.privacy import (
-    Budget,
-    DiscreteNoise,
-    FloatNoise,
-    InversionNoise,
-    Ledger,
-    NoPrivacy,
-    SeededNoise,
-)
-from evenhand.privacy.noise import LARGEST_SCALE, Noise
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, SeededNoise
+from evenhand.privacy.noise import LARGEST_SCALE, InversionNoise, Noise, NoPrivacy
 
 FALSE_ALARM = 1e-6
 N = 15_000

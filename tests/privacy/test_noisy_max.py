@@ -17,11 +17,11 @@ from evenhand.privacy import (
     FloatNoise,
     GNMax,
     LNMax,
-    NoisyThreshold,
     SeededNoise,
 )
 from evenhand.privacy.gaussian import delta_from_mu
 from evenhand.privacy.noise import Noise
+from evenhand.privacy.noisy_max import NoisyThreshold
 from evenhand.privacy.renyi import ORDERS
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, NoisySum
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger
 from evenhand.privacy.gaussian import delta_from_mu
+from evenhand.privacy.noisy_sum import NoisySum
 
 FALSE_ALARM = 1e-6
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import evenhand
-from evenhand.privacy import ConfidentGNMax, GNMax, LNMax, NoisyThreshold, SeededNoise
+from evenhand.privacy import ConfidentGNMax, GNMax, LNMax, SeededNoise
+from evenhand.privacy.noisy_max import NoisyThreshold
 
 ROOT = Path(evenhand.__file__).parent
 

@@ -2,16 +2,8 @@
 
 import pytest
 
-from evenhand.privacy import (
-    Budget,
-    FloatNoise,
-    GNMax,
-    Guarantee,
-    Ledger,
-    MemoryStore,
-    OtherAccount,
-    attribute_of,
-)
+from evenhand.privacy import Budget, FloatNoise, GNMax, Guarantee, Ledger, attribute_of
+from evenhand.privacy.ledger_store import MemoryStore, OtherAccount
 from evenhand.privacy.relation import (
     GROUP_AND_CLASS_LABEL,
     GROUP_LABEL,

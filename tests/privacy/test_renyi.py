@@ -8,7 +8,7 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.privacy import epsilon_from_mu
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.renyi import ORDERS, RenyiCurve
 
 FINE = 1.0 + np.geomspace(0.02, 5000.0, 100_000)

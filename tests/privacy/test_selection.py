@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from evenhand.privacy import NegativeBinomialRepetitions, epsilon_from_mu
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.renyi import ORDERS, RenyiCurve
-from evenhand.privacy.selection import PoissonRepetitions, gaussian_curve
+from evenhand.privacy.selection import (
+    NegativeBinomialRepetitions,
+    PoissonRepetitions,
+    gaussian_curve,
+)
 
 SOME_ORDERS = ORDERS[::20]
 N_TERMS = 4000

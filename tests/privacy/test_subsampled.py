@@ -22,9 +22,8 @@ from evenhand.privacy import (
     SeededNoise,
     SubsampledGaussian,
     audit_epsilon_lower_bound,
-    epsilon_from_mu,
-    mu_from_epsilon,
 )
+from evenhand.privacy.gaussian import epsilon_from_mu, mu_from_epsilon
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import poisson_batches
 

@@ -10,10 +10,10 @@ from evenhand.privacy import (
     BudgetExceeded,
     DiscreteNoise,
     FloatNoise,
-    LaplaceTable,
     Ledger,
     SeededNoise,
 )
+from evenhand.privacy.table import LaplaceTable
 
 
 @given(epsilon=st.floats(0.01, 20.0))

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from evenhand.privacy import ConfidentGNMax, GNMax
-from evenhand.privacy.local import LocalCost, exact_local_rdp, theorem6
+from evenhand.privacy.local import LocalCost, exact_local_rdp
+from evenhand.privacy.local.cost import theorem6
 from evenhand.privacy.renyi import ORDERS as RENYI_ORDERS
 from evenhand.privacy.two_stage import two_stage_rdp
 

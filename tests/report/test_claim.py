@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from evenhand.privacy import Guarantee, attribute_of, epsilon_from_mu
+from evenhand.privacy import Guarantee, attribute_of
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.report import claim
 
 CLAIM = Guarantee(
@@ -60,7 +61,7 @@ def test_the_best_guess_of_epsilon_and_delta_is_reached_by_their_worst_case(
 
 @given(st.floats(0.01, 20), st.sampled_from([1e-9, 1e-5, 1e-2]))
 def test_knowing_mu_never_lets_the_attacker_gain_more(epsilon: float, delta: float) -> None:
-    from evenhand.privacy import mu_from_epsilon
+    from evenhand.privacy.gaussian import mu_from_epsilon
 
     loose = replace(CLAIM, epsilon=epsilon, delta=delta)
     tight = replace(loose, mu_squared=mu_from_epsilon(epsilon, delta) ** 2)

@@ -16,7 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from evenhand.datasets import Dataset
 from evenhand.estimators import FairPATEClassifier
 from evenhand.estimators.fitted import FittedModel
-from evenhand.fairness import DemographicParity, clopper_pearson, exact_gap, fairness_report
+from evenhand.fairness import DemographicParity, fairness_report
+from evenhand.fairness.intervals import clopper_pearson
+from evenhand.fairness.notions import exact_gap
 from evenhand.methods import load
 from evenhand.privacy import Budget, GNMax, Ledger, SeededNoise
 from evenhand.report import ModelReport, summary_lines

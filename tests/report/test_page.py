@@ -12,7 +12,7 @@ import pytest
 from jinja2 import UndefinedError, meta, nodes
 
 import evenhand
-from evenhand.fairness import Estimate
+from evenhand.fairness.intervals import Estimate
 from evenhand.report import ModelReport, page, summary_lines, write_model_report
 from evenhand.students.small_groups import Held, HeldGroup
 

@@ -10,7 +10,8 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.fairness import DemographicParity, exact_gap
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.notions import exact_gap
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import ENOUGH, TRIALS, _Problem, _search, fit_linear
 from evenhand.students.design import DesignMatrix

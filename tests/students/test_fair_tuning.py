@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit
 
-from evenhand.fairness import DemographicParity, exact_gap
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.notions import exact_gap
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import fit_linear
 from evenhand.students.fair_tuning import _Tuning, fair_tune

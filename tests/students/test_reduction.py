@@ -7,7 +7,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand.fairness import DemographicParity, Tally, parity_gaps
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.notions import parity_gaps
+from evenhand.fairness.tally import Tally
 from evenhand.students import MarginNotMet, ReductionStudent
 from evenhand.students.reduction import bound_to_everybody
 from evenhand.students.student import fit_student

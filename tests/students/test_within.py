@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from runs import falls_short
 from scipy.optimize import approx_fprime
 
-from evenhand.fairness import (
-    EqualizedOdds,
-    ErrorParity,
-    FalsePositiveParity,
-    JointTally,
-    gap_of,
-)
+from evenhand.fairness import EqualizedOdds, ErrorParity, FalsePositiveParity, gap_of
 from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.tally import JointTally
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import _Problem, fit_linear
 from evenhand.students.design import DesignMatrix

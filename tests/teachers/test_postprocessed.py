@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.fairness import DemographicParity, Tally
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.tally import Tally
 from evenhand.teachers.postprocessed import level_votes
 from evenhand.typing import FloatArray, IntArray
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand.fairness import DemographicParity, exact_gap
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.notions import exact_gap
 from evenhand.teachers import (
     KeepWithin,
     LogisticTeachers,

@@ -21,7 +21,8 @@ from evenhand.generators import budget_plan
 from evenhand.generators.registry import generators
 from evenhand.learners.dpsgd import State
 from evenhand.methods import METHODS
-from evenhand.privacy import Budget, FloatNoise, Ledger, NoisySum
+from evenhand.privacy import Budget, FloatNoise, Ledger
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.teachers import LogisticTeachers
 from evenhand.teachers.partition import Partition
 from evenhand.testing.attack import FALSE_ALARM, HalfNoise, attack_fits, attack_noise

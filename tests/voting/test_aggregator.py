@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from evenhand.fairness import DemographicParityGate, exact_gap
+from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.notions import exact_gap
 from evenhand.privacy import (
     Budget,
     BudgetExceeded,
@@ -19,10 +20,10 @@ from evenhand.privacy import (
     GNMax,
     Ledger,
     LNMax,
-    NoisyThreshold,
     SeededNoise,
-    epsilon_from_mu,
 )
+from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.privacy.noisy_max import NoisyThreshold
 from evenhand.typing import REJECTED, IntArray
 from evenhand.voting import Answers, Reason, Votes, aggregate
 from evenhand.voting import aggregator as module

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from evenhand.fairness import CalibratedJoint, ErrorParity, JointTally, Tally
+from evenhand.fairness import ErrorParity
+from evenhand.fairness.calibration import CalibratedJoint
+from evenhand.fairness.tally import JointTally, Tally
 from evenhand.privacy import (
     Budget,
     BudgetExceeded,

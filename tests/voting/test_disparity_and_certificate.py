@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from evenhand.fairness import attribute_certificate
+from evenhand.fairness.bounds import attribute_certificate
 from evenhand.privacy import Budget, BudgetExceeded, ConfidentGNMax, GNMax, Ledger, SeededNoise
 from evenhand.voting import Votes
 from evenhand.voting.certificate import release_certificate

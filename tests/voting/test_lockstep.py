@@ -21,9 +21,10 @@ from evenhand.privacy import (
     SeededNoise,
 )
 from evenhand.typing import IntArray
-from evenhand.voting import Answers, Votes, aggregate, aggregate_many, lockstep
+from evenhand.voting import Answers, Votes, aggregate, lockstep
 from evenhand.voting import aggregator as one_by_one
 from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.lockstep import aggregate_many
 
 MECHANISMS: tuple[Mechanism, ...] = (
     GNMax(sigma=2.0),

@@ -3,7 +3,8 @@ import pytest
 
 from evenhand.privacy import Budget, BudgetExceeded, Ledger, NoisyHistogram, SeededNoise
 from evenhand.typing import FloatArray
-from evenhand.voting import Rounds, Shares, Votes, release_shares
+from evenhand.voting import Shares, Votes
+from evenhand.voting.shares import Rounds, release_shares
 
 TWO = NoisyHistogram(sigma=6.0, n_classes=2)
 AGAIN = NoisyHistogram(sigma=3.0, n_classes=2)

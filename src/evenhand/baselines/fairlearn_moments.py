@@ -8,10 +8,11 @@ import fairlearn.reductions as reductions
 import numpy as np
 import pandas as pd
 
-from evenhand.fairness import AnsweredGroups, JointTally
+from evenhand.fairness.noisy_groups import AnsweredGroups
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.notions import require_notion
 from evenhand.fairness.rates import Rates
+from evenhand.fairness.tally import JointTally
 from evenhand.typing import FloatArray, IntArray
 
 

@@ -24,13 +24,8 @@ from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, Settings, registered
-from evenhand.fairness import (
-    DemographicParity,
-    EqualizedOdds,
-    FairnessKind,
-    GroupCodes,
-    encode_groups,
-)
+from evenhand.fairness import DemographicParity, EqualizedOdds, FairnessKind
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import Notion
 from evenhand.privacy import Budget, Ledger
 from evenhand.privacy.noise import Noise

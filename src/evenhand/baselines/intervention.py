@@ -16,14 +16,9 @@ from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.estimators.steps import Plan, Taught
-from evenhand.fairness import (
-    DemographicParity,
-    DemographicParityGate,
-    FairnessKind,
-    GroupCodes,
-    admitted,
-    encode_groups,
-)
+from evenhand.fairness import DemographicParity, DemographicParityGate, FairnessKind
+from evenhand.fairness.gate.runner import admitted
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.noise import Noise
 from evenhand.students.thresholds import GroupThresholds

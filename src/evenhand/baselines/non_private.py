@@ -11,7 +11,8 @@ from evenhand._random import as_generator
 from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
-from evenhand.fairness import FairnessKind, encode_groups
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.groups import encode_groups
 from evenhand.privacy.guarantee import no_guarantee
 from evenhand.typing import ArrayLike, RandomState
 

@@ -17,13 +17,15 @@ from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.noisy_gradient import layered_classifier
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
-from evenhand.fairness import AnsweredGroups, FairnessKind
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.noisy_groups import AnsweredGroups
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.notions import require_notion
 from evenhand.learners.preconditioner import Whitening
-from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, NoisySum
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN
 from evenhand.privacy.noise import Noise
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.relation import GROUP_LABEL
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray, RandomState
 

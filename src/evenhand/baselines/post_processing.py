@@ -19,13 +19,15 @@ from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
-from evenhand.fairness import EqualizedOdds, FairnessKind, GroupCodes, encode_groups
+from evenhand.fairness import EqualizedOdds, FairnessKind
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import RateNotion, rates_of, require_reference
 from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
-from evenhand.privacy import Budget, LaplaceTable, Ledger, SubsampledGaussian
+from evenhand.privacy import Budget, Ledger, SubsampledGaussian
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import poisson_batches
+from evenhand.privacy.table import LaplaceTable
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState

@@ -20,7 +20,8 @@ from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, Pe
 from evenhand.estimators.base import Progress
 from evenhand.estimators.ledgers import own_noise
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
-from evenhand.fairness import SURE, FairnessKind, share_error
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.noisy_groups import SURE, share_error
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.privacy import Budget, Ledger, RandomizedResponse
 from evenhand.privacy.noise import Noise

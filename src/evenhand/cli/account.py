@@ -97,6 +97,6 @@ def refusal(ledger: Ledger, why: object) -> str:
 
 def epsilon_left(ledger: Ledger) -> float:
     """Epsilon that what is left would be worth on its own."""
-    from evenhand.privacy import epsilon_from_mu
+    from evenhand.privacy.gaussian import epsilon_from_mu
 
     return epsilon_from_mu(ledger.remaining**0.5, ledger.budget.delta) if ledger.remaining else 0.0

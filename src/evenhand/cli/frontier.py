@@ -19,7 +19,9 @@ from evenhand.cli.folder import require_free
 from evenhand.cli.options import choice
 
 if TYPE_CHECKING:
-    from evenhand.frontier import Grid, ReleaseCost, Run, SweepSummary
+    from evenhand.frontier import Grid, Run
+    from evenhand.frontier.cost import ReleaseCost
+    from evenhand.frontier.sweep import SweepSummary
 
 
 PAGE: Final = "page.html"
@@ -102,7 +104,9 @@ def frontier(given: FrontierOptions) -> None:
     """
     with progress_bars(time_left=True) as bars:
         bars.begin(f"reading {given.spec}")
-        from evenhand.frontier import RUNS_FILE, Grid, ReleaseCost, RunStore, sweep
+        from evenhand.frontier import Grid, RunStore, sweep
+        from evenhand.frontier.cost import ReleaseCost
+        from evenhand.frontier.store import RUNS_FILE
 
         grid = Grid.from_toml(given.spec)
         if given.train is not None:
@@ -133,7 +137,7 @@ def frontier(given: FrontierOptions) -> None:
         summary = _summary(done, cost, given.out) | {"n_no_better": useless}
         if found:
             bars.begin("writing the page")
-            from evenhand.frontier.page import write_page
+            from evenhand.frontier.page.write import write_page
 
             title = grid.title or grid.data.name
             summary["page"] = str(write_page(found, given.out / PAGE, title=title, cost=cost))
@@ -161,7 +165,7 @@ def _workers(backend: str, votes: Path | None) -> Iterator[None]:
         raise ValueError(
             "--backend ray needs --votes: a private folder that all machines of the cluster see."
         )
-    from evenhand.frontier import on_ray
+    from evenhand.frontier.cluster import on_ray
 
     with ExitStack() as stack:
         # Ray tells of lost machines on stdout, which is for results.

@@ -67,7 +67,7 @@ class GroupingOptions:
 
 def grouped(groups: pd.DataFrame, grouping: Grouping | None, path: Path) -> pd.DataFrame:
     """Return the groups of these sensitive columns, as a frame; few enough to be compared."""
-    from evenhand.fairness import refuse_many_values
+    from evenhand.fairness.grouping import refuse_many_values
 
     try:
         if grouping:

@@ -12,7 +12,7 @@ from evenhand.cli.console import Unbroken, emit, note, progress_bars, show, tabl
 from evenhand.cli.failures import as_bad_input
 
 if TYPE_CHECKING:
-    from evenhand.datasets import Inspection
+    from evenhand.datasets.findings import Inspection
 
 
 def inspect(

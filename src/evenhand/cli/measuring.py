@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from evenhand.cli.tables import Roles
     from evenhand.estimators.fitted import FittedModel
-    from evenhand.fairness import Estimate, FairnessReport, Grouping
+    from evenhand.fairness import FairnessReport, Grouping
+    from evenhand.fairness.intervals import Estimate
     from evenhand.typing import IntArray
 
 NOT_COVERED: Final = (
@@ -68,7 +69,8 @@ def measure(
 
     from evenhand.cli.tables import features_of
     from evenhand.datasets.columns import text_of
-    from evenhand.fairness import encode_groups, fairness_report
+    from evenhand.fairness import fairness_report
+    from evenhand.fairness.groups import encode_groups
 
     names = [text_of(name) for name in model.classes_.tolist()]
     truth = class_codes(trial.y, names, where=str(trial.path))

@@ -140,7 +140,7 @@ def decide(
     fitted: Any, X: Any, table: pd.DataFrame, margin: float, given: PredictOptions
 ) -> Decided:
     """Decide on the rows of a table, in their order; counts go on from a saved state."""
-    from evenhand.fairness import Verdict
+    from evenhand.fairness.gate.reject_option import Verdict
 
     if fitted.needs_group_at_prediction_:
         raise ValueError(
@@ -197,7 +197,7 @@ def groups_of(fitted: Any, table: pd.DataFrame, given: PredictOptions) -> Any:
     grouping = known.grouping if known is not None and columns == known.sensitive else None
     features = sensitive_features(group_columns(table, new, columns), grouping, new)
     with as_bad_input(ValueError, where=str(new)):
-        from evenhand.fairness import encode_groups
+        from evenhand.fairness.groups import encode_groups
 
         encode_groups(features, names=fitted.groups_)
     return features
@@ -254,7 +254,8 @@ def _columns(known: Training | None, named: tuple[str, ...]) -> tuple[str, ...]:
 
 def _groups(features: Any, state: Path | None) -> list[str]:
     """Take the groups of the saved state, or those of the table, where the model knows none."""
-    from evenhand.fairness import StateFile, encode_groups
+    from evenhand.fairness.gate import StateFile
+    from evenhand.fairness.groups import encode_groups
 
     if state is not None and state.exists():
         return [str(name) for name in StateFile(state).read().get("groups", ())]

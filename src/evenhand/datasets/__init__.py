@@ -3,30 +3,21 @@
 from evenhand.datasets.acs_income import load_acs_income
 from evenhand.datasets.adult import load_adult
 from evenhand.datasets.bank import load_bank
-from evenhand.datasets.catalogue import DatasetInfo
 from evenhand.datasets.credit_default import load_credit_default
-from evenhand.datasets.dataset import Dataset, Split
-from evenhand.datasets.encoder import PublicEncoder, Scale
+from evenhand.datasets.dataset import Dataset
+from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.files import read_table
-from evenhand.datasets.findings import Inspection
 from evenhand.datasets.german import load_german
 from evenhand.datasets.inspection import inspect
 from evenhand.datasets.parkinsons import load_parkinsons
-from evenhand.datasets.schema import ColumnSchema, Schema
+from evenhand.datasets.schema import Schema
 from evenhand.datasets.sources import DataNotAvailable, available, fetch
-from evenhand.datasets.table import Table
 
 __all__ = [
-    "ColumnSchema",
     "DataNotAvailable",
     "Dataset",
-    "DatasetInfo",
-    "Inspection",
     "PublicEncoder",
-    "Scale",
     "Schema",
-    "Split",
-    "Table",
     "available",
     "fetch",
     "inspect",

@@ -11,7 +11,7 @@ from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs
-from evenhand.fairness import GroupCodes, encode_groups, missing_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise

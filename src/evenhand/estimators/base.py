@@ -39,8 +39,8 @@ from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.teaching import as_teachers
-from evenhand.fairness import DemographicParityGate, FairnessKind, Yardstick
-from evenhand.fairness.yardstick import RELEASED
+from evenhand.fairness import DemographicParityGate, FairnessKind
+from evenhand.fairness.yardstick import RELEASED, Yardstick
 from evenhand.privacy import Budget, Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.students.student import Student, fit_student, uncertainty
@@ -49,8 +49,9 @@ from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
-from evenhand.voting import Answers, Rounds, Shares, Votes, aggregate, release_shares
+from evenhand.voting import Answers, Shares, Votes, aggregate
 from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.shares import Rounds, release_shares
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""

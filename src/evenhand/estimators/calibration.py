@@ -12,8 +12,11 @@ from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
 from evenhand.estimators.inputs import FitInputs, checked_features
-from evenhand.fairness import Estimate, JointTally, encode_groups, gap_of
+from evenhand.fairness import gap_of
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
+from evenhand.fairness.tally import JointTally
 from evenhand.students.student import Student
 from evenhand.students.within import Within
 from evenhand.typing import Array, IntArray

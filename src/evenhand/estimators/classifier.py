@@ -20,7 +20,8 @@ from evenhand.estimators.inputs import checked_features
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.saving import model_folder
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.intervals import Estimate
 from evenhand.privacy import Guarantee, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.students.small_groups import Held

@@ -10,7 +10,8 @@ from evenhand.estimators.base import Progress
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, layered_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
-from evenhand.fairness import DemographicParity, FairnessKind, GroupCodes
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.groups import GroupCodes
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.privacy import Budget, Ledger
 from evenhand.privacy.noise import Noise

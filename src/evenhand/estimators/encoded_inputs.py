@@ -11,7 +11,7 @@ from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
 from evenhand.estimators.shared_rows import refuse_shared_rows
-from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy.noise import Noise
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 

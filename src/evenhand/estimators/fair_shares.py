@@ -13,7 +13,7 @@ from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Budget, NoisyHistogram
 from evenhand.privacy.noise import Noise
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Rounds
+from evenhand.voting.shares import Rounds
 
 
 @registered(

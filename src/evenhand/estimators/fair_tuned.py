@@ -12,7 +12,8 @@ from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
 from evenhand.estimators.fitted import StudentMargin, is_linear
-from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.groups import encode_groups
 from evenhand.students.fair_tuning import fair_tune
 from evenhand.students.within import Within
 from evenhand.typing import Array, ArrayLike, IntArray

@@ -12,8 +12,10 @@ import numpy as np
 
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators import small_groups
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Yardstick
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import Notion
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.guarantee import no_guarantee
 from evenhand.privacy.saved_ledger import SavedLedger

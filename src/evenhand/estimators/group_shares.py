@@ -10,10 +10,10 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.estimators.ledgers import split_epsilon
-from evenhand.fairness import GroupCodes, encode_groups
-from evenhand.privacy import Budget, Guarantee, LaplaceTable, Ledger
+from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.noise import Noise
-from evenhand.privacy.table import LAPLACE_ACCOUNTING
+from evenhand.privacy.table import LAPLACE_ACCOUNTING, LaplaceTable
 from evenhand.typing import Array, FloatArray, IntArray
 
 RELEASED: Final = "released"

@@ -13,7 +13,8 @@ from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import Cuts, FittedModel, columns_of
 from evenhand.estimators.saving import model_folder
-from evenhand.fairness import DemographicParity, FairnessKind, encode_groups
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.groups import encode_groups
 from evenhand.privacy import Guarantee
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
 from evenhand.typing import Array, FloatArray, RandomState

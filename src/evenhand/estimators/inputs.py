@@ -14,7 +14,8 @@ from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
-from evenhand.fairness import GroupCodes, encode_groups, refuse_many_values
+from evenhand.fairness.grouping import refuse_many_values
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import secret_coins
 from evenhand.teachers.partition import chosen_units

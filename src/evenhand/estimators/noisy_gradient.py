@@ -14,7 +14,7 @@ from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.ledgers import own_noise
-from evenhand.fairness import GroupCodes, encode_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger, SubsampledGaussian
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise

@@ -9,8 +9,8 @@ from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, Method
 from evenhand.privacy import Budget, Ledger, NoisyHistogram
 from evenhand.privacy.noise import Noise
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import Rounds
 from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.shares import Rounds
 
 
 @registered(

@@ -9,17 +9,11 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import (
-    Budget,
-    BudgetExceeded,
-    GNMax,
-    Ledger,
-    NoisyHistogram,
-    epsilon_from_mu,
-)
+from evenhand.privacy import Budget, BudgetExceeded, GNMax, Ledger, NoisyHistogram
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.noise import Noise
-from evenhand.voting import Rounds
 from evenhand.voting.aggregator import Mechanism, stages
+from evenhand.voting.shares import Rounds
 
 ANSWERS: Final = ("labels", "shares")
 """What is released about a public row: a noisy winner, or the noisy histogram."""

@@ -13,14 +13,10 @@ from sklearn.utils.validation import column_or_1d
 from evenhand import _checks
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.saving.fingerprint import fingerprint
-from evenhand.fairness import (
-    Coverage,
-    DemographicParity,
-    FairnessKind,
-    RejectOption,
-    StateFile,
-    encode_groups,
-)
+from evenhand.fairness import DemographicParity, FairnessKind, RejectOption
+from evenhand.fairness.gate import StateFile
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.trace import Coverage
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
 
 

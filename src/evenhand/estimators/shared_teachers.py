@@ -18,7 +18,8 @@ from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.privacy import BudgetExceeded
 from evenhand.typing import ArrayLike
-from evenhand.voting import Answers, aggregate_many
+from evenhand.voting import Answers
+from evenhand.voting.lockstep import aggregate_many
 
 SHARED: Final = ("n_teachers", "teachers", "classes", "schema", "public_fraction", "unit")
 """Arguments that decide the teachers, and so must be those of every model."""

@@ -45,6 +45,7 @@ def gap_of(notion: RateNotion, counted: Tally | JointTally, *, level: float = LE
 
     Examples
     --------
+    >>> from evenhand.fairness import DemographicParity, EqualizedOdds
     >>> print(gap_of(DemographicParity(margin=0, reference="pairwise"),
     ...     Tally(counts=[[60, 40], [80, 20]])))
     demographic_parity_pairwise: 0.2000, 95% interval [0.0286, 0.3638], n = 200

@@ -15,7 +15,8 @@ from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import notion_named
 from evenhand.frontier.run import Plain, Setting
 from evenhand.methods import METHODS, method_named
-from evenhand.privacy import FloatNoise, InversionNoise
+from evenhand.privacy import FloatNoise
+from evenhand.privacy.noise import InversionNoise
 
 DELTA: Final = 1e-5
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenhand import _checks
 from evenhand.frontier.run import MEASURED_ON, Run
-from evenhand.privacy import epsilon_from_mu
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.renyi import RenyiCurve
 from evenhand.privacy.selection import Repetitions, gaussian_curve
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness import Estimate, clopper_pearson
+from evenhand.fairness.intervals import Estimate, clopper_pearson
 from evenhand.fairness.notion import REFERENCES
 from evenhand.privacy import Ledger, NoisyHistogram
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray

@@ -17,20 +17,14 @@ from evenhand._notions import SCORE_NOTIONS
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
-from evenhand.fairness import (
-    DemographicParityGate,
-    Estimate,
-    FairnessKind,
-    JointTally,
-    Yardstick,
-    admitted,
-    encode_groups,
-    error_rate,
-    gap_of,
-    generalized_demographic_parity,
-    group_error_rates,
-    selection_rates,
-)
+from evenhand.fairness import DemographicParityGate, FairnessKind, gap_of
+from evenhand.fairness.gate.runner import admitted
+from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.metrics import error_rate, group_error_rates, selection_rates
+from evenhand.fairness.score_parity import generalized_demographic_parity
+from evenhand.fairness.tally import JointTally
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.frontier.arguments import (
     DEFAULTS,
     estimator_of,

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from evenhand.fairness import encode_groups
+from evenhand.fairness.groups import encode_groups
 from evenhand.typing import FloatArray, IntArray
 
 _REPEATS: Final = 200

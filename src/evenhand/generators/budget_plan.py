@@ -11,8 +11,10 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import Aggregator, TableCounts
-from evenhand.privacy import BudgetExceeded, Ledger, NoisySum, epsilon_from_mu, sigma_for
+from evenhand.privacy import BudgetExceeded, Ledger
+from evenhand.privacy.gaussian import epsilon_from_mu, sigma_for
 from evenhand.privacy.noise import Noise
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.typing import FloatArray, IntArray
 
 LEAST_SNR: Final = 50.0

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import Guarantee, Ledger, NoisySum
+from evenhand.privacy import Guarantee, Ledger
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.typing import FloatArray, IntArray
 
 SCOPES: Final = ("partition", "public", "noisy", "global")

@@ -8,14 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand.fairness import (
-    DemographicParity,
-    EqualizedOdds,
-    ErrorParity,
-    Estimate,
-    JointTally,
-    gap_of,
-)
+from evenhand.fairness import DemographicParity, EqualizedOdds, ErrorParity, gap_of
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.tally import JointTally
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 REFERENCES: Final = ("pairwise", "overall")

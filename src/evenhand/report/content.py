@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 from evenhand.datasets import Dataset
 from evenhand.estimators.fitted import Cuts, Derived, FittedModel, StudentMargin, TrueGroups
-from evenhand.fairness import FairnessKind, Yardstick
+from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import Notion
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.report import settings
 from evenhand.report.measured import Measured
 from evenhand.report.page import Report, Section, render, write_whole

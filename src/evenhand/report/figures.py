@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from evenhand.fairness import Estimate
+from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import Notion
 from evenhand.generators.utility import ModelUtility
 from evenhand.report.colours import NOT_USED, PALETTE, colours

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
-from evenhand.fairness import encode_groups
+from evenhand.fairness.groups import encode_groups
 from evenhand.generators.images.evaluation import ImageEvaluation
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.report.generated import GeneratorReport, fields_of

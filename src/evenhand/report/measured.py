@@ -9,8 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand._notions import NOTIONS, SCORE_NOTIONS
-from evenhand.fairness import Estimate, FairnessReport, Tally, selection_rates
+from evenhand.fairness import FairnessReport
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.metrics import selection_rates
 from evenhand.fairness.notions import notion_named
+from evenhand.fairness.tally import Tally
 
 _KINDS = [notion_named(name) for name in (*NOTIONS, *SCORE_NOTIONS)]
 NAMES: Final[Mapping[str, str]] = {

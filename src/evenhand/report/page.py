@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from evenhand._version import __version__
-from evenhand.fairness import Estimate
+from evenhand.fairness.intervals import Estimate
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
 from evenhand.report import claim, figures

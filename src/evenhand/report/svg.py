@@ -17,7 +17,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from evenhand.fairness import Estimate
+from evenhand.fairness.intervals import Estimate
 from evenhand.report.colours import ink_on
 from evenhand.typing import FloatArray, IntArray
 

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand._stored import stored
-from evenhand.fairness import encode_groups
+from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.notion import Notion, require_reference
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.students.network import NetworkStudent

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand.fairness import DemographicParity, Yardstick, clopper_pearson
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.intervals import clopper_pearson
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.students.constrained import LinearFit
 from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from evenhand.fairness import Tally
 from evenhand.fairness.notion import Notion
+from evenhand.fairness.tally import Tally
 from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
 from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.small_groups import Held, fit_with_small_groups

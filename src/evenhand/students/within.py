@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from evenhand import _checks
-from evenhand.fairness import JointTally, Tally
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.rates import Rates
+from evenhand.fairness.tally import JointTally, Tally
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 SOURCES: Final[Mapping[str, str]] = {

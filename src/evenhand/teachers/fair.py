@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand._stored import stored
-from evenhand.fairness import DemographicParity, Tally
+from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, require_reference
+from evenhand.fairness.tally import Tally
 from evenhand.learners.fair_linear import StackedFairLogistic
 from evenhand.learners.learner import Learner, Progress, needed
 from evenhand.learners.linear import LogisticStack

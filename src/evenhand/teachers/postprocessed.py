@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness import DemographicParity, parity_gaps
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.notions import parity_gaps
 from evenhand.typing import ArrayLike, IntArray
 
 __all__ = ["level_votes"]

@@ -10,7 +10,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand._display import Shown
 from evenhand._stored import stored
-from evenhand.fairness import DemographicParity, DemographicParityGate, admitted
+from evenhand.fairness import DemographicParity, DemographicParityGate
+from evenhand.fairness.gate.runner import admitted
 from evenhand.teachers.ensemble import Ensemble, Progress, Teachers, checked, checked_groups
 from evenhand.teachers.partition import Partition
 from evenhand.teachers.stacked import LogisticTeachers

@@ -17,7 +17,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from evenhand.privacy import FloatNoise, audit_mu_lower_bound
+from evenhand.privacy import FloatNoise
+from evenhand.privacy.audit import audit_mu_lower_bound
 from evenhand.privacy.noise import Noise
 from evenhand.testing.audit import Case, claimed_mu, declared_mu, run
 from evenhand.testing.door import Diverged, Release, Transcript

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from evenhand.fairness import FairnessKind
-from evenhand.frontier import Run, Setting
+from evenhand.frontier import Run
+from evenhand.frontier.run import Setting
 from evenhand.privacy import Guarantee
 from evenhand.privacy.guarantee import no_guarantee
 

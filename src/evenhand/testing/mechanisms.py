@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pytest
 
-from evenhand.privacy import Budget, BudgetExceeded, FloatNoise, InversionNoise, Ledger
+from evenhand.privacy import Budget, BudgetExceeded, FloatNoise, Ledger
 from evenhand.privacy.audit import audit_epsilon_lower_bound, audit_mu_lower_bound
 from evenhand.privacy.gaussian import epsilon_from_mu
-from evenhand.privacy.noise import Noise
+from evenhand.privacy.noise import InversionNoise, Noise
 from evenhand.privacy.relation import attribute_of
 from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import Array, FloatArray

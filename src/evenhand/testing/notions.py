@@ -19,9 +19,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.fairness import CalibratedJoint, JointTally, gap_of
+from evenhand.fairness import gap_of
+from evenhand.fairness.calibration import CalibratedJoint
 from evenhand.fairness.functions import worst_violation
 from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.tally import JointTally
 from evenhand.students.within import Within
 from evenhand.typing import IntArray
 

@@ -10,7 +10,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand.fairness import DemographicParityGate
 from evenhand.fairness.gate.runner import GateRun, Pairs
-from evenhand.privacy import ConfidentGNMax, GNMax, Ledger, LNMax, NoisyThreshold
+from evenhand.privacy import ConfidentGNMax, GNMax, Ledger, LNMax
+from evenhand.privacy.noisy_max import NoisyThreshold
 from evenhand.typing import REJECTED, BoolArray, IntArray
 from evenhand.voting.answers import Answers, Reason
 from evenhand.voting.queue import QueryQueue

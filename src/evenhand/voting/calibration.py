@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand import _checks
-from evenhand.fairness import JointTally
+from evenhand.fairness.tally import JointTally
 from evenhand.privacy import Ledger, NoisyHistogram
 from evenhand.typing import ArrayLike, IntArray
 from evenhand.voting.aggregator import Mechanism, answer_block, stages

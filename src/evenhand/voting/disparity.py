@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness import vote_rates
+from evenhand.fairness.bounds import vote_rates
 from evenhand.privacy import GNMax
 from evenhand.typing import ArrayLike, FloatArray
 from evenhand.voting.aggregator import Mechanism

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.privacy import Ledger, NoisySum
+from evenhand.privacy import Ledger
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.typing import ArrayLike, FloatArray
 

@@ -8,7 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from evenhand.fairness import DemographicParity, Tally, gap_trace
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.tally import Tally
+from evenhand.fairness.trace import gap_trace
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting.answers import Answers, Reason
 

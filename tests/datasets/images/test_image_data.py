@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from evenhand.datasets import DataNotAvailable, catalogue, idx, places, sources
 from evenhand.datasets.images import (
     ImageData,
-    UnreadableImages,
-    binary_classes,
     files,
     load_celeba,
     load_fashion_mnist,
@@ -28,6 +26,8 @@ from evenhand.datasets.images import (
     unknown_groups,
     utkface,
 )
+from evenhand.datasets.images.bias import binary_classes
+from evenhand.datasets.images.files import UnreadableImages
 
 
 def here(load: Callable[..., ImageData], **options: Any) -> ImageData:

@@ -25,7 +25,8 @@ from evenhand import (
 )
 from evenhand._folder import read_folder, seal
 from evenhand.estimators import ModelDamaged, TypesNotTrusted
-from evenhand.privacy import DiscreteNoise, epsilon_from_mu
+from evenhand.privacy import DiscreteNoise
+from evenhand.privacy.gaussian import epsilon_from_mu
 
 from ..conftest import Parts, Reseal, made_parts, made_settings
 

@@ -13,12 +13,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from evenhand.fairness import DemographicParityGate, exact_gap, gap_trace
+from evenhand.fairness import DemographicParityGate
 from evenhand.fairness.gate import admission as admission_module
 from evenhand.fairness.gate import demographic_parity as gate_module
 from evenhand.fairness.gate.activation import largest_block
 from evenhand.fairness.gate.admission import ADMISSION, GivenTable
 from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.notions import exact_gap
+from evenhand.fairness.trace import gap_trace
 
 Stream = list[tuple[int, int]]
 

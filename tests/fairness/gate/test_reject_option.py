@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import falls_short
 
-from evenhand.fairness import RejectOption, StateFile, StateOfAnotherModel, Verdict
+from evenhand.fairness import RejectOption
+from evenhand.fairness.gate import StateFile
+from evenhand.fairness.gate.reject_option import StateOfAnotherModel, Verdict
 from evenhand.typing import REJECTED
 
 Stream = list[tuple[int, int]]

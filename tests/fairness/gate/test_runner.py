@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.fairness import DemographicParityGate, admitted, exact_gap
+from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.runner import admitted
+from evenhand.fairness.notions import exact_gap
 from evenhand.typing import IntArray
 
 REFERENCES = ["rest", "pairwise", "overall"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.frontier import Run
-from evenhand.frontier.page import write_page
+from evenhand.frontier.page.write import write_page
 from evenhand.testing.frontier import synthetic_runs
 
 

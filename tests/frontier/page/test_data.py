@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evenhand.frontier.page import page_data
-from evenhand.frontier.page.data import NO_CLAIM, gap_words
+from evenhand.frontier.page.data import NO_CLAIM, gap_words, page_data
 from evenhand.privacy import Guarantee
 from evenhand.testing.frontier import synthetic_runs
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from evenhand.frontier import Run
-from evenhand.frontier.page import write_page
+from evenhand.frontier.page.write import write_page
 from evenhand.privacy import Guarantee
 from evenhand.testing.frontier import synthetic_runs
 

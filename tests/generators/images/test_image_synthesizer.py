@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 
 from evenhand._folder import seal
-from evenhand.datasets.images import ImageData, binary_classes
+from evenhand.datasets.images import ImageData
+from evenhand.datasets.images.bias import binary_classes
 from evenhand.generators import GeneratorDamaged, MarginalSynthesizer, load
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.memory import require_memory
-from evenhand.privacy import MemoryStore, SeededNoise
+from evenhand.privacy import SeededNoise
+from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import ROLES, SCHEMA, table
 from evenhand.testing.images import BUDGET, ImageSynthesizerContract, pictures
 

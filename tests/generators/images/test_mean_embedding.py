@@ -12,7 +12,8 @@ from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.embedding_network import EmbeddingNetwork, _blur, fit_network
 from evenhand.generators.images.random_features import BANDWIDTHS, RandomFeatures
-from evenhand.privacy import Budget, MemoryStore, SeededNoise
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.images import pictures
 
 pytestmark = [

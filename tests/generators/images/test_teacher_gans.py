@@ -22,7 +22,9 @@ from evenhand.generators.images import (
 from evenhand.generators.images.adversarial import STEPS
 from evenhand.generators.images.codec import read_images
 from evenhand.generators.images.synthesizer import ImageSynthesizer
-from evenhand.privacy import Budget, MemoryStore, SeededNoise, epsilon_from_mu
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.images import ImageSynthesizerContract, pictures
 
 REPRODUCTIONS = Path(__file__).parents[3] / "reproductions"

@@ -19,7 +19,8 @@ from evenhand.generators import (
     RONGaussSynthesizer,
 )
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import Budget, BudgetExceeded, MemoryStore, SeededNoise
+from evenhand.privacy import Budget, BudgetExceeded, SeededNoise
+from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
 pytestmark = pytest.mark.filterwarnings(

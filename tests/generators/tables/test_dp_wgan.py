@@ -22,8 +22,8 @@ from evenhand.privacy import (  # noqa: E402
     FloatNoise,
     SeededNoise,
     audit_epsilon_lower_bound,
-    epsilon_from_mu,
 )
+from evenhand.privacy.gaussian import epsilon_from_mu  # noqa: E402
 from evenhand.testing.generators import (  # noqa: E402
     BUDGET,
     ROLES,

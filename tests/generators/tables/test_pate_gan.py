@@ -19,7 +19,8 @@ from evenhand.generators import (  # after the skip
 )
 from evenhand.generators.tables import pate_gan as module
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import Budget, MemoryStore, SeededNoise
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import (
     BUDGET,
     ROLES,

@@ -12,13 +12,8 @@ from evenhand.generators import FFPDGSynthesizer, RONGaussSynthesizer
 from evenhand.generators.aggregators import OuterSums
 from evenhand.generators.budget_plan import noisy_sum
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import (
-    Budget,
-    FloatNoise,
-    SeededNoise,
-    audit_epsilon_lower_bound,
-    epsilon_from_mu,
-)
+from evenhand.privacy import Budget, FloatNoise, SeededNoise, audit_epsilon_lower_bound
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
 
 pytestmark = pytest.mark.filterwarnings(

@@ -15,7 +15,8 @@ from evenhand.datasets import Schema
 from evenhand.generators import GroupBalancedSampler, MarginalSynthesizer, MeanEmbeddingSynthesizer
 from evenhand.generators.tables.codec import BYTES_PER_CELL
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import Guarantee, MemoryStore, SeededNoise
+from evenhand.privacy import Guarantee, SeededNoise
+from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
 
 pytestmark = pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")

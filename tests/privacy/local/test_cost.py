@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from evenhand.privacy import GNMax
-from evenhand.privacy.local import LocalCost, exact_local_rdp, theorem6
+from evenhand.privacy.local import LocalCost, exact_local_rdp
+from evenhand.privacy.local.cost import theorem6
 from evenhand.privacy.local.exact import _divergence
 
 ORDERS = np.array([1.05, 1.5, 3.0, 10.0, 40.0])

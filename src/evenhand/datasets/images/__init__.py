@@ -1,23 +1,13 @@
 """Pictures: loaders, and the biased settings in which generators of images are compared."""
 
-from evenhand.datasets.images.bias import (
-    UnknownGroups,
-    binary_classes,
-    rare_class,
-    rotated,
-    unknown_groups,
-)
+from evenhand.datasets.images.bias import rare_class, rotated, unknown_groups
 from evenhand.datasets.images.celeba import load_celeba
 from evenhand.datasets.images.data import ImageData
-from evenhand.datasets.images.files import UnreadableImages
 from evenhand.datasets.images.mnist import load_fashion_mnist, load_mnist
 from evenhand.datasets.images.utkface import load_utkface
 
 __all__ = [
     "ImageData",
-    "UnknownGroups",
-    "UnreadableImages",
-    "binary_classes",
     "load_celeba",
     "load_fashion_mnist",
     "load_mnist",

@@ -19,8 +19,10 @@ from evenhand.estimators.fitted import (
     StudentMargin,
     TrueGroups,
 )
-from evenhand.fairness import DemographicParity, Estimate, FairnessKind, Yardstick
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import require_notion
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_ledger import SavedLedger
 from evenhand.students.derived import DerivedRule

@@ -29,14 +29,8 @@ from evenhand.estimators.spec import ACCOUNT, BUDGET, MethodSpec, registered
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.notion import Notion, require_reference
-from evenhand.privacy import (
-    Budget,
-    BudgetExceeded,
-    Guarantee,
-    Ledger,
-    attribute_of,
-    epsilon_from_mu,
-)
+from evenhand.privacy import Budget, BudgetExceeded, Guarantee, Ledger, attribute_of
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
@@ -46,12 +40,8 @@ from evenhand.teachers.coverage import groups_of_teachers
 from evenhand.teachers.fair import constrained
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting import (
-    Rounds,
-    Shares,
-    Votes,
-    release_shares,
-)
+from evenhand.voting import Shares, Votes
+from evenhand.voting.shares import Rounds, release_shares
 
 DEFAULT: Final = DemographicParity(margin=0.01, reference="overall")
 

@@ -12,7 +12,7 @@ import pandas as pd
 from evenhand import _values
 from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
-from evenhand.fairness import encode_groups
+from evenhand.fairness.groups import encode_groups
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.images.classifiers import IMAGE_MODELS, classify

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand.privacy import Ledger, NoisySum
+from evenhand.privacy import Ledger
+from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.typing import FloatArray, IntArray
 
 

@@ -12,8 +12,9 @@ import pandas as pd
 
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
-from evenhand.datasets import ColumnSchema, Schema
+from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column, to_numbers, to_texts
+from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.tables.bins import Bins, Cells
 from evenhand.typing import Array, FloatArray, IntArray

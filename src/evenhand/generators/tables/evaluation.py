@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from evenhand.datasets import Schema
-from evenhand.fairness import encode_groups
+from evenhand.fairness.groups import encode_groups
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.tables.fidelity import Fidelity, fidelity

@@ -15,7 +15,8 @@ from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.columns import as_frame, some
 from evenhand.generators.tables.marginal import MarginalSynthesizer
-from evenhand.privacy import Budget, NoPrivacy
+from evenhand.privacy import Budget
+from evenhand.privacy.noise import NoPrivacy
 from evenhand.typing import FloatArray, RandomState
 
 _AS_IF: Final = Budget(epsilon=1000.0, delta=1e-6)  # by which the model weighs its tables

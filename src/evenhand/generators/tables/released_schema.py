@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from evenhand._checks import did_you_mean
-from evenhand.datasets import ColumnSchema, Schema
+from evenhand.datasets import Schema
 from evenhand.datasets.columns import (
     Column,
     kind_by_dtype,
@@ -21,6 +21,7 @@ from evenhand.datasets.columns import (
     to_numbers,
     to_texts,
 )
+from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import holds_missing
 from evenhand.generators.tables.records import Records

@@ -20,9 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from evenhand import _checks
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import text_of, to_numbers
-from evenhand.fairness import (
-    encode_groups,
-)
+from evenhand.fairness.groups import encode_groups
 from evenhand.generators.utility import ModelUtility, measure
 from evenhand.typing import FloatArray, IntArray
 
