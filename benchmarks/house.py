@@ -11,6 +11,7 @@ import ast
 import io
 import subprocess
 import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -84,8 +85,23 @@ class Module:
     @cached_property
     def imported(self) -> tuple[tuple[str, str | None], ...]:
         """Modules of the package that are imported, anywhere, with the name taken from each."""
+        return self._imported(ast.walk(self.tree))
+
+    @cached_property
+    def imported_when_it_runs(self) -> tuple[tuple[str, str | None], ...]:
+        """The same without what is imported for a type checker alone."""
+        for_types = {
+            inner
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
+        return self._imported(node for node in ast.walk(self.tree) if node not in for_types)
+
+    @staticmethod
+    def _imported(nodes: Iterable[ast.AST]) -> tuple[tuple[str, str | None], ...]:
         found: list[tuple[str, str | None]] = []
-        for node in ast.walk(self.tree):
+        for node in nodes:
             if isinstance(node, ast.Import):
                 found += [(name.name, None) for name in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -143,6 +159,7 @@ class House:
             "lines of docstrings": sum(len(module.docstring_lines) for module in modules),
             "public names": len({name for module in faces for name in module.public}),
             "import circles": len(self.circles()),
+            "import circles, imports for types counted": len(self.circles(for_types=True)),
             "upward imports": len(self.upward()),
             f"functions over {LONG} lines in `cli/`": len(self.long_functions()),
             f"repeated stretches of {STRETCH} lines": len(self.repeated()),
@@ -162,17 +179,21 @@ class House:
                     return self.defined_in(inner, taken, depth - 1)
         return module
 
-    def edges(self) -> dict[str, set[str]]:
-        """Return which module names which, imports inside functions and for types included."""
+    def edges(self, *, for_types: bool = True) -> dict[str, set[str]]:
+        """Return which module names which, imports inside functions included."""
         return {
-            name: {self.defined_in(*one) for one in module.imported} - {name}
+            name: {
+                self.defined_in(*one)
+                for one in (module.imported if for_types else module.imported_when_it_runs)
+            }
+            - {name}
             for name, module in self.modules.items()
             if not module.is_package
         }
 
-    def circles(self) -> list[list[str]]:
+    def circles(self, *, for_types: bool = False) -> list[list[str]]:
         """Return sets of modules of which each leads, in the end, to each other."""
-        edges = self.edges()
+        edges = self.edges(for_types=for_types)
         reach = {name: self._reach(name, edges) for name in edges}
         found = {
             tuple(sorted(other for other in reach[name] if name in reach.get(other, ())))
@@ -306,7 +327,7 @@ def main() -> None:
     if options.where:
         last = {
             "public names": [f"{name} {n}" for name, n in by_part(houses[-1]).items()],
-            "import circles": [", ".join(circle) for circle in houses[-1].circles()],
+            "import circles": [", ".join(circle) for circle in houses[-1].circles(for_types=True)],
             "upward imports": [" -> ".join(one) for one in houses[-1].upward()],
             "long functions": houses[-1].long_functions(),
             "repeated stretches": houses[-1].repeated(),

@@ -89,7 +89,7 @@ class FairSharesClassifier(MarginClassifier):
         noise, and not to the truth. None if the student was not bound.
     calibration_gap_ : Estimate or None
         The gap on the calibration rows with the interval that so many rows allow. The same rows
-        chose the student, so the interval is on the hopeful side.
+        chose the student, so the interval is likely too small.
 
     Privacy
     -------

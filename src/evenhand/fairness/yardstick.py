@@ -43,7 +43,7 @@ class Yardstick:
     By true classes the interval of the gain is the exact one of the sign test: among the m rows on
     which just one of the two is right, a Clopper-Pearson interval of the share that the model wins,
     times m / n. By released answers it is the normal one of a mean over rows, whose spread holds
-    the noise; the same answers chose the model, so it is on the hopeful side.
+    the noise; the same answers chose the model, so it is likely too small.
     """
 
     where: str
