@@ -12,7 +12,7 @@ import pandas as pd
 from evenhand import Budget
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Schema
-from evenhand.fairness import DemographicParity
+from evenhand.fairness import DemographicParity, EqualizedOdds
 from evenhand.methods import estimators
 from evenhand.privacy.noise import WORD, Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
@@ -158,7 +158,7 @@ def _by_gradients() -> Iterator[Case]:
     yield _estimator(
         "dp-post-processing",
         kind="DPPostProcessingClassifier",
-        margin=0.2,
+        fairness=EqualizedOdds(margin=0.2, reference="pairwise"),
         private=True,
         table_budget=0.1,
         **of,
@@ -200,7 +200,8 @@ def _set_aside(budget: Budget = BUDGET) -> Iterator[Case]:
 def _of_groups() -> Iterator[Case]:
     """Those that protect the group alone, where all else of a record is public."""
     of: Settings = {"relation": GROUP_LABEL, "private": True, "public": False}
-    sf: Settings = {"kind": "SFPATEClassifier", "n_teachers": N // 3, "alpha": 0.1, **of}
+    within = DemographicParity(margin=0.1, reference="overall")
+    sf: Settings = {"kind": "SFPATEClassifier", "n_teachers": N // 3, "fairness": within, **of}
     yield _estimator("sf-student", variant="student", **sf)
     yield _estimator("sf-teachers", variant="teachers", pull=1.0, **sf)
     labels: Settings = {**sf, "relation": GROUP_AND_CLASS_LABEL}
