@@ -74,22 +74,8 @@ class FairSharesClassifier(MarginClassifier):
     ----------
     guarantee_, answers_, ledger_, classes_, student_, encoder_, mechanism_
         As for ``PATEClassifier``.
-    groups_ : tuple of str
-        Names of the groups of the public rows.
-    bound_, within_margin_, public_gap_ : bool, bool or None, float
-        Whether the margin was a constraint on the student, whether it was met (if not, the best
-        student found is kept, with a warning), and the student's gap where the margin is read. A
-        student that reads no margin has None and NaN: nobody looked.
-    held_ : Held or None
-        The groups that are held to an interval wider than the margin; None if there are none.
-        ``within_margin_`` is about all groups, so it may then be False.
-    margin_source_ : str or None
-        Where that is: ``"public rows"`` for demographic parity; else ``"calibration rows"``, or
-        ``"released answers"``: the gap is then one with respect to what the teachers say, with
-        noise, and not to the truth. None if the student was not bound.
-    calibration_gap_ : Estimate or None
-        The gap on the calibration rows with the interval that so many rows allow. The same rows
-        chose the student, so the interval is likely too small.
+    groups_, bound_, within_margin_, public_gap_, held_, margin_source_, calibration_gap_
+        As for ``FairPATEClassifier``.
 
     Privacy
     -------
