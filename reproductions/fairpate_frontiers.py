@@ -134,7 +134,7 @@ def parts(folder: Path) -> list[tuple[str, str, Grid]]:
     ]
     notions = {
         "method": ["fair-shares"],
-        "notion": NOTIONS,
+        "fairness": NOTIONS,
         "epsilon": NOTION_EPSILONS,
         "margin": NOTION_MARGINS,
         "n_teachers": [100],
@@ -192,7 +192,7 @@ def measured(folder: Path, jobs: int) -> Rows:
             for run in store.get(set(wanted) & store.keys()):
                 setting = run.setting
                 margin = setting.arguments.get("margin", setting.arguments.get("reject_margin"))
-                notion = setting.arguments.get("notion", "demographic-parity")
+                notion = setting.arguments.get("fairness", "demographic-parity")
                 key = (part, data, method_of(setting), notion, setting.arguments["epsilon"], margin)
                 found.setdefault(key, []).append(run)
     y = np.asarray(load_adult().y)

@@ -28,3 +28,8 @@ HOMES: Final[Mapping[str, str]] = {
     for home in (*NOTIONS.values(), *SCORE_NOTIONS.values())
 }
 """The module of each class."""
+
+
+def called_now(key: str) -> str:
+    """Return what is written in the place of a key that files of earlier versions have."""
+    return " It is now called 'fairness'." if key == "notion" else ""

@@ -70,7 +70,7 @@ WANTED: Final = """epsilon = 3.0
 gap = 0.06
 accuracy = 0.5
 coverage = 0.9
-notion = "demographic_parity"
+fairness = "demographic_parity"
 methods = ["pate"]
 group_at_prediction = true
 """
@@ -444,7 +444,7 @@ def of_train(rng: random.Random) -> list[str]:
             ["--sensitive", "job"],
             ["--method", "non-private"],
             ["--method", "fair-only"],
-            ["--notion", "equalized-odds", "--calibration", "test.csv"],
+            ["--fairness", "equalized-odds", "--calibration", "test.csv"],
         )
     )
     return [*TRAIN, *more]

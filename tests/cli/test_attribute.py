@@ -24,7 +24,7 @@ def test_a_model_protects_the_attribute_alone_and_says_so_everywhere(
     town: Path, train: Run, run: Run, method: str, delta: float
 ) -> None:
     said = train(
-        {**ALONE, "--method": method, "--test": "test.csv", "--notion": "demographic-parity"}
+        {**ALONE, "--method": method, "--test": "test.csv", "--fairness": "demographic-parity"}
     )
     assert said["method"] == METHODS[method].estimator.__name__
     assert (said["epsilon"], said["delta"]) == (4.0, delta)
@@ -49,8 +49,8 @@ def test_notions_about_true_classes_can_be_named(
 ) -> None:
     reference = {"--teachers": None, "--epsilon": None}
     how = ALONE if method == "pf-ld" else reference
-    said = train({**how, "--method": method, "--notion": notion})
-    assert said["notion"] == notion
+    said = train({**how, "--method": method, "--fairness": notion})
+    assert said["fairness"] == notion
     assert evenhand.load("model").fairness.name == notion
 
 
@@ -99,7 +99,7 @@ def test_notions_about_true_classes_can_be_named(
         ),
         (
             {"--method": RESPONSE},
-            ["--notion", "generalized-demographic-parity"],
+            ["--fairness", "generalized-demographic-parity"],
             "Choose another notion",
         ),
         (

@@ -85,6 +85,7 @@ def test_an_option_of_the_file_that_the_method_would_not_read_is_refused(
         ("marginn = 0.2", "", "train.toml does not know the key 'marginn'. Did you mean 'margin'?"),
         ("teachers = 20", "n_teachers", "Did you mean 'n_teachers'? It takes: private, label,"),
         ("public-fraction = 0.2", "public", "Did you mean 'public_fraction'?"),
+        ('notion = "error-parity"', "", "the key 'notion'. It is now called 'fairness'."),
         ("json = true", "", "does not know the key 'json'"),
         ("help_all = true", "", "does not know the key 'help_all'"),
         ('epsilon = "four"', "epsilon", "train.toml: epsilon must be a number, got 'four'"),

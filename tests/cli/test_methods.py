@@ -32,8 +32,8 @@ WEIGHT: dict[str, str | None] = {**NO_TEACHERS, "--margin": None, "--method": "d
 POST: dict[str, str | None] = {**NO_TEACHERS, "--method": "dp-post-processing"}
 MADE: dict[str, dict[str, str | None]] = {
     "fermi": {**WEIGHT, "--fairness-weight": "7"},
-    "odds": {**WEIGHT, "--notion": "equalized-odds"},
-    "post": {**POST, "--notion": "equalized-odds", "--margin": "0.03"},
+    "odds": {**WEIGHT, "--fairness": "equalized-odds"},
+    "post": {**POST, "--fairness": "equalized-odds", "--margin": "0.03"},
     **{at: {"--method": "intervention", "--at": at} for at in ("T_pre", "aggregator", "S_post")},
 }
 
@@ -142,7 +142,7 @@ def test_dp_fermi_is_drawn_towards_a_notion_by_a_weight(made: Path) -> None:
     said, model = said_of("fermi"), evenhand.load("fermi")
     assert (said["method"], said["epsilon"]) == ("DPFERMIClassifier", 4.0)
     assert (model.fairness_weight, model.fairness) == (7.0, DemographicParity(margin=0.0))
-    assert (said["fairness_weight"], said["notion"]) == (7.0, "demographic-parity")
+    assert (said["fairness_weight"], said["fairness"]) == (7.0, "demographic-parity")
     assert said["margin"] is said["n_teachers"] is said["n_answered"] is None
     assert said["fairness_kind"] == FairnessKind.WEIGHTS
     assert model.group_shares is None
@@ -152,7 +152,7 @@ def test_dp_fermi_is_drawn_towards_a_notion_by_a_weight(made: Path) -> None:
 
 def test_dp_fermi_pays_for_the_shares_that_public_rows_cannot_tell(made: Path) -> None:
     said, model = said_of("odds"), evenhand.load("odds")
-    assert (model.fairness, said["notion"]) == (EqualizedOdds(margin=0.0), "equalized-odds")
+    assert (model.fairness, said["fairness"]) == (EqualizedOdds(margin=0.0), "equalized-odds")
     assert model.group_shares == "released"
     assert model.ledger_.to_dict()["entries"][0]["purpose"] == "shares of the groups"
     assert "the Laplace mechanism (delta 0)" in said["guarantee"]
@@ -163,7 +163,7 @@ def test_derived_decisions_keep_the_margin_by_the_table(made: Path, run: Run, re
     said, model = said_of("post"), evenhand.load("post")
     assert said["method"] == "DPPostProcessingClassifier"
     assert model.fairness == EqualizedOdds(margin=0.03, reference="pairwise")
-    assert (said["margin"], said["notion"]) == (0.03, "equalized-odds")
+    assert (said["margin"], said["fairness"]) == (0.03, "equalized-odds")
     assert said["table_gap"] == model.table_gap_ <= 0.03 + 1e-9
     assert said["fairness_kind"] == FairnessKind.DERIVED
     assert said["needs_group_at_prediction"] is True

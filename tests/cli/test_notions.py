@@ -1,4 +1,4 @@
-"""``evenhand train --notion ... --calibration ...``: what is bound, said and refused."""
+"""``evenhand train --fairness ... --calibration ...``: what is bound, said and refused."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import evenhand
 from evenhand import EqualizedOdds, FalsePositiveParity
 
 Run = Callable[..., Any]
-ODDS = {"--notion": "equalized-odds", "--margin": "0.2"}
+ODDS = {"--fairness": "equalized-odds", "--margin": "0.2"}
 
 
 def test_calibration_rows_bind_the_model(town: Path, train: Run) -> None:
     said = train({**ODDS, "--calibration": "test.csv", "--drop": "person"})
     model = evenhand.load("model")
     assert model.fairness == EqualizedOdds(margin=0.2)
-    assert said["notion"] == "equalized-odds"
+    assert said["fairness"] == "equalized-odds"
     assert said["margin_source"] == model.margin_source_ == "calibration rows"
     assert said["calibration_gap"]["name"] == "equalized_odds_rest"
     assert said["public_gap"] <= 0.2
@@ -43,7 +43,7 @@ def test_without_them_the_answers_tell_the_classes_and_people_read_it(
 def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
     town: Path, train: Run
 ) -> None:
-    asked = {"--notion": "false-positive-parity", "--margin": "0.3"}
+    asked = {"--fairness": "false-positive-parity", "--margin": "0.3"}
     train({**asked, "--positive": "granted"})
     assert evenhand.load("model").fairness == FalsePositiveParity(margin=0.3, positive=0)
     train({**asked, "--out": "all"})
@@ -53,36 +53,36 @@ def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"--notion": "equalised-odds"}, ["--notion", "Did you mean 'equalized-odds'?"]),
-        ({"--calibration": "test.csv"}, ["--notion demographic-parity", "predictions alone"]),
+        ({"--fairness": "equalised-odds"}, ["--fairness", "Did you mean 'equalized-odds'?"]),
+        ({"--calibration": "test.csv"}, ["--fairness demographic-parity", "predictions alone"]),
         (
-            {"--method": "pate", "--margin": None, "--notion": "error-parity"},
-            ["--method pate keeps no margin, got --notion"],
+            {"--method": "pate", "--margin": None, "--fairness": "error-parity"},
+            ["--method pate keeps no margin, got --fairness"],
         ),
         (
             {"--method": "pate", "--margin": None, "--calibration": "test.csv"},
             ["--method pate keeps no margin, got --calibration"],
         ),
         (
-            {"--method": "dpsgd", "--teachers": None, "--notion": "error-parity"},
-            ["--method dpsgd knows demographic parity alone, got --notion error-parity. Choose"],
+            {"--method": "dpsgd", "--teachers": None, "--fairness": "error-parity"},
+            ["--method dpsgd knows demographic parity alone, got --fairness error-parity. Choose"],
         ),
         (
             {"--method": "dp-fermi", "--teachers": None, "--margin": None}
-            | {"--notion": "error-parity"},
-            ["--method dp-fermi knows demographic parity and equalized odds alone, got --notion"],
+            | {"--fairness": "error-parity"},
+            ["--method dp-fermi knows demographic parity and equalized odds alone, got --fairness"],
         ),
         (
             {"--method": "dp-post-processing", "--teachers": None}
-            | {"--notion": "generalized-demographic-parity"},
-            ["--method dp-post-processing knows", "got --notion generalized-demographic-parity"],
+            | {"--fairness": "generalized-demographic-parity"},
+            ["--method dp-post-processing knows", "got --fairness generalized-demographic-parity"],
         ),
         (
             {"--method": "dp-post-processing", "--teachers": None, "--calibration": "test.csv"},
             ["--method dp-post-processing reads no calibration rows, got --calibration"],
         ),
         (
-            {"--method": "intervention", "--notion": "equalized-odds"},
+            {"--method": "intervention", "--fairness": "equalized-odds"},
             ["--method intervention knows demographic parity alone"],
         ),
         ({**ODDS, "--calibration": "nowhere.csv"}, ["nowhere.csv"]),
@@ -100,7 +100,7 @@ def test_thresholds_per_group_keep_demographic_parity_alone(
     town: Path, refuse: Run, asked: Run
 ) -> None:
     line = refuse(*asked(ODDS), "--group-thresholds")
-    assert "--group-thresholds keep demographic parity, got --notion equalized-odds" in line
+    assert "--group-thresholds keep demographic parity, got --fairness equalized-odds" in line
 
 
 def test_a_calibration_table_that_does_not_fit_is_refused(

@@ -88,15 +88,15 @@ LOST: dict[str, tuple[dict[str, Change], list[str]]] = {
     "a test row of no known group": ({"test": put("sex")}, ["--test", "test.csv"]),
     "a calibration row of no class": (
         {"calibration": put("loan")},
-        ["--notion", "equalized-odds", "--calibration", "calibration.csv"],
+        ["--fairness", "equalized-odds", "--calibration", "calibration.csv"],
     ),
     "a calibration row of no known group": (
         {"calibration": put("sex")},
-        ["--notion", "equalized-odds", "--calibration", "calibration.csv"],
+        ["--fairness", "equalized-odds", "--calibration", "calibration.csv"],
     ),
     "a calibration row with text": (
         {"calibration": NUMBER},
-        ["--notion", "equalized-odds", "--calibration", "calibration.csv"],
+        ["--fairness", "equalized-odds", "--calibration", "calibration.csv"],
     ),
     "a gap in the groups of fermi": ({"private": gap("sex")}, ["--method", "dp-fermi"]),
     "a gap in the groups of derived decisions": (

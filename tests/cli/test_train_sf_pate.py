@@ -67,7 +67,7 @@ def test_there_are_no_public_rows_beside_the_table(town, refuse, asked, option, 
 
 
 def test_the_law_of_the_score_is_measured_where_it_is_what_shall_be_alike(town, train, run) -> None:
-    whole = {"--notion": "generalized-demographic-parity", "--margin": "0.1"}
+    whole = {"--fairness": "generalized-demographic-parity", "--margin": "0.1"}
     told = train({**SF, **whole}, "--test", "test.csv")
     gap = told["measured"]["metrics"]["generalized_demographic_parity_rest"]
     assert gap["low"] <= gap["value"] <= gap["high"]
@@ -78,8 +78,8 @@ def test_the_law_of_the_score_is_measured_where_it_is_what_shall_be_alike(town, 
 
 def test_notions_and_who_knows_them(town, train, refuse, asked) -> None:
     whole = "generalized-demographic-parity"
-    assert train({**SF, "--notion": whole, "--margin": "0.1"})["notion"] == whole
-    refused = refuse(*asked({"--notion": whole, "--method": "intervention", "--out": "other"}))
+    assert train({**SF, "--fairness": whole, "--margin": "0.1"})["fairness"] == whole
+    refused = refuse(*asked({"--fairness": whole, "--method": "intervention", "--out": "other"}))
     assert "--protect attribute --method sf-student" in refused
 
 

@@ -16,7 +16,7 @@ SETTINGS = {
     "epsilon": 3.0,
     "delta": 1e-5,
     "margin": 0.1,
-    "notion": "demographic-parity",
+    "fairness": "demographic-parity",
     "n_teachers": 20,
     "sigma": 4.0,
     "at": "T_in",

@@ -71,20 +71,20 @@ def test_a_method_leaves_out_what_it_does_not_read_and_stands_once(write: Write)
 def test_what_is_the_default_is_not_part_of_a_setting(write: Write) -> None:
     plain = Grid.from_toml(write(ADULT + RUN)).settings()
     said = Grid.from_toml(
-        write(ADULT + RUN + 'delta = 1e-5\nrule = "sound"\nnotion = "demographic-parity"\n')
+        write(ADULT + RUN + 'delta = 1e-5\nrule = "sound"\nfairness = "demographic-parity"\n')
     ).settings()
     assert [s.key for s in plain] == [s.key for s in said]
 
 
 def test_what_is_measured_anyhow_is_not_part_of_a_setting(write: Write) -> None:
     path = write(
-        ADULT + RUN + 'notion = "equalized-odds"\ngap_of = "equalized-odds"\n'
+        ADULT + RUN + 'fairness = "equalized-odds"\ngap_of = "equalized-odds"\n'
         '[[runs]]\nmethod = ["fairpate", "pate"]\nepsilon = 1\nmargin = 0.05\n'
         'gap_of = ["demographic-parity", "equalized-odds"]\n'
     )
     within = {"epsilon": 1.0, "margin": 0.05}
     assert arguments(Grid.from_toml(path).settings()) == [
-        ("fairpate", {**within, "notion": "equalized-odds"}, 0),
+        ("fairpate", {**within, "fairness": "equalized-odds"}, 0),
         ("fairpate", within, 0),
         ("fairpate", {**within, "gap_of": "equalized-odds"}, 0),
         ("pate", {"epsilon": 1.0}, 0),
@@ -111,6 +111,7 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (ADULT + RUN + "margn = 0.1\n", r"does not know the key 'margn'. Did you mean 'margin'\?"),
         (ADULT + RUN.replace("fairpate", "fairpat"), r"got 'fairpat'. Did you mean 'fairpate'\?"),
         (ADULT.replace("adult", "adlt") + RUN, r"got 'adlt'. Did you mean 'adult'\?"),
+        (ADULT + RUN + 'notion = "error-parity"\n', "'notion'. It is now called 'fairness'"),
         (ADULT + "colour = 1\n" + RUN, r"\[data\] does not know the key 'colour'"),
         (ADULT + RUN + 'rule = "soud"\n', r"got 'soud'. Did you mean 'sound'\?"),
         (ADULT, r"nothing to run: add a table \[\[runs\]\]"),
@@ -152,20 +153,20 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
             "fairness_weight must be finite and >= 0",
         ),
         (
-            ADULT + '[[runs]]\nmethod = "dp-fermi"\nepsilon = 2\nnotion = "error-parity"\n',
-            "'dp-fermi' holds 'demographic-parity' or 'equalized-odds' alone, got notion = 'error",
+            ADULT + '[[runs]]\nmethod = "dp-fermi"\nepsilon = 2\nfairness = "error-parity"\n',
+            "'dp-fermi' holds 'demographic-parity' or 'equalized-odds' alone, got fairness = '",
         ),
         (
             ADULT
             + RUN.replace('"fairpate"', '["fairpate", "dpsgd"]')
-            + 'notion = "error-parity"\n',
-            "'dpsgd' holds 'demographic-parity' alone, got notion = 'error-parity'",
+            + 'fairness = "error-parity"\n',
+            "'dpsgd' holds 'demographic-parity' alone, got fairness = 'error-parity'",
         ),
         (ADULT + '[[runs]]\nmethod = "dp-post-procesing"\n', "mean 'dp-post-processing'"),
-        (ADULT + RUN + 'notion = "equalised-odds"\n', r"Did you mean 'equalized-odds'\?"),
+        (ADULT + RUN + 'fairness = "equalised-odds"\n', r"Did you mean 'equalized-odds'\?"),
         (
-            ADULT + RUN + 'notion = "equalized-odds"\nrule = "published"\n',
-            "rule = 'published' is about the gate, and notion = 'equalized-odds' has none",
+            ADULT + RUN + 'fairness = "equalized-odds"\nrule = "published"\n',
+            "rule = 'published' is about the gate, and fairness = 'equalized-odds' has none",
         ),
         (ADULT + 'unit = "person"\n' + RUN, r"\[data\] unit = 'person' is about files of your own"),
         (

@@ -31,7 +31,7 @@ EVERY: tuple[dict[str, list[Any]], ...] = (
         "epsilon": [9],
         "margin": [0.1],
         "n_teachers": [30],
-        "notion": ["equalized-odds", "error-parity", "false-positive-parity"],
+        "fairness": ["equalized-odds", "error-parity", "false-positive-parity"],
     },
     {
         "method": ["fairpate"],
@@ -55,13 +55,13 @@ EVERY: tuple[dict[str, list[Any]], ...] = (
         "method": ["dp-fermi"],
         "epsilon": [3],
         "fairness_weight": [0.5],
-        "notion": ["demographic-parity", "equalized-odds"],
+        "fairness": ["demographic-parity", "equalized-odds"],
     },
     {
         "method": ["dp-post-processing"],
         "epsilon": [3],
         "margin": [0.1],
-        "notion": ["demographic-parity", "equalized-odds"],
+        "fairness": ["demographic-parity", "equalized-odds"],
     },
     {"method": ["non-private", "fair-only"], "margin": [0.1]},
     {"method": ["pate"], "epsilon": [9], "n_teachers": [30], "gap_of": ["equalized-odds"]},
@@ -80,13 +80,13 @@ OF_AN_ATTRIBUTE: tuple[dict[str, list[Any]], ...] = (
         "epsilon": [3],
         "margin": [0.1],
         "n_teachers": [20],
-        "notion": ["demographic-parity", "equalized-odds", "generalized-demographic-parity"],
+        "fairness": ["demographic-parity", "equalized-odds", "generalized-demographic-parity"],
     },
     {
         "method": ["pf-ld"],
         "epsilon": [3],
         "margin": [0.1],
-        "notion": ["demographic-parity", "equalized-odds", "error-parity"],
+        "fairness": ["demographic-parity", "equalized-odds", "error-parity"],
     },
 )  # a frontier of its own: privacy of an attribute is not privacy of the record
 
@@ -145,7 +145,7 @@ def test_a_gap_is_that_of_the_notion_that_the_run_holds_or_that_was_asked_for(
 ) -> None:
     for run in runs:
         given = run.setting.arguments
-        notion = str(given.get("gap_of", given.get("notion", "demographic-parity")))
+        notion = str(given.get("gap_of", given.get("fairness", "demographic-parity")))
         of = run.setting.arguments.get("reference", "rest")
         assert run.gap_name == f"{notion.replace('-', '_')}_{of}"
 
@@ -219,7 +219,7 @@ def test_laws_of_scores_are_not_compared_where_more_than_the_score_decides(
 
 
 def test_who_holds_the_law_of_the_score_is_told(grid: Grid) -> None:
-    asked = {"epsilon": [3], "margin": [0.1], "notion": ["generalized-demographic-parity"]}
+    asked = {"epsilon": [3], "margin": [0.1], "fairness": ["generalized-demographic-parity"]}
     with pytest.raises(ValueError, match=r"or take 'sf-student', which knows it\."):
         Grid(data=grid.data, runs=({**asked, "method": ["fairpate"]},))
 
@@ -293,11 +293,11 @@ def test_calibration_rows_are_read_by_the_notions_about_true_classes_alone(files
         files,
         'calibration = "labelled.csv"',
         'method = ["fairpate", "pate"]\nmargin = 0.1\n'
-        'notion = ["demographic-parity", "equalized-odds"]\n',
+        'fairness = ["demographic-parity", "equalized-odds"]\n',
     )
     said = "the 200 calibration rows with their labels and groups"
     assert {
-        (run.setting.method, run.setting.arguments.get("notion"), said in run.guarantee["public"])
+        (run.setting.method, run.setting.arguments.get("fairness"), said in run.guarantee["public"])
         for run in found
     } == {
         ("fairpate", None, False),

@@ -112,6 +112,8 @@ def test_what_is_no_run_is_refused() -> None:
         run(data_kind="public")
     with pytest.raises(TypeError, match="plain values, got teachers="):
         setting(arguments={"teachers": [1, 2]})
+    with pytest.raises(ValueError, match=r"key 'notion' .* It is now called 'fairness'"):
+        setting(arguments={"notion": "error-parity"})
     with pytest.raises(ValueError, match="finite numbers, got epsilon=inf"):
         setting(arguments={"epsilon": math.inf})
 

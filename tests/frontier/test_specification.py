@@ -168,7 +168,7 @@ def test_names_that_the_runs_do_not_have_are_refused(run_of: Make) -> None:
     with pytest.raises(
         ValueError, match="No run measured the gap 'equalized_odds_rest'; they meas"
     ):
-        check(Specification(data="adult", gap=0.1, notion="equalized_odds"), runs)
+        check(Specification(data="adult", gap=0.1, fairness="equalized_odds"), runs)
     with pytest.raises(ValueError, match="There are no runs to check"):
         check(Specification(), [run_of(data_kind="published")])
 
@@ -176,6 +176,7 @@ def test_names_that_the_runs_do_not_have_are_refused(run_of: Make) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("notion = 'error_parity'", "there is no key 'notion'. It is now called 'fairness'."),
         ("epsilom = 1.0", "there is no key 'epsilom'. Did you mean 'epsilon'?"),
         ("epsilon = -1.0", "epsilon must be finite and > 0, got epsilon=-1.0"),
         ("epsilon = '3'", "epsilon must be a number, got '3' (str)"),
@@ -183,7 +184,7 @@ def test_names_that_the_runs_do_not_have_are_refused(run_of: Make) -> None:
         ("gap = 1.5", "gap must lie in [0, 1], got gap=1.5"),
         ("accuracy = 85", "accuracy must lie in [0, 1], got accuracy=85"),
         ("coverage = nan", "coverage must lie in [0, 1], got coverage=nan"),
-        ("notion = 'demographic parity'", "Did you mean 'demographic_parity'?"),
+        ("fairness = 'demographic parity'", "Did you mean 'demographic_parity'?"),
         ("reference = 'pairs'", "reference must be one of 'rest', 'pairwise', 'overall'"),
         ("methods = 'pate'", "methods must be a list of names, got 'pate'"),
         ("methods = []", "methods is empty, so nothing is allowed"),
@@ -210,4 +211,4 @@ def test_a_specification_is_read_from_toml(tmp_path: Path) -> None:
 
 
 def test_a_notion_may_be_spelt_as_in_a_grid() -> None:
-    assert Specification(notion="equalized-odds") == Specification(notion="equalized_odds")
+    assert Specification(fairness="equalized-odds") == Specification(fairness="equalized_odds")

@@ -280,10 +280,14 @@ def test_a_server_that_stops_mid_run_keeps_what_was_finished(
 def test_a_store_of_another_version_is_refused_and_left_alone(where: str, run_of: Make) -> None:
     store = RunStore(where)
     store.add(run_of())
-    with store._transaction("changed", write=True) as db:
-        db.execute(sa.text("UPDATE evenhand_frontier SET schema_version = 99"))
-    with pytest.raises(StoreOfAnotherVersion, match=r"is a store of version 99\.2, and .* 1\.2"):
-        RunStore(where)
+    for change, said in (
+        ("schema_version = 99", r"is a store of version 99\.3, and .* 1\.3"),
+        ("run_version = 2", "What was called notion is now called fairness"),
+    ):
+        with store._transaction("changed", write=True) as db:
+            db.execute(sa.text(f"UPDATE evenhand_frontier SET {change}"))
+        with pytest.raises(StoreOfAnotherVersion, match=said):
+            RunStore(where)
     assert len(store) == 1
 
 

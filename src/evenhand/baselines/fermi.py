@@ -38,7 +38,7 @@ DEFAULT: Final = DemographicParity(margin=0.0)
 
 def _shares(settings: Settings, any_public: bool) -> Settings:
     """Release the shares of the groups where public rows do not hold them."""
-    if any_public and settings["notion"] == "demographic-parity":
+    if any_public and settings["fairness"] == "demographic-parity":
         return {}
     return {"group_shares": "released"}
 

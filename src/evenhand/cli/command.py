@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from evenhand._checks import did_you_mean
+from evenhand._notions import called_now
 from evenhand.cli.console import show, table
 
 SPEC: Final = ".toml"
@@ -122,7 +123,9 @@ def from_file(context: typer.Context, place: Path) -> Path:
     for key, value in written.items():
         if key not in hints:
             near = spelled.get(key.replace("_", "-"))
-            hint = f" Did you mean {near!r}?" if near else did_you_mean(key, hints)
+            hint = (
+                f" Did you mean {near!r}?" if near else called_now(key) or did_you_mean(key, hints)
+            )
             raise ValueError(
                 f"{place} does not know the key {key!r}.{hint} It takes: {', '.join(hints)}."
             )

@@ -82,8 +82,8 @@ class Tables:
         given = self._given
         how: dict[str, Any] = {"balance": given.balanced}
         if given.parity != "none":
-            notion = given.parity.replace("-", "_")
-            how = {"shares": even_rates(generator, notion, random_state=given.seed)}
+            parity = given.parity.replace("-", "_")
+            how = {"shares": even_rates(generator, parity, random_state=given.seed)}
         drawn: pd.DataFrame = generator.sample(given.rows, random_state=given.seed, **how)
         return drawn
 

@@ -81,7 +81,7 @@ class TrainOptions(Options):
             "numbers.",
         ),
     ] = None
-    notion: Annotated[
+    fairness: Annotated[
         str,
         choice(
             vocabulary.EVERY_NOTION,
@@ -108,7 +108,7 @@ class TrainOptions(Options):
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Public rows with features, label and sensitive columns, on which a --notion "
+            help="Public rows with features, label and sensitive columns, on which a --fairness "
             "about true classes is read. Without it, it is read from the released answers.",
             rich_help_panel=FILES,
         ),
@@ -140,7 +140,7 @@ class TrainOptions(Options):
         str | None,
         typer.Option(
             metavar="CLASS",
-            help="The favourable class, for the report; with --notion false-positive-parity also "
+            help="The favourable class, for the report; with --fairness false-positive-parity also "
             "the one class that is meant.",
             show_default="the last of two",
             rich_help_panel=COLUMNS,
@@ -328,7 +328,9 @@ class TrainOptions(Options):
     def trains_by_public_groups(self) -> bool:
         """Whether training reads the groups of the public rows, where there are some."""
         weighs = self.spec.margin == "weight"  # by shares that public rows hold for one notion
-        own = self.spec.public_groups and not (weighs and self.notion != vocabulary.EVERY_NOTION[0])
+        own = self.spec.public_groups and not (
+            weighs and self.fairness != vocabulary.EVERY_NOTION[0]
+        )
         return own and self.trains_by_groups
 
     @property

@@ -21,7 +21,7 @@ def check(given: TrainOptions) -> None:
     _refuse_protection(known, given.protect)
     _refuse_useless(known, given.given)
     _check_words(given)
-    _refuse_notion(known, given.notion)
+    _refuse_notion(known, given.fairness)
     if known.private and given.epsilon is None:
         raise ValueError(
             "--epsilon is missing. Say how much privacy loss is allowed, for example "
@@ -72,7 +72,7 @@ def fairness_of(
         classes = sorted(tables.y.unique().tolist())
         positive = [text_of(value) for value in classes].index(given.positive)
     reference = given.spec.reference or given.reference
-    return notion_named(given.notion).of(
+    return notion_named(given.fairness).of(
         margin=margin or 0.0, reference=reference, positive=positive
     )
 
@@ -101,7 +101,7 @@ def _budget(given: TrainOptions) -> None:
 def _check_words(given: TrainOptions) -> None:
     """Refuse a word that an option does not know, and a weight below zero."""
     allowed = {
-        "notion": vocabulary.EVERY_NOTION,
+        "fairness": vocabulary.EVERY_NOTION,
         "at": vocabulary.POINTS,
         "rule": vocabulary.RULES,
         "reference": vocabulary.REFERENCES,
@@ -139,13 +139,13 @@ def _check_margin(given: TrainOptions) -> None:
     notion = fairness_of(given, given.margin)
     if given.group_thresholds and notion.needs_labels:
         raise ValueError(
-            f"--group-thresholds keep demographic parity, got --notion {given.notion}. "
+            f"--group-thresholds keep demographic parity, got --fairness {given.fairness}. "
             f"Leave one of them out."
         )
     if given.calibration is not None and not notion.needs_labels:
         raise ValueError(
-            f"--calibration brings true classes, and --notion {given.notion} is about "
-            f"predictions alone. Leave it out, or name another --notion: "
+            f"--calibration brings true classes, and --fairness {given.fairness} is about "
+            f"predictions alone. Leave it out, or name another --fairness: "
             f"{', '.join(vocabulary.EVERY_NOTION[1:-1])}."
         )
 
@@ -191,7 +191,7 @@ NOT_ALWAYS_READ: Final = {
     **dict.fromkeys(("epsilon", "delta", "noise"), "promises no privacy"),
     **dict.fromkeys(("sigma", "threshold", "sigma_check"), "asks for no noisy labels"),
     "answers": "gates labels, releases shares alone, or asks no teachers",
-    "notion": "keeps no margin",
+    "fairness": "keeps no margin",
     "calibration": "reads no calibration rows",
     **dict.fromkeys(
         ("public", "public_fraction"),
@@ -206,11 +206,11 @@ NOT_ALWAYS_READ: Final = {
 
 def _refuse_useless(known: MethodSpec, given: frozenset[str]) -> None:
     """Raise ValueError for an option that was given and that the method would not read."""
-    of_notions = () if known.notions else ("notion", "calibration")
+    of_notions = () if known.notions else ("fairness", "calibration")
     for option in NOT_ALWAYS_READ:
         if option in given and not known.accepts(option):
             word = "--teachers" if option == "n_teachers" else f"--{option.replace('_', '-')}"
-            why = NOT_ALWAYS_READ["notion" if option in of_notions else option]
+            why = NOT_ALWAYS_READ["fairness" if option in of_notions else option]
             raise ValueError(f"--method {known.name} {why}, got {word}. Leave one of them out.")
 
 
@@ -245,6 +245,6 @@ def _refuse_notion(known: MethodSpec, notion: str) -> None:
         said = "--protect attribute " if able.protects == "attribute" else ""
         raise ValueError(
             f"--method {known.name} knows {' and '.join(known.notions).replace('-', ' ')} alone, "
-            f"got --notion {notion}. Choose another notion, or {said}--method {able.name}, which "
+            f"got --fairness {notion}. Choose another notion, or {said}--method {able.name}, which "
             f"knows this one."
         )

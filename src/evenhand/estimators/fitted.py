@@ -474,7 +474,7 @@ class FittedModel:
             "epsilon_spent": self.epsilon_spent,
             "fairness_kind": str(self.kind),
             "needs_group_at_prediction": self.needs_group,
-            "notion": self.notion,
+            "fairness": self.notion,
             "margin": self.margin,
             "noisy_violation": None if found is None else _finite(found.violation),
             "within_alpha": None if found is None else found.met,

@@ -94,7 +94,7 @@ class MethodSpec:
 
     def accepts(self, setting: str) -> bool:
         """Return whether the method has a use for a setting."""
-        if setting == "notion":
+        if setting == "fairness":
             return bool(self.notions)
         if setting == "noise":  # also where there is one kind alone: its estimator says which
             return self.private

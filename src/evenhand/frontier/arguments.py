@@ -22,7 +22,7 @@ DELTA: Final = 1e-5
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "method": tuple(METHODS),
-    "notion": (*NOTIONS, *SCORE_NOTIONS),
+    "fairness": (*NOTIONS, *SCORE_NOTIONS),
     "reference": REFERENCES,
     "rule": RULES,
     "answers": ANSWERS,
@@ -52,7 +52,7 @@ ARGUMENTS: Final = (*WORDS, *NUMBERS)
 DEFAULTS: Final[Mapping[str, Plain]] = {
     "delta": DELTA,
     "noise": "exact",
-    "notion": "demographic-parity",
+    "fairness": "demographic-parity",
     "reference": "rest",
     "rule": "sound",
     "fairness_weight": 1.0,
@@ -125,20 +125,20 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
                 f"The method {method!r} needs {name}, and the grid gives none. Add a line such as "
                 f"{name} = {_EXAMPLES[name]}."
             )
-    notion = str(values.get("notion", DEFAULTS["notion"]))
-    if notion not in known.notions and (_varies(known, "notion") or "margin" in kept):
+    notion = str(values.get("fairness", DEFAULTS["fairness"]))
+    if notion not in known.notions and (_varies(known, "fairness") or "margin" in kept):
         able = next(name for name, other in METHODS.items() if notion in other.notions)
         raise ValueError(
             f"The method {method!r} holds {' or '.join(map(repr, known.notions))} alone, got "
-            f"notion = {notion!r}. Give it a table [[runs]] of its own, or take {able!r}, which "
+            f"fairness = {notion!r}. Give it a table [[runs]] of its own, or take {able!r}, which "
             f"knows it."
         )
-    if "rule" in kept and notion != DEFAULTS["notion"]:
+    if "rule" in kept and notion != DEFAULTS["fairness"]:
         raise ValueError(
-            f"rule = {kept['rule']!r} is about the gate, and notion = {notion!r} has none: it "
-            f"binds the student alone. Leave one of them out."
+            f"rule = {kept['rule']!r} is about the gate, and fairness = {notion!r} has none: "
+            f"it binds the student alone. Leave one of them out."
         )
-    if kept.get("gap_of") == kept.get("notion", DEFAULTS["notion"]):
+    if kept.get("gap_of") == kept.get("fairness", DEFAULTS["fairness"]):
         del kept["gap_of"]  # what is measured anyhow
     if measured_notion(kept) in SCORE_NOTIONS:
         _refuse_without_score(method, kept)
@@ -180,7 +180,7 @@ def estimator_of(setting: Setting, *, unit: str | None = None, **values: Any) ->
 
 def measured_notion(arguments: Mapping[str, Plain]) -> str:
     """Return the notion whose gap is measured: that which is held, if no other is asked for."""
-    held = arguments.get("notion", DEFAULTS["notion"])
+    held = arguments.get("fairness", DEFAULTS["fairness"])
     return str(arguments.get("gap_of", held))
 
 
@@ -194,7 +194,7 @@ def notion_of(setting: Setting) -> Any:
     """Return the notion that is held, with the margin, or 0 where none is kept."""
     given = {**DEFAULTS, **setting.arguments}
     reference = METHODS[setting.method].reference or str(given["reference"])
-    return _notion(str(given["notion"]), given, reference)
+    return _notion(str(given["fairness"]), given, reference)
 
 
 def _notion(name: str, given: Mapping[str, Plain], reference: str) -> Any:
@@ -203,7 +203,7 @@ def _notion(name: str, given: Mapping[str, Plain], reference: str) -> Any:
 
 def _varies(known: MethodSpec, name: str) -> bool:
     """Return whether settings of a method can differ in an argument."""
-    return len(known.notions) > 1 if name == "notion" else name in known.reads
+    return len(known.notions) > 1 if name == "fairness" else name in known.reads
 
 
 def _refuse_without_score(method: str, kept: Mapping[str, Plain]) -> None:

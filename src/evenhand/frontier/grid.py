@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._notions import called_now
 from evenhand._random import LARGEST_SEED
 from evenhand.frontier.arguments import (
     ARGUMENTS,
@@ -223,7 +224,7 @@ def _source(table: Mapping[str, Any], folder: Path) -> DataSource:
 def _refuse_unknown(where: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in table:
         if key not in known:
+            hint = called_now(key) or _checks.did_you_mean(key, known)
             raise ValueError(
-                f"[{where}] does not know the key {key!r}.{_checks.did_you_mean(key, known)} It "
-                f"takes: {', '.join(known)}."
+                f"[{where}] does not know the key {key!r}.{hint} It takes: {', '.join(known)}."
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._notions import NOTIONS, SCORE_NOTIONS, called_now
 from evenhand.fairness.notion import REFERENCES
 
 Plain: TypeAlias = str | int | float | bool | None
@@ -18,8 +18,8 @@ Plain: TypeAlias = str | int | float | bool | None
 OBJECTIVES: Final = ("epsilon", "gap", "error", "coverage")
 """What a frontier trades off. Coverage is the better the larger, the others the smaller."""
 
-FORMAT: Final = 2
-"""Version of what a key is made of, and of a stored run."""
+FORMAT: Final = 3
+"""Version of what a key is made of, and of a stored run; up to 2 ``fairness`` was ``notion``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,8 @@ class Setting:
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise ValueError(f"{name} must be text that is not empty, got {name}={name!r}.")
         for name, value in self.arguments.items():
+            if hint := called_now(name):
+                raise ValueError(f"arguments has the key {name!r} of an earlier version.{hint}")
             if not isinstance(value, Plain):
                 raise TypeError(f"arguments must be plain values, got {name}={value!r}.")
             if isinstance(value, float) and not math.isfinite(value):

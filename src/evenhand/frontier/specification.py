@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from evenhand import _checks
+from evenhand._notions import called_now
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import REFERENCES
 from evenhand.frontier.pareto import by_setting
@@ -38,7 +39,7 @@ class Specification:
         The largest that is acceptable.
     accuracy, coverage : float, optional
         The smallest.
-    notion, reference : str
+    fairness, reference : str
         What the gap is a gap of (the notion with hyphens or underscores); runs that measured
         another are not looked at where a gap is given.
     methods : tuple of str, optional
@@ -54,7 +55,7 @@ class Specification:
     gap: float | None = None
     accuracy: float | None = None
     coverage: float | None = None
-    notion: str = "demographic_parity"
+    fairness: str = "demographic_parity"
     reference: str = "rest"
     methods: tuple[str, ...] | None = None
     group_at_prediction: bool = True
@@ -68,9 +69,9 @@ class Specification:
         for name in ("gap", "accuracy", "coverage"):
             if getattr(self, name) is not None:
                 _checks.closed_unit(name, getattr(self, name))
-        if isinstance(self.notion, str):  # a grid spells it with hyphens
-            object.__setattr__(self, "notion", self.notion.replace("-", "_"))
-        _checks.one_of("notion", self.notion, MEASURED)
+        if isinstance(self.fairness, str):  # a grid spells it with hyphens
+            object.__setattr__(self, "fairness", self.fairness.replace("-", "_"))
+        _checks.one_of("fairness", self.fairness, MEASURED)
         _checks.one_of("reference", self.reference, REFERENCES)
         if not isinstance(self.group_at_prediction, bool):
             raise TypeError(
@@ -94,9 +95,9 @@ class Specification:
             known = [field.name for field in fields(cls)]
             for key in values:
                 if key not in known:
+                    hint = called_now(key) or _checks.did_you_mean(key, known)
                     raise ValueError(
-                        f"there is no key {key!r}.{_checks.did_you_mean(key, known)} The keys are "
-                        f"{', '.join(known)}"
+                        f"there is no key {key!r}.{hint} The keys are {', '.join(known)}"
                     )
             return cls(**values)
         except (TypeError, ValueError, RecursionError) as error:  # tomllib's own is a ValueError
@@ -105,7 +106,7 @@ class Specification:
     @property
     def gap_name(self) -> str:
         """The gap that is meant, in the names of ``Run.gap_name``."""
-        return f"{self.notion}_{self.reference}"
+        return f"{self.fairness}_{self.reference}"
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -277,7 +278,7 @@ def _relevant(specification: Specification, runs: Sequence[Run]) -> list[Run]:
         if not chosen:
             raise ValueError(
                 f"No run measured the gap {specification.gap_name!r}; they measured "
-                f"{', '.join(gaps)}. Set notion and reference, or make a frontier for this one."
+                f"{', '.join(gaps)}. Set fairness and reference, or make a frontier for this one."
             )
     return chosen
 

@@ -127,6 +127,11 @@ class RunStore:
                 f"{self} is a store of version {known.schema_version}.{known.run_version}, and "
                 f"this package writes {SCHEMA}.{FORMAT}. Give the runs a new file, or export them "
                 f"to CSV with the version that wrote them; nothing was changed."
+                + (
+                    " What was called notion is now called fairness."
+                    if known.run_version < 3
+                    else ""
+                )
             )
 
     @classmethod

@@ -242,7 +242,7 @@ def test_what_cannot_be_moved_is_refused() -> None:
     )
     with pytest.raises(ValueError, match="moves the odds of two classes, and 'job' has 3"):
         even_rates(made)
-    with pytest.raises(ValueError, match="notion must be one of"):
+    with pytest.raises(ValueError, match="parity must be one of"):
         even_rates(made, "parity")
     with pytest.raises(ValueError, match="for 'both' say where to stop with gap="):
         even_rates(made, "both", amount=0.5)
