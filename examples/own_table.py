@@ -12,7 +12,7 @@ import evenhand
 from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import Dataset, read_table
 from evenhand.fairness import fairness_report
-from evenhand.report import write_model_report
+from evenhand.report import write_report
 
 
 def write_loans(path: Path) -> None:
@@ -70,7 +70,7 @@ def main() -> None:
     print(measured["demographic_parity_rest"])
 
     model.save(folder / "model")
-    write_model_report(model, folder / "report.html", dataset=data, measured=measured)
+    write_report(model, folder / "report.html", dataset=data, measured=measured)
     again = evenhand.load(folder / "model")
     assert (again.predict(split.test.X) == model.predict(split.test.X)).all()
     print(f"The model and its report are in {folder}.")

@@ -226,7 +226,7 @@ def callables(trip: str, script: str, pickled: str) -> dict[str, list[Any]]:
         "evenhand.cli.app.main": [],
         "evenhand.privacy.DatabaseStore": [f"sqlite:///{trip}"],
         "evenhand.methods.load": [pickled],
-        "evenhand.report.write_model_report": [code, trip],
+        "evenhand.report.write_report": [code, trip],
         "functools.partial": [code],
         "operator.methodcaller": ["predict"],
         "os.system": [f"touch {trip}"],

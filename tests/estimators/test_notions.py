@@ -27,7 +27,7 @@ from evenhand.fairness import gap_of
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.tally import JointTally
 from evenhand.privacy import SeededNoise
-from evenhand.report import ModelReport, summary_lines, write_model_report
+from evenhand.report import ModelReport, summary_lines, write_report
 
 LABELLED = (EqualizedOdds, ErrorParity, FalsePositiveParity)
 
@@ -167,7 +167,7 @@ def test_the_report_says_which_notion_and_whose_classes(
     rows = town.labelled if calibrated else {}
     model = town.fit(classifier(EqualizedOdds(margin=0.1), kind=FairPATEClassifier), **rows)
     report = ModelReport.of(model)
-    page = write_model_report(model, tmp_path / "report.html").read_text()
+    page = write_report(model, tmp_path / "report.html").read_text()
     lines = " ".join(summary_lines(report))
     assert report.disparity is None
     assert "Equalized odds: how often a class is predicted to rows of one true class" in page

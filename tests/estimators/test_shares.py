@@ -22,7 +22,7 @@ from evenhand.estimators.plan import NoiseDrownsAnswers
 from evenhand.estimators.small_groups import SmallGroupsWarning
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, NoisyHistogram, SeededNoise
-from evenhand.report import write_model_report
+from evenhand.report import write_report
 from evenhand.students import MarginNotMet
 from evenhand.voting import Answers
 
@@ -326,7 +326,7 @@ def test_a_small_group_is_named_with_its_rows_its_cost_and_the_way_out(tmp_path:
     # The claim says which groups are held to what, and cannot be made to say less.
     claim = json.loads((tmp_path / "model" / "claim.json").read_text())
     assert [group["name"] for group in claim["fairness"]["held"]["groups"]] == ["few"]
-    page = write_model_report(model, tmp_path / "report.html").read_text()
+    page = write_report(model, tmp_path / "report.html").read_text()
     assert "Groups that are held to the interval of their size" in page
     assert "all within it but 1 small group, held to their intervals" in page
     assert "are within the margin" not in page

@@ -22,8 +22,8 @@ from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.guarantee import no_guarantee
-from evenhand.report import write_image_report
-from evenhand.report.images import png, strip
+from evenhand.report import write_report
+from evenhand.report.strips import png, strip
 from evenhand.testing.images import pictures
 
 pillow = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
@@ -85,9 +85,9 @@ def pages(fitted: MeanEmbeddingImages, tmp_path_factory: pytest.TempPathFactory)
         n_per_group=20,
     )
     return {
-        "alone": write_image_report(fitted, folder / "alone.html"),
-        "measured": write_image_report(
-            fitted, folder / "measured.html", evaluation=found, test=test, dataset={"Bars": EVIL}
+        "alone": write_report(fitted, folder / "alone.html"),
+        "measured": write_report(
+            fitted, folder / "measured.html", measured=found, test=test, dataset={"Bars": EVIL}
         ),
     }
 
@@ -142,7 +142,7 @@ def test_a_loaded_generator_gives_the_same_page(
     fitted: MeanEmbeddingImages, pages: dict[str, Path], tmp_path: Path
 ) -> None:
     again = load(fitted.save(tmp_path / "generator"))
-    page = write_image_report(again, tmp_path / "again.html")
+    page = write_report(again, tmp_path / "again.html")
     assert page.read_bytes() == pages["alone"].read_bytes()
 
 
@@ -152,7 +152,7 @@ def test_a_reference_without_noise_is_told_as_one(
     plain = copy.copy(fitted)
     plain.snr_ = SignalToNoise(value=sys.float_info.max, formula="there is no noise")
     plain.guarantee_ = no_guarantee("there is no noise")
-    text = write_image_report(plain, tmp_path / "page.html").read_text(encoding="utf-8")
+    text = write_report(plain, tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<span class="figure">no noise</span>' in text
     assert "Not private" in text
 
@@ -162,7 +162,7 @@ def test_a_seeded_run_is_called_what_it_is(tmp_path: Path) -> None:
     made = MeanEmbeddingImages(n_frequencies=10, hidden=(8,), n_steps=2, noise=SeededNoise(0)).fit(
         data.images, data.y, budget=Budget(epsilon=5.0, delta=1e-6)
     )
-    text = write_image_report(made, tmp_path / "page.html").read_text(encoding="utf-8")
+    text = write_report(made, tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<div class="banner" role="alert"><strong>Not private</strong>' in text
 
 

@@ -13,7 +13,7 @@ from jinja2 import UndefinedError, meta, nodes
 
 import evenhand
 from evenhand.fairness.intervals import Estimate
-from evenhand.report import ModelReport, page, summary_lines, write_model_report
+from evenhand.report import ModelReport, page, summary_lines, write_report
 from evenhand.students.small_groups import Held, HeldGroup
 
 FORBIDDEN = ("fair model", "debias", "guarantees fairness", "guarantee fairness", "unbiased")
@@ -372,8 +372,8 @@ def test_a_value_that_nobody_gave_is_an_error() -> None:
 
 
 def test_the_file_is_whole_small_and_the_same_each_time(protected: Any, tmp_path: Path) -> None:
-    first = write_model_report(protected.model, tmp_path / "deep" / "report.html")
-    second = write_model_report(protected.model, str(tmp_path / "again.html"))
+    first = write_report(protected.model, tmp_path / "deep" / "report.html")
+    second = write_report(protected.model, str(tmp_path / "again.html"))
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size < 200_000
     assert first.read_text(encoding="utf-8").endswith("</html>\n")
@@ -390,6 +390,6 @@ def test_a_failure_leaves_the_earlier_report_and_no_scrap(
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="no space"):
-        write_model_report(protected.model, path)
+        write_report(protected.model, path)
     assert path.read_text() == "earlier"
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.report import write_model_report
+from evenhand.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +20,7 @@ def files(
     folder = tmp_path_factory.mktemp("pages")
     cases = {"hostile": hostile, "protected": protected, "plain": plain}
     return {
-        name: write_model_report(case.model, folder / f"{name}.html", measured=case.measured)
+        name: write_report(case.model, folder / f"{name}.html", measured=case.measured)
         for name, case in cases.items()
     }
 

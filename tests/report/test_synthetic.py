@@ -12,9 +12,9 @@ import pytest
 
 from evenhand.generators import MarginalSynthesizer, evaluate, load
 from evenhand.privacy import Budget, SeededNoise
-from evenhand.report import write_synthetic_report
+from evenhand.report import write_report
 from evenhand.report.columns import column_views
-from evenhand.report.synthetic import SyntheticReport
+from evenhand.report.generated import GeneratorReport
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
@@ -52,9 +52,9 @@ def pages(
     rows, test = fitted.sample(600, random_state=0), frame[2000:]
     found = evaluate(fitted, rows, test, models=("logistic regression",), random_state=0)
     return {
-        "alone": write_synthetic_report(fitted, folder / "alone.html"),
-        "measured": write_synthetic_report(
-            fitted, folder / "measured.html", evaluation=found, test=test, dataset={"Table": EVIL}
+        "alone": write_report(fitted, folder / "alone.html"),
+        "measured": write_report(
+            fitted, folder / "measured.html", measured=found, test=test, dataset={"Table": EVIL}
         ),
     }
 
@@ -91,7 +91,7 @@ def test_a_loaded_generator_gives_the_same_page(
     fitted: MarginalSynthesizer, pages: dict[str, Path], tmp_path: Path
 ) -> None:
     again = load(fitted.save(tmp_path / "generator"))
-    page = write_synthetic_report(again, tmp_path / "again.html")
+    page = write_report(again, tmp_path / "again.html")
     assert page.read_bytes() == pages["alone"].read_bytes()
 
 
@@ -99,9 +99,9 @@ def test_a_seeded_run_is_called_what_it_is(frame: pd.DataFrame, tmp_path: Path) 
     made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
         frame, label="label", sensitive="who", budget=Budget(epsilon=8.0, delta=1e-6)
     )
-    text = write_synthetic_report(made, tmp_path / "page.html").read_text(encoding="utf-8")
+    text = write_report(made, tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<div class="banner" role="alert"><strong>Not private</strong>' in text
-    assert SyntheticReport.of(made).guarantee.holds is False
+    assert GeneratorReport.of(made).guarantee.holds is False
 
 
 def test_views_are_shares_of_the_values_that_are_there() -> None:

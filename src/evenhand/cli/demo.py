@@ -54,7 +54,7 @@ def demo(given: DemoOptions) -> None:
         from evenhand.estimators import FairSharesClassifier
         from evenhand.fairness import DemographicParity
         from evenhand.privacy import Budget
-        from evenhand.report import write_model_report
+        from evenhand.report import write_report
 
         model = FairSharesClassifier(
             budget=Budget(epsilon=given.epsilon, delta=given.delta),
@@ -90,9 +90,7 @@ def demo(given: DemoOptions) -> None:
                 margin=given.margin,
                 positive="1",
             ),
-            write_report=lambda path: write_model_report(
-                model, path, dataset=data, measured=measured
-            ),
+            write_report=lambda path: write_report(model, path, dataset=data, measured=measured),
             replace_demo=True,
         )
     found = measuring.of_measured(measured, given.reference)

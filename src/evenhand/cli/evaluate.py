@@ -77,7 +77,7 @@ def evaluate(given: EvaluateOptions) -> None:
         bars.begin(f"measuring on {given.test}")
         from evenhand.cli import measuring
         from evenhand.methods import load
-        from evenhand.report import write_model_report
+        from evenhand.report import write_report
 
         fitted = load(given.model, trusted=given.trust or ())
         known = Training.read(given.model)
@@ -96,7 +96,7 @@ def evaluate(given: EvaluateOptions) -> None:
         )
         if given.report is not None:
             with whole_file(given.report, overwrite=given.overwrite) as made:
-                write_model_report(
+                write_report(
                     fitted, made, dataset={"Test rows": given.test.name}, measured=measured
                 )
     if given.report is not None:

@@ -124,13 +124,13 @@ class Pictures:
         found: ImageEvaluation | None,
     ) -> None:
         """Write the report."""
-        from evenhand.report import write_image_report
+        from evenhand.report import write_report
 
         name = self._given.private.name
-        write_image_report(
+        write_report(
             generator,
             path,
-            evaluation=found,
+            measured=found,
             test=self.test,
             title=f"Synthetic pictures like {name}",
             dataset={"Private pictures": name, "Drawn": f"{len(drawn):,}"},

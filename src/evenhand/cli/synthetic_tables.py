@@ -113,13 +113,13 @@ class Tables:
         found: TableEvaluation | None,
     ) -> None:
         """Write the report."""
-        from evenhand.report import write_synthetic_report
+        from evenhand.report import write_report
 
         name = self._given.private.name
-        write_synthetic_report(
+        write_report(
             generator,
             path,
-            evaluation=found,
+            measured=found,
             test=None if self.test is None else self.test[list(drawn.columns)],
             title=f"Synthetic rows of {name}",
             dataset={"Private table": name, "Rows drawn": f"{len(drawn):,}"},

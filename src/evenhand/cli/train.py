@@ -40,7 +40,7 @@ def train(given: TrainOptions) -> None:
         from evenhand.cli import measuring, results
         from evenhand.cli.calibration import read_calibration
         from evenhand.cli.tables import read_training, sharing
-        from evenhand.report import write_model_report
+        from evenhand.report import write_report
 
         tables = read_training(
             given.private,
@@ -73,7 +73,7 @@ def train(given: TrainOptions) -> None:
                 positive=given.positive,
                 grouping=tables.grouping,
             ),
-            write_report=lambda path: write_model_report(
+            write_report=lambda path: write_report(
                 model, path, dataset=_facts(given.private, roles), measured=measured
             ),
             key=key,

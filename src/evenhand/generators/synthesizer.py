@@ -46,8 +46,10 @@ class FittedGenerator:
 
     Parameters
     ----------
+    name : str
+        Of the generator's class.
     payload, method : str
-        What it generates, and its name.
+        What it generates, and its name on the command line.
     settings : mapping
         Arguments of the constructor as plain values, less noise and seed.
     codec : Codec
@@ -58,6 +60,8 @@ class FittedGenerator:
         Noisy number of records of each combination of label and group.
     counts_sigma : float
         Standard deviation of the noise on each of them.
+    shares : Series of float
+        Share of each combination, by these counts.
     snr : SignalToNoise
         As predicted.
     notes, warnings : tuple of str
@@ -68,6 +72,7 @@ class FittedGenerator:
     Released values alone.
     """
 
+    name: str
     payload: str
     method: str
     settings: Mapping[str, Any]
@@ -76,6 +81,7 @@ class FittedGenerator:
     ledger: Ledger | SavedLedger | None
     counts: FloatArray
     counts_sigma: float
+    shares: pd.Series[float]
     snr: SignalToNoise
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -202,6 +208,7 @@ class Synthesizer(ABC):
         """All that may be told of it, as one value."""
         self._require_fitted()
         return FittedGenerator(
+            name=type(self).__name__,
             payload=self.payload,
             method=self.method,
             settings=self.settings(),
@@ -210,6 +217,7 @@ class Synthesizer(ABC):
             ledger=self.ledger_,
             counts=self.counts_,
             counts_sigma=self.counts_sigma_,
+            shares=self.shares_,
             snr=self.snr_,
             notes=self.notes_,
             warnings=self.warnings_,

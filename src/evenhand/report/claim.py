@@ -60,9 +60,9 @@ NOT_COVERED: Final = (
     "Not covered by the guarantee. These numbers were measured on test rows after training. "
     "Publishing them says something about the people in the test rows, and no noise was added."
 )
-NOT_COVERED_ROWS: Final = (
-    "Not covered by the guarantee. These numbers were measured on real rows without noise; "
-    "publishing them says something about the people in those rows."
+NOT_COVERED_RECORDS: Final = (
+    "Not covered by the guarantee. These numbers were measured on real records without noise; "
+    "publishing them says something about the people in those records."
 )
 COVERED: Final = (
     "Covered by the guarantee: computed from what was released and from public rows alone, which "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from evenhand.datasets import Dataset
@@ -14,7 +13,7 @@ from evenhand.fairness.notion import Notion
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.report import settings
 from evenhand.report.measured import Measured
-from evenhand.report.page import Report, Section, render, write_whole
+from evenhand.report.page import Report, Section
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
 from evenhand.voting.outcomes import Disparity, Outcomes
@@ -178,43 +177,6 @@ class ModelReport(Report):
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before relying on the model, the claim's own warnings first."""
         return (*super().warnings, *self.cautions)
-
-
-def write_model_report(
-    model: Any,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    dataset: Dataset | Mapping[str, object] | None = None,
-    measured: Any = None,
-) -> Path:
-    """Write ``report.html`` for a fitted or loaded model.
-
-    Parameters
-    ----------
-    model : any classifier of ``evenhand.estimators`` with a guarantee
-        Fitted, or read by ``evenhand.load``.
-    path : path
-        The file to write. An earlier report there is replaced, whole or not at all.
-    title : str, optional
-        Default: made of the data set's name and the method.
-    dataset : Dataset or mapping, optional
-        What to say about the data; of a ``Dataset`` no count is printed.
-    measured : FairnessReport, optional
-        Measurements on test rows. They are printed as not covered by the guarantee.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Privacy
-    -------
-    The page holds the claim, released answers, public facts and settings: post-processing. Only
-    ``measured`` and ``dataset`` can add something else, and they come from the caller.
-    """
-    report = ModelReport.of(model, title=title, dataset=dataset, measured=measured)
-    return write_whole(render(report), path)
 
 
 def _facts(

@@ -1,58 +1,183 @@
-"""The part of a generator's report that is the same for tables and pictures."""
+"""The report on a generator of tables or pictures: what it says as one value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, NamedTuple
+
+import pandas as pd
 
 from evenhand.generators.budget_plan import SignalToNoise
+from evenhand.generators.evaluation import Evaluation
+from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.report.page import Report
+from evenhand.generators.tables.fidelity import PairFidelity, worst_pairs
+from evenhand.report.columns import ColumnView, column_views
+from evenhand.report.page import Report, Section
 from evenhand.report.spending import Spending
+from evenhand.report.strips import Strip, strips
+
+ROWS_SHOWN: Final = 5_000
+
+
+class Words(NamedTuple):
+    """What one kind of data is called on the page.
+
+    Parameters
+    ----------
+    records : str
+        What is generated.
+    models : str
+        What is trained on them.
+    shown : str
+        What is shown of them; the anchor and the template of its section.
+    near : str
+        How near they are to real ones; the anchor and the template of its section.
+    """
+
+    records: str
+    models: str
+    shown: str
+    near: str
+
+
+WORDS: Final[Mapping[str, Words]] = {
+    "tables": Words("rows", "Models", "columns", "fidelity"),
+    "images": Words("pictures", "Networks", "pictures", "distances"),
+}
+"""By the payload of a generator."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GeneratorReport(Report):
-    """What may be published of any fitted generator.
+    """What may be published of a fitted generator, and what was measured of what it generates.
 
     Parameters
     ----------
+    words : Words
     snr : SignalToNoise
         As predicted.
     notes : tuple of str
         What the user must know.
     shares : tuple of (str, float)
         Share of each combination of label and group, by the noisy counts.
+    columns : tuple of ColumnView
+        Of rows: every column, sampled without balance, beside the real one where test rows were
+        given.
+    strips : tuple of Strip
+        Of pictures: some of each combination, beside real ones where test pictures were given.
+    measured : TableEvaluation, ImageEvaluation or None
+        On real records, *not covered* by the guarantee.
     **others
         See ``Report``.
+
+    Privacy
+    -------
+    All of it but ``measured``, ``facts`` and the real side of ``columns`` and ``strips`` is
+    released.
     """
 
     heading: ClassVar[str] = "Report on synthetic data"
+    glance: ClassVar[str] = "generated/glance.html"
 
+    words: Words
     snr: SignalToNoise
     notes: tuple[str, ...]
     shares: tuple[tuple[str, float], ...]
+    columns: tuple[ColumnView, ...]
+    strips: tuple[Strip, ...]
+    measured: Any
+
+    @classmethod
+    def of(
+        cls,
+        generator: Synthesizer,
+        *,
+        title: str | None = None,
+        dataset: Mapping[str, object] | None = None,
+        measured: Evaluation | None = None,
+        test: Any = None,
+    ) -> GeneratorReport:
+        """Gather the report of a fitted or loaded generator.
+
+        Parameters
+        ----------
+        generator : Synthesizer
+            Fitted, or read by ``evenhand.generators.load``.
+        title : str, optional
+        dataset : mapping, optional
+            What to say about the data; printed as it is.
+        measured : TableEvaluation or ImageEvaluation, optional
+            What ``evaluate`` measured on real records.
+        test : DataFrame or ImageData, optional
+            Real records that are shown beside the synthetic ones: they are then published.
+        """
+        if not isinstance(measured, Evaluation | None):
+            raise TypeError(
+                f"measured must be what evenhand.generators.evaluate returned, got "
+                f"{type(measured).__name__}."
+            )
+        fitted = generator.fitted_
+        of_pictures = isinstance(generator, ImageSynthesizer)
+        what = "pictures" if of_pictures else "data"
+        return cls(
+            title=title or f"Synthetic {what} by {fitted.name}",
+            method=fitted.name,
+            guarantee=fitted.guarantee,
+            spending=None if fitted.ledger is None else Spending.of(fitted.ledger.to_dict()),
+            facts=tuple((str(k), str(v)) for k, v in (dataset or {}).items()),
+            settings=tuple((k, repr(v)) for k, v in fitted.settings.items()),
+            words=WORDS[fitted.payload],
+            snr=fitted.snr,
+            notes=fitted.notes,
+            shares=tuple((str(name), float(share)) for name, share in fitted.shares.items()),
+            columns=() if of_pictures else _columns(generator, test),
+            strips=strips(generator, test) if isinstance(generator, ImageSynthesizer) else (),
+            measured=measured,
+        )
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the page is made of; what was not measured is left out."""
+        records, models, shown, near = self.words
+        found: Any = self.measured
+        nearness = None if found is None else getattr(found, near) or None
+        utility = None if found is None else found.utility or None
+        there = (
+            (True, "claim", "The claim", "claim.html"),
+            (self.spending, "spending", "What was spent on what", "spending.html"),
+            (True, shown, f"The {shown}", f"{records}/{shown}.html"),
+            (True, "balance", "Labels and groups", f"{records}/balance.html"),
+            (utility, "utility", f"{models} trained on these {records}", "generated/utility.html"),
+            (nearness, near, f"How near the {shown} are", f"{records}/{near}.html"),
+            (True, "settings", "Settings", "settings.html"),
+            (True, "use", f"Load and sample {records}", "generated/use.html"),
+        )
+        return tuple(Section(*named) for found, *named in there if found is not None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before using what was generated."""
         return (*super().warnings, *self.notes)
 
+    @property
+    def cells(self) -> tuple[tuple[str, float | None, float | None, float | None], ...]:
+        """Each combination of label and group: its share as learnt; of rows, synthetic and real."""
+        learnt = dict(self.shares)
+        found = None if self.strips else self.measured
+        made = {} if found is None else dict(found.balance.cells)
+        real = {} if found is None else dict(found.real_balance.cells)
+        names = dict.fromkeys([*learnt, *made, *real])
+        return tuple((name, learnt.get(name), made.get(name), real.get(name)) for name in names)
 
-def fields_of(
-    generator: Synthesizer, title: str, dataset: Mapping[str, object] | None
-) -> dict[str, Any]:
-    """Return the fields of a ``GeneratorReport``, from a fitted or loaded generator."""
-    ledger = generator.ledger_
-    return {
-        "title": title,
-        "method": type(generator).__name__,
-        "guarantee": generator.guarantee_,
-        "spending": None if ledger is None else Spending.of(ledger.to_dict()),
-        "snr": generator.snr_,
-        "notes": generator.notes_,
-        "shares": tuple((str(k), float(v)) for k, v in generator.shares_.items()),
-        "facts": tuple((str(k), str(v)) for k, v in (dataset or {}).items()),
-        "settings": tuple((k, repr(v)) for k, v in generator.settings().items()),
-    }
+    @property
+    def worst_pairs(self) -> list[PairFidelity]:
+        """The pairs of columns that differ most from the real ones."""
+        return list(worst_pairs(self.measured.fidelity))
+
+
+def _columns(generator: Any, test: pd.DataFrame | None) -> tuple[ColumnView, ...]:
+    n = ROWS_SHOWN if test is None else min(len(test), ROWS_SHOWN)
+    rows = generator.sample(n, balance=(), random_state=0)
+    return column_views(rows, test, generator.codec_.schema)

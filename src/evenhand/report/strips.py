@@ -1,24 +1,19 @@
-"""The report on a generator of pictures: what it says as one value, the pictures among it."""
+"""Synthetic pictures beside real ones, some of each combination, as images inside the page."""
 
 from __future__ import annotations
 
 import base64
 import struct
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
 from evenhand.datasets.columns import text_of
 from evenhand.datasets.images import ImageData
 from evenhand.fairness.groups import encode_groups
-from evenhand.generators.images.evaluation import ImageEvaluation
 from evenhand.generators.images.synthesizer import ImageSynthesizer
-from evenhand.report.generated import GeneratorReport, fields_of
-from evenhand.report.page import Section, render, write_whole
 from evenhand.typing import Array
 
 SHOWN: Final = 16  # pictures of each combination of label and group
@@ -43,107 +38,8 @@ class Strip:
     real: str | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ImageReport(GeneratorReport):
-    """What may be published of a generator of pictures, and what was measured.
-
-    Parameters
-    ----------
-    strips : tuple of Strip
-    evaluation : ImageEvaluation or None
-        Measured on real pictures, *not covered* by the guarantee.
-    **others
-        See ``GeneratorReport``.
-
-    Privacy
-    -------
-    All of it but ``evaluation``, ``facts`` and the real pictures is released.
-    """
-
-    glance: ClassVar[str] = "pictures/glance.html"
-
-    strips: tuple[Strip, ...]
-    evaluation: ImageEvaluation | None
-
-    @classmethod
-    def of(
-        cls,
-        generator: ImageSynthesizer,
-        *,
-        evaluation: ImageEvaluation | None = None,
-        test: ImageData | None = None,
-        title: str | None = None,
-        dataset: Mapping[str, object] | None = None,
-    ) -> ImageReport:
-        """Gather the report of a fitted or loaded generator."""
-        title = title or f"Synthetic pictures by {type(generator).__name__}"
-        return cls(
-            **fields_of(generator, title, dataset),
-            strips=_strips(generator, test),
-            evaluation=evaluation,
-        )
-
-    @property
-    def sections(self) -> tuple[Section, ...]:
-        """What the page is made of; what was not measured is left out."""
-        found = self.evaluation
-        utility = distances = None
-        if found is not None:
-            utility, distances = found.utility or None, found.distances or None
-        there = (
-            (True, "claim", "The claim", "claim.html"),
-            (self.spending, "spending", "What was spent on what", "spending.html"),
-            (True, "pictures", "The pictures", "pictures/pictures.html"),
-            (True, "balance", "Labels and groups", "pictures/balance.html"),
-            (utility, "utility", "Networks trained on these pictures", "pictures/utility.html"),
-            (distances, "distances", "How near the pictures are", "pictures/distances.html"),
-            (True, "settings", "Settings", "settings.html"),
-            (True, "use", "Load and sample pictures", "pictures/use.html"),
-        )
-        return tuple(Section(*named) for found, *named in there if found is not None)
-
-    @property
-    def cells(self) -> tuple[tuple[str, float, None, None], ...]:
-        """Each combination of label and group, and its share as learnt."""
-        return tuple((name, share, None, None) for name, share in self.shares)
-
-
-def write_image_report(
-    generator: ImageSynthesizer,
-    path: str | Path,
-    *,
-    evaluation: ImageEvaluation | None = None,
-    test: ImageData | None = None,
-    title: str | None = None,
-    dataset: Mapping[str, object] | None = None,
-) -> Path:
-    """Write the page of a fitted or loaded generator of pictures.
-
-    Parameters
-    ----------
-    generator : ImageSynthesizer
-    path : path
-        The file to write. An earlier report there is replaced, whole or not at all.
-    evaluation : ImageEvaluation, optional
-        What ``evaluate_images`` measured on real pictures; printed as not covered.
-    test : ImageData, optional
-        Real pictures, some of which are shown beside the synthetic ones: they are then published.
-    title : str, optional
-    dataset : mapping, optional
-        What to say about the data; printed as it is.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
-    report = ImageReport.of(
-        generator, evaluation=evaluation, test=test, title=title, dataset=dataset
-    )
-    return write_whole(render(report), path)
-
-
-def _strips(generator: ImageSynthesizer, test: ImageData | None) -> tuple[Strip, ...]:
+def strips(generator: ImageSynthesizer, test: ImageData | None) -> tuple[Strip, ...]:
+    """Return the pictures of every combination; sampling costs no privacy."""
     known = generator.conditions_
     unseen = set(generator.unseen_)
     real = {} if test is None else _real(generator, test)
