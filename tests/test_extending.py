@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from tests.test_docs import blocks
 
-from evenhand.generators.registry import GENERATORS
+from evenhand.generators.registry import REGISTERED
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
-KNOWN = dict(GENERATORS)
 
 
 def module_of(page: Path) -> types.ModuleType:
@@ -25,17 +24,17 @@ def module_of(page: Path) -> types.ModuleType:
 
 
 plugins = module_of(PAGE)
-REGISTERED = {key: record for key, record in GENERATORS.items() if key not in KNOWN}
-for key in REGISTERED:
-    del GENERATORS[key]
+OWN = {key: kind for key, kind in REGISTERED.items() if kind.__module__ == plugins.__name__}
+for key in OWN:
+    del REGISTERED[key]
 globals().update({name: kind for name, kind in vars(plugins).items() if name.startswith("Test")})
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only here are the page's generators known."""
-    for key, record in REGISTERED.items():
-        monkeypatch.setitem(GENERATORS, key, record)
+    for key, kind in OWN.items():
+        monkeypatch.setitem(REGISTERED, key, kind)
 
 
 def test_the_page_has_a_plug_in_of_every_kind() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from evenhand import Budget, DemographicParity
 from evenhand.baselines.intervention_points import POINTS
-from evenhand.generators.registry import arguments_of, generators
+from evenhand.generators.registry import generators
+from evenhand.generators.synthesizer import arguments_of
 from evenhand.methods import METHODS as CLASSIFIERS
 from evenhand.privacy import FloatNoise, GNMax
 from evenhand.teachers import by_unit
@@ -132,7 +133,7 @@ def test_a_fitted_generator_of_tables_keeps_nothing_of_the_private_rows(
 ) -> None:
     frame = rows(N, 0, planted=True)
     frame.insert(0, "id", [f"{CANARY_TEXT}-{i // 2}" for i in range(N)])
-    made = of_settings(TABLES[name].kind, TABLE_SETTINGS).fit(
+    made = of_settings(TABLES[name], TABLE_SETTINGS).fit(
         frame if unit else frame.drop(columns="id"),
         label="rich",
         sensitive="sex",
@@ -165,7 +166,7 @@ PICTURE_SETTINGS: dict[str, Any] = {
 @pytest.mark.parametrize("name", sorted(IMAGES))
 def test_a_fitted_generator_of_pictures_keeps_nothing_of_the_private_ones(name: str) -> None:
     images, y, side = pictures(N)
-    made = of_settings(IMAGES[name].kind, PICTURE_SETTINGS)
+    made = of_settings(IMAGES[name], PICTURE_SETTINGS)
     ids = [f"{CANARY_TEXT}-{i // 2}" for i in range(N)]
     takes = inspect.signature(made.fit).parameters
     units = {"unit_ids": ids} if "unit_ids" in takes else {}

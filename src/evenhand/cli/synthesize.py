@@ -17,7 +17,7 @@ from evenhand.cli.synthesis import SyntheticData, claim_text, measured_table, su
 from evenhand.cli.synthesize_options import PARITY, SynthesizeOptions
 from evenhand.cli.synthetic_pictures import ENDING, Pictures
 from evenhand.cli.synthetic_tables import Tables
-from evenhand.generators.registry import generators
+from evenhand.generators.registry import GENERATORS, names_of
 
 if TYPE_CHECKING:
     from evenhand.generators.synthesizer import Synthesizer
@@ -48,7 +48,7 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
     if given.noise is not None:
         one_of("--noise", given.noise, vocabulary.NOISES)
     data.refuse()
-    one_of("--method", given.method or data.default, generators(data.payload, private=True))
+    one_of("--method", given.method or data.default, names_of(data.payload, private=True))
     out = given.out
     files = {
         "data": out,
@@ -78,7 +78,7 @@ def _make(
     budget = Budget(epsilon=given.epsilon, delta=given.delta)
     data.read()
     method = given.method or data.default
-    generator = generators(data.payload)[method].kind(**data.noise(), random_state=given.seed)
+    generator = GENERATORS[data.payload, method](**data.noise(), random_state=given.seed)
     with as_bad_input(TypeError, MemoryError), told_once():
         data.fit(
             generator,

@@ -13,10 +13,10 @@ from evenhand._random import LARGEST_SEED
 from evenhand.cli import options, vocabulary
 from evenhand.cli.command import HelpAll, Options, from_file
 from evenhand.cli.options import COLUMNS, FILES, PRIVACY, choice
-from evenhand.generators.registry import generators
+from evenhand.generators.registry import generators, names_of
 
 PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
-_TABLES, _IMAGES = (generators(of, private=True) for of in ("tables", "images"))
+_TABLES, _IMAGES = (names_of(of, private=True) for of in ("tables", "images"))
 _ROWS: Final = "Rows"
 
 
@@ -59,7 +59,7 @@ class SynthesizeOptions(Options):
         choice(
             dict.fromkeys((*_TABLES, *_IMAGES)),
             help="How the private records are learnt. The long help says what each method does.",
-            show_default=f"{next(iter(_TABLES))}; {next(iter(_IMAGES))} for pictures",
+            show_default=f"{_TABLES[0]}; {_IMAGES[0]} for pictures",
         ),
     ] = None
     schema: Annotated[
@@ -183,9 +183,9 @@ class SynthesizeOptions(Options):
     def more_help(cls) -> dict[str, list[tuple[str, str]]]:
         """Return what each method learns from."""
         return {
-            f"Methods, for {payload}": [
-                (name, record.words + (", needs PyTorch" if record.needs else ""))
-                for name, record in known.items()
+            f"Methods, for {records}": [
+                (name, kind.words + (", needs PyTorch" if kind.needs else ""))
+                for name, kind in generators(payload, private=True).items()
             ]
-            for payload, known in (("tables", _TABLES), ("pictures", _IMAGES))
+            for payload, records in (("tables", "tables"), ("images", "pictures"))
         }

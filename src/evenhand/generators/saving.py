@@ -19,7 +19,7 @@ from evenhand._folder import (
 )
 from evenhand._signing import PrivateKey
 from evenhand.generators.budget_plan import SignalToNoise
-from evenhand.generators.registry import GENERATORS, GeneratorRecord
+from evenhand.generators.registry import GENERATORS
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import claim_record, read_claim
 from evenhand.privacy.saved_ledger import SavedLedger
@@ -97,14 +97,14 @@ def load(path: str | Path) -> Synthesizer:
                 f"{path} was saved by an earlier version, in another format. Fit the generator "
                 f"again and save it, or read the folder with the version that wrote it."
             )
-        record = GENERATORS.get((str(head["payload"]), str(head["method"])))
-        if record is None:
+        kind = GENERATORS.get((str(head["payload"]), str(head["method"])))
+        if kind is None:
             raise GeneratorDamaged(
                 f"{path / MODEL} names the unknown method {head['method']!r} of "
                 f"{head['payload']!r}. A generator of your own must be registered first, with "
                 f"evenhand.generators.registry.register."
             )
-        return _restore(folder, head, record)
+        return _restore(folder, head, kind)
 
 
 def claim_of(folder: Folder) -> Guarantee:
@@ -117,8 +117,8 @@ def _claim(folder: Folder) -> tuple[Guarantee, SavedLedger | None]:
     return read_claim(folder.json(CLAIM), neighbors=NEIGHBORS, own_words=folder.own_words)
 
 
-def _restore(folder: Folder, head: Mapping[str, Any], record: GeneratorRecord) -> Synthesizer:
-    generator = record.kind(**head["settings"])
+def _restore(folder: Folder, head: Mapping[str, Any], kind: type[Synthesizer]) -> Synthesizer:
+    generator = kind(**head["settings"])
     generator.codec_ = generator.codec_type.from_dict(head["codec"])
     generator.conditions_ = generator.codec_.conditions
     generator.counts_ = np.array(head["counts"], dtype=np.float64)

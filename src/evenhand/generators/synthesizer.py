@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -20,9 +20,8 @@ from evenhand.generators.conditions import Conditions
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Codec, Payload, Progress
-from evenhand.generators.registry import arguments_of
 from evenhand.generators.requested_rows import Request
-from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.guarantee import delta_warning, no_guarantee
 from evenhand.privacy.ledger_store import Store
@@ -87,6 +86,7 @@ class FittedGenerator:
     warnings: tuple[str, ...]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Synthesizer(ABC):
     """A generator that is conditioned on label and group, under one claim.
 
@@ -125,33 +125,28 @@ class Synthesizer(ABC):
 
     payload: ClassVar[str]
     method: ClassVar[str]
+    words: ClassVar[str]
+    """What it learns from, in a line of a help page."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Extras that must be installed."""
     codec_type: ClassVar[Any]
     default_noise: ClassVar[type[Noise] | None] = None
     not_private: ClassVar[str] = ""
     """Why there is no guarantee, of a reference that has none."""
 
-    sampler: GroupBalancedSampler | None = None
+    guarantee_: Guarantee = field(init=False)
+    ledger_: Any = field(init=False)
+    codec_: Any = field(init=False)
+    conditions_: Conditions = field(init=False)
+    counts_: FloatArray = field(init=False)
+    counts_sigma_: float = field(init=False)
+    snr_: SignalToNoise = field(init=False)
+    notes_: tuple[str, ...] = field(init=False)
+    warnings_: tuple[str, ...] = field(init=False)
 
-    guarantee_: Guarantee
-    ledger_: Any
-    codec_: Any
-    conditions_: Conditions
-    counts_: FloatArray
-    counts_sigma_: float
-    snr_: SignalToNoise
-    notes_: tuple[str, ...]
-    warnings_: tuple[str, ...]
-
-    def __init__(
-        self,
-        *,
-        neighbors: str = "add or remove one",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.neighbors = neighbors
-        self.noise = noise
-        self.random_state = random_state
+    neighbors: str = "add or remove one"
+    noise: Noise | None = None
+    random_state: RandomState = None
 
     def sample(
         self,
@@ -237,7 +232,7 @@ class Synthesizer(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = [n for n in arguments_of(type(self)) if n not in ("noise", "random_state")]
+        names = [name for name in arguments_of(self) if name not in ("noise", "random_state")]
         return {name: _plain(getattr(self, name)) for name in names}
 
     # What a payload and a method add
@@ -355,7 +350,7 @@ class Synthesizer(ABC):
         """Return the claim of this method: the ledger's, unless something takes it back."""
         if self.not_private:
             return no_guarantee(self.not_private, unit=claim.unit)
-        return claim if self.sampler is None else self.sampler.claim(claim)
+        return claim
 
     def _known_counts(self) -> FloatArray:
         """Noisy counts without what noise alone put below zero."""
@@ -412,6 +407,32 @@ class Synthesizer(ABC):
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
         return f"{type(self).__name__}({said})"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SamplingSynthesizer(Synthesizer):
+    """A generator that draws minibatches of private records.
+
+    Parameters
+    ----------
+    sampler : GroupBalancedSampler or None
+        How they are drawn: labels and groups evenly (default), or as they are (None). A mapping of
+        its settings will do.
+    """
+
+    sampler: GroupBalancedSampler | None = BALANCED
+
+    def __post_init__(self) -> None:
+        self.sampler = GroupBalancedSampler.of(self.sampler)
+
+    def _restate(self, claim: Guarantee) -> Guarantee:
+        claim = super()._restate(claim)
+        return claim if self.sampler is None or self.not_private else self.sampler.claim(claim)
+
+
+def arguments_of(kind: type[Synthesizer] | Synthesizer) -> tuple[str, ...]:
+    """Return what the constructor takes, by name."""
+    return tuple(argument.name for argument in fields(kind) if argument.init)
 
 
 def _plain(value: Any) -> Any:

@@ -248,7 +248,7 @@ def _of_tables() -> Iterator[Case]:
         uncovered = {} if schema is not None else tail
         return Case(name=name + words, fit=fit, rows=rows, relation=relation, uncovered=uncovered)
 
-    kept = {name: of.kind for name, of in generators("tables", private=True).items()}
+    kept = generators("tables", private=True)
     for name, kind in kept.items():
         yield case(name, kind, "", schema)
         yield case(name, kind, ", replace one", schema, neighbors="replace one")
@@ -290,7 +290,7 @@ def _of_images() -> Iterator[Case]:
             relation=str(settings.get("neighbors", relation)),
         )
 
-    kept = {name: of.kind for name, of in generators("images", private=True).items()}
+    kept = generators("images", private=True)
     for kind in kept.values():
         yield case(kind)
     yield case(kept["gs-wgan"], ", in turn", schedule="in turn")

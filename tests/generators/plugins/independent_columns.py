@@ -10,7 +10,7 @@ import numpy as np
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
 from evenhand.generators.payload import Progress
-from evenhand.generators.registry import GeneratorRecord
+from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
@@ -18,6 +18,7 @@ from evenhand.typing import Array, FloatArray, IntArray
 COUNTS = "counts of each column by label and group"
 
 
+@register
 class IndependentColumns(TableSynthesizer):
     """Draw every column by its noisy counts among records of the same label and group.
 
@@ -28,6 +29,7 @@ class IndependentColumns(TableSynthesizer):
     """
 
     method: ClassVar[str] = "independent-columns"
+    words: ClassVar[str] = "noisy counts of each column, by label and group"
 
     tables_: list[FloatArray]
 
@@ -59,12 +61,3 @@ class IndependentColumns(TableSynthesizer):
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         self.tables_ = [arrays[str(i)] for i in range(len(arrays))]
-
-
-RECORD = GeneratorRecord(
-    payload="tables",
-    name=IndependentColumns.method,
-    where=f"{__name__}:IndependentColumns",
-    words="noisy counts of each column, by label and group",
-)
-"""Whoever imports it calls ``register(RECORD)``: then folders are read, and names are known."""

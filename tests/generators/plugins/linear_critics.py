@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from evenhand.generators.images.teacher_gan import TeacherGANImages
-from evenhand.generators.registry import GeneratorRecord
+from evenhand.generators.registry import register
 from evenhand.learners.nets.picture_critics import CriticNetwork
 
 
@@ -23,20 +23,12 @@ class BrightCritic:
         return (x**2) @ weights[0] + weights[1]
 
 
+@register
 class BrightTeacherGANImages(TeacherGANImages):
     """``TeacherGANImages`` with linear critics; what it releases and charges is the same."""
 
     method: ClassVar[str] = "bright-teacher-gan"
+    words: ClassVar[str] = "noisy sums of the gradients of linear teachers"
 
     def _critic(self) -> CriticNetwork:
         return BrightCritic()
-
-
-RECORD = GeneratorRecord(
-    payload="images",
-    name=BrightTeacherGANImages.method,
-    where=f"{__name__}:BrightTeacherGANImages",
-    words="noisy sums of the gradients of linear teachers",
-    needs=("torch",),
-)
-"""Whoever imports it calls ``register(RECORD)``: then folders are read, and names are known."""

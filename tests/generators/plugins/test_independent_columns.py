@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.generators.registry import GENERATORS, GeneratorRecord, generators, register
+from evenhand.generators.registry import REGISTERED, generators, names_of, register
+from evenhand.generators.synthesizer import arguments_of
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import SeededNoise
 from evenhand.testing.generators import SynthesizerContract
 
-from .independent_columns import COUNTS, RECORD, IndependentColumns
+from .independent_columns import COUNTS, IndependentColumns
+
+KEY = (IndependentColumns.payload, IndependentColumns.method)
+del REGISTERED[KEY]
 
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register it for these tests alone."""
-    monkeypatch.setitem(GENERATORS, (RECORD.payload, RECORD.name), RECORD)
-    register(RECORD)  # what a user calls; twice the same is no error
+    monkeypatch.setitem(REGISTERED, KEY, IndependentColumns)
+    register(IndependentColumns)  # twice the same is no error
 
 
 class TestIndependentColumns(SynthesizerContract):
@@ -29,14 +33,14 @@ class TestIndependentColumns(SynthesizerContract):
         assert rows.groupby("old")["score"].mean().diff().iloc[-1] == pytest.approx(0.5, abs=0.15)
 
     def test_the_registry_knows_what_it_is_and_what_it_takes(self) -> None:
-        record = generators("tables", private=True)["independent-columns"]
-        assert record.kind is IndependentColumns
-        assert record.arguments == ("neighbors", "n_bins", "noise", "random_state")
+        assert "independent-columns" in names_of("tables", private=True)
+        assert generators("tables")["independent-columns"] is IndependentColumns
+        assert set(arguments_of(IndependentColumns)) == {
+            *("neighbors", "n_bins", "noise", "random_state")
+        }
         assert COUNTS in {entry.purpose for entry in self.fitted().ledger_.entries}
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
     with pytest.raises(ValueError, match="named 'marginal' already"):
-        register(
-            GeneratorRecord(payload="tables", name="marginal", where="mine:Mine", words="mine")
-        )
+        register(type("Mine", (IndependentColumns,), {"method": "marginal"}))

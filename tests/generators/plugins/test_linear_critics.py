@@ -9,21 +9,25 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra torch")
 
 from evenhand.generators.images.synthesizer import ImageSynthesizer
-from evenhand.generators.registry import GENERATORS
+from evenhand.generators.registry import REGISTERED
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.images import ImageSynthesizerContract
 
-from .linear_critics import RECORD, BrightTeacherGANImages
+from .linear_critics import BrightTeacherGANImages
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:of about .* pictures with")]
 
 SMALL: dict[str, Any] = {"n_teachers": 30, "n_steps": 3, "n_rows": 4, "critic_rows": 8}
 
 
+KEY = (BrightTeacherGANImages.payload, BrightTeacherGANImages.method)
+del REGISTERED[KEY]
+
+
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register it for these tests alone."""
-    monkeypatch.setitem(GENERATORS, (RECORD.payload, RECORD.name), RECORD)
+    monkeypatch.setitem(REGISTERED, KEY, BrightTeacherGANImages)
 
 
 class TestBrightTeacherGAN(ImageSynthesizerContract):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
-from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
+from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.synthesizer import SamplingSynthesizer
 from evenhand.learners.nets.picture_critics import CriticNetwork, DenseCritic
 from evenhand.learners.nets.picture_generator import (
     GeneratorTraining,
@@ -31,7 +33,7 @@ from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import Noise
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 STEPS: Final = "answers of the critics, step by step"
 SHARES: Final = "shares of the groups, for the sampler"
@@ -41,7 +43,8 @@ SMALL_SHARE: Final = 0.02
 Release = Callable[[IntArray], FloatArray]
 
 
-class AdversarialImages(ImageSynthesizer):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
     """A generator network that learns against one critic or many.
 
     Steps and noise are fixed by the budget before the first step, and nothing stops on data. A
@@ -73,41 +76,19 @@ class AdversarialImages(ImageSynthesizer):
         real numbers; exact noise on every number of every step takes as long as the training.
     """
 
+    needs: ClassVar[tuple[str, ...]] = ("torch",)
     default_noise: ClassVar[type[Noise]] = FloatNoise
 
-    network_: GrowingNetwork
-    weights_: Mapping[str, Array]
-
-    def __init__(
-        self,
-        *,
-        n_steps: int = 200,
-        n_rows: int = 16,
-        critic_steps: int = 2,
-        critic_rows: int = 12,
-        hidden: Sequence[int] = (24,),
-        rates: Sequence[float] = (1e-2, 3e-4),
-        critic_rate: float = 1e-3,
-        n_noise: int = 16,
-        width: int = 48,
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = BALANCED,
-        condition: str = "label+group",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            condition=condition, neighbors="replace one", noise=noise, random_state=random_state
-        )
-        self.n_steps = n_steps
-        self.n_rows = n_rows
-        self.critic_steps = critic_steps
-        self.critic_rows = critic_rows
-        self.hidden = hidden
-        self.critic_rate = critic_rate
-        self.n_noise = n_noise
-        self.width = width
-        self.rates = rates
-        self.sampler = GroupBalancedSampler.of(sampler)
+    n_steps: int = 200
+    n_rows: int = 16
+    critic_steps: int = 2
+    critic_rows: int = 12
+    hidden: Sequence[int] = (24,)
+    rates: Sequence[float] = (1e-2, 3e-4)
+    critic_rate: float = 1e-3
+    n_noise: int = 16
+    width: int = 48
+    neighbors: str = field(default="replace one", init=False)
 
     # What a method adds
 
@@ -184,7 +165,7 @@ class AdversarialImages(ImageSynthesizer):
             )
             release = self._release(plan, width)
             self._teach(data, partition, sampler, learner, release, rng, progress)
-        self.weights_ = learner.weights()
+        self.weights_: Mapping[str, Array] = learner.weights()
 
     def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
         """Set ``counts_`` and ``counts_sigma_``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.budget_plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.images.teacher_gan import TeacherGAN
+from evenhand.generators.registry import register
 from evenhand.generators.teacher_sums import TopKSigns
 from evenhand.typing import FloatArray, IntArray
 
@@ -17,6 +19,8 @@ CLIP = 1e-5
 """Gradients beyond it have a certain sign; of smaller ones the sign is drawn (DataLens)."""
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class DataLensImages(TeacherGAN):
     """Train a generator by the signs of teachers' largest gradients (Wang et al. 2021).
 
@@ -43,11 +47,10 @@ class DataLensImages(TeacherGAN):
     """
 
     method: ClassVar[str] = "datalens"
+    words: ClassVar[str] = "noisy sums of the signs of teachers' largest gradients"
 
-    def __init__(self, *, k: int | None = None, threshold: float = 0.2, **others: Any) -> None:
-        super().__init__(**others)
-        self.k = k
-        self.threshold = threshold
+    k: int | None = None
+    threshold: float = 0.2
 
     def _n_signs(self, width: int) -> int:
         return max(1, width // 10) if self.k is None else self.k

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.nets.picture_generator import GeneratorTraining
 from evenhand.learners.nets.single_critic import SingleCritic
@@ -36,6 +38,8 @@ MEMORY: Final = 0.9
 """Of the running mean of the marks: one batch holds few pictures of a group."""
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPWGANImages(AdversarialImages):
     """Train one Wasserstein critic by DP-SGD, and a generator against it (Xie et al. 2018).
 
@@ -74,35 +78,18 @@ class DPWGANImages(AdversarialImages):
     """
 
     method: ClassVar[str] = "dp-wgan"
+    words: ClassVar[str] = "noisy gradients of a critic"
 
-    def __init__(
-        self,
-        *,
-        n_batches: int = 100,
-        clip: str = "flat",
-        clip_norm: float = 1.0,
-        n_steps: int = 400,
-        n_rows: int = 64,
-        critic_steps: int = 3,
-        critic_rows: int = 64,
-        hidden: Sequence[int] = (64,),
-        rates: Sequence[float] = (3e-3, 3e-4),
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = None,
-        **others: Any,
-    ) -> None:
-        super().__init__(
-            n_steps=n_steps,
-            n_rows=n_rows,
-            critic_steps=critic_steps,
-            critic_rows=critic_rows,
-            hidden=hidden,
-            rates=rates,
-            sampler=sampler,
-            **others,
-        )
-        self.n_batches = n_batches
-        self.clip = clip
-        self.clip_norm = clip_norm
+    n_batches: int = 100
+    clip: str = "flat"
+    clip_norm: float = 1.0
+    n_steps: int = 400
+    n_rows: int = 64
+    critic_steps: int = 3
+    critic_rows: int = 64
+    hidden: Sequence[int] = (64,)
+    rates: Sequence[float] = (3e-3, 3e-4)
+    sampler: GroupBalancedSampler | None = None
 
     @property
     def _n_parts(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +11,13 @@ from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.budget_plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.images.teacher_gan import TeacherGAN
+from evenhand.generators.registry import register
 from evenhand.generators.teacher_sums import ProjectedHistogram
 from evenhand.typing import FloatArray, IntArray
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class GPATEImages(TeacherGAN):
     """Train a generator by teachers' votes on projected gradients (Long et al. 2021).
 
@@ -43,21 +47,12 @@ class GPATEImages(TeacherGAN):
     """
 
     method: ClassVar[str] = "g-pate"
+    words: ClassVar[str] = "noisy votes of teachers on projected gradients"
 
-    def __init__(
-        self,
-        *,
-        n_directions: int = 10,
-        n_bins: int = 10,
-        reach: float = 1e-4,
-        threshold: float = 0.5,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.n_directions = n_directions
-        self.n_bins = n_bins
-        self.reach = reach
-        self.threshold = threshold
+    n_directions: int = 10
+    n_bins: int = 10
+    reach: float = 1e-4
+    threshold: float = 0.5
 
     def _aggregator(self, width: int) -> ProjectedHistogram:
         return ProjectedHistogram(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.images.teachers import CHUNK, Teachers
 from evenhand.generators.images.warm_start import HIDDEN
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.nets.picture_critics import ConvCritic, CriticNetwork, CriticTraining
 from evenhand.learners.nets.picture_generator import GeneratorTraining
@@ -27,6 +28,8 @@ from evenhand.teachers.partition import Partition
 SCHEDULES: Final = ("all", "in turn")
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class GSWGANImages(TeacherGANImages):
     """Train a generator by sanitised gradients of Wasserstein critics (Chen et al. 2020).
 
@@ -67,26 +70,15 @@ class GSWGANImages(TeacherGANImages):
     """
 
     method: ClassVar[str] = "gs-wgan"
+    words: ClassVar[str] = "noisy gradients of Wasserstein critics"
 
-    def __init__(
-        self,
-        *,
-        schedule: str = "all",
-        filters: Sequence[int] | None = None,
-        spectral: bool = False,
-        warm_steps: int = 0,
-        critic_steps: int = 5,
-        critic_rate: float = 1e-3,
-        input_noise: float = 0.0,
-        **others: Any,
-    ) -> None:
-        super().__init__(
-            critic_steps=critic_steps, critic_rate=critic_rate, input_noise=input_noise, **others
-        )
-        self.schedule = schedule
-        self.filters = filters
-        self.spectral = spectral
-        self.warm_steps = warm_steps
+    schedule: str = "all"
+    filters: Sequence[int] | None = None
+    spectral: bool = False
+    warm_steps: int = 0
+    critic_steps: int = 5
+    critic_rate: float = 1e-3
+    input_noise: float = 0.0
 
     def _critic(self) -> CriticNetwork:
         if self.filters is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from evenhand.generators.images.embedding_network import EmbeddingNetwork, fit_n
 from evenhand.generators.images.random_features import RandomFeatures
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.typing import Array, FloatArray, IntArray
 
 MEANS: Final = "sums of features by label and group, with the counts"
@@ -23,6 +25,8 @@ MEANS: Final = "sums of features by label and group, with the counts"
 _CHUNK: Final = 1024  # pictures whose features are held at once
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class MeanEmbeddingImages(ImageSynthesizer):
     """Draw pictures whose mean features are those of the private ones, plus noise.
 
@@ -58,25 +62,14 @@ class MeanEmbeddingImages(ImageSynthesizer):
     """
 
     method: ClassVar[str] = "mean-embedding"
+    words: ClassVar[str] = "noisy means of random features"
+    needs: ClassVar[tuple[str, ...]] = ("torch",)
 
-    network_: EmbeddingNetwork
-
-    def __init__(
-        self,
-        *,
-        n_frequencies: int = 2000,
-        hidden: Sequence[int] = (256, 256),
-        n_steps: int = 400,
-        n_samples: int = 200,
-        smooth: float = 0.0,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.n_frequencies = n_frequencies
-        self.hidden = hidden
-        self.n_steps = n_steps
-        self.n_samples = n_samples
-        self.smooth = smooth
+    n_frequencies: int = 2000
+    hidden: Sequence[int] = (256, 256)
+    n_steps: int = 400
+    n_samples: int = 200
+    smooth: float = 0.0
 
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 1.0}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,10 +13,13 @@ from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.images.adversarial import Release
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teacher_gan import TeacherGANImages
+from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.typing import FloatArray, IntArray
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class PlainGANImages(TeacherGANImages):
     """Train a generator against one critic on all private pictures, with no guarantee whatever.
 
@@ -35,28 +39,16 @@ class PlainGANImages(TeacherGANImages):
     """
 
     method: ClassVar[str] = "plain-gan"
-    fixed: ClassVar[tuple[str, ...]] = ("n_teachers",)
+    words: ClassVar[str] = "one critic on all pictures, without privacy"
     not_private: ClassVar[str] = (
         "the critic was trained on the private pictures themselves, without noise"
     )
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (128,),
-        critic_rows: int = 64,
-        n_rows: int = 64,
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = None,
-        **others: Any,
-    ) -> None:
-        super().__init__(
-            n_teachers=1,
-            hidden=hidden,
-            critic_rows=critic_rows,
-            n_rows=n_rows,
-            sampler=sampler,
-            **others,
-        )
+    hidden: Sequence[int] = (128,)
+    critic_rows: int = 64
+    n_rows: int = 64
+    sampler: GroupBalancedSampler | None = None
+    n_teachers: int = field(default=1, init=False)
 
     def _shares(self) -> Mapping[str, float]:
         return {}

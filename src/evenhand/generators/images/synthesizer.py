@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 from evenhand import _checks
@@ -15,13 +16,13 @@ from evenhand.generators.payload import Progress
 from evenhand.generators.synthesizer import Synthesizer
 from evenhand.privacy import Budget
 from evenhand.privacy.ledger_store import Store
-from evenhand.privacy.noise import Noise
-from evenhand.typing import ArrayLike, RandomState
+from evenhand.typing import ArrayLike
 
 COUNTS: Final = "number of pictures by label and group"
 CONDITIONS: Final = ("label+group", "label")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ImageSynthesizer(Synthesizer):
     """A generator of pictures under one claim; see ``Synthesizer``.
 
@@ -44,18 +45,9 @@ class ImageSynthesizer(Synthesizer):
     payload: ClassVar[str] = "images"
     codec_type: ClassVar[type[ImageCodec]] = ImageCodec
 
-    codec_: ImageCodec
+    codec_: ImageCodec = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        condition: str = "label+group",
-        neighbors: str = "add or remove one",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(neighbors=neighbors, noise=noise, random_state=random_state)
-        self.condition = condition
+    condition: str = "label+group"
 
     def fit(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Rel
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
 from evenhand.generators.teachers_by_group import by_group, most_moved
@@ -33,6 +35,7 @@ FEW: Final = 5.0
 """Pictures of the rarest combination that a teacher should hold, on average."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TeacherGAN(AdversarialImages):
     """A generator that learns from teachers on disjoint parts of the private pictures.
 
@@ -73,20 +76,10 @@ class TeacherGAN(AdversarialImages):
     _n_strata: int = 1  # groups that have teachers of their own
     _n_moved: int = 1  # teachers that a neighbor can move
 
-    def __init__(
-        self,
-        *,
-        n_teachers: int = 500,
-        input_noise: float = 0.2,
-        strata: bool = False,
-        gold: bool = False,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.n_teachers = n_teachers
-        self.input_noise = input_noise
-        self.strata = strata
-        self.gold = gold
+    n_teachers: int = 500
+    input_noise: float = 0.2
+    strata: bool = False
+    gold: bool = False
 
     # What a method adds
 
@@ -260,6 +253,7 @@ class TeacherGAN(AdversarialImages):
         self._aggregator(math.prod(self.codec_.size))
 
 
+@register
 class TeacherGANImages(TeacherGAN):
     """Train a generator by the gradients of many small critics, each on pictures of its own.
 
@@ -282,6 +276,7 @@ class TeacherGANImages(TeacherGAN):
     """
 
     method: ClassVar[str] = "teacher-gan"
+    words: ClassVar[str] = "noisy sums of the gradients of teachers"
 
     def _aggregator(self, width: int) -> GradientSum:
         return GradientSum(clip_norm=1.0)

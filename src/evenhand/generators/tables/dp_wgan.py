@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.clipping import Clipping
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.generators.tables.adversary import RowGeneratorTraining, one_hot_critic
 from evenhand.generators.tables.clipped_critic import ClippedCritic, CriticGradients
 from evenhand.generators.tables.private_table import EncodedTable
@@ -25,6 +27,8 @@ from evenhand.typing import Array, FloatArray, IntArray
 GRADIENTS: Final = "gradients of the critic"
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPWGANSynthesizer(TableSynthesizer):
     """Draw tables from a network whose critic is trained by DP-SGD.
 
@@ -71,36 +75,20 @@ class DPWGANSynthesizer(TableSynthesizer):
     """
 
     method: ClassVar[str] = "dp-wgan"
+    words: ClassVar[str] = "noisy gradients of a critic"
+    needs: ClassVar[tuple[str, ...]] = ("torch",)
     default_noise: ClassVar[type[Noise]] = FloatNoise
 
-    network_: StateNetwork
-
-    def __init__(
-        self,
-        *,
-        clip: str = "flat",
-        clip_norm: float = 1.0,
-        start: float = 0.25,
-        n_steps: int = 300,
-        batch_size: int = 256,
-        width: int = 32,
-        generator_hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 1.0,
-        generator_rate: float = 2e-3,
-        largest_weight: float = 0.5,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.clip = clip
-        self.clip_norm = clip_norm
-        self.start = start
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.width = width
-        self.generator_hidden = tuple(generator_hidden)
-        self.learning_rate = learning_rate
-        self.generator_rate = generator_rate
-        self.largest_weight = largest_weight
+    clip: str = "flat"
+    clip_norm: float = 1.0
+    start: float = 0.25
+    n_steps: int = 300
+    batch_size: int = 256
+    width: int = 32
+    generator_hidden: tuple[int, ...] = (64, 64)
+    learning_rate: float = 1.0
+    generator_rate: float = 2e-3
+    largest_weight: float = 0.5
 
     def _shares(self) -> Mapping[str, float]:
         return starting_shares(self.start, GRADIENTS)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from evenhand.generators.aggregators import TableCounts, TableDistances
 from evenhand.generators.budget_plan import BudgetPlan, Released, snr_of_counts
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.records import pair_counts
 from evenhand.generators.tables.synthesizer import TableSynthesizer
@@ -25,6 +27,8 @@ PAIRS: Final = "counts of the chosen pairs of columns"
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class MarginalSynthesizer(TableSynthesizer):
     """Draw tables from noisy counts, conditioned on label and group.
 
@@ -80,17 +84,9 @@ class MarginalSynthesizer(TableSynthesizer):
     """
 
     method: ClassVar[str] = "marginal"
+    words: ClassVar[str] = "noisy tables of counts on a tree of columns"
 
-    law_: TreeDistribution
-
-    def __init__(
-        self,
-        *,
-        pairs: bool = True,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.pairs = pairs
+    pairs: bool = True
 
     def _shares(self) -> Mapping[str, float]:
         return {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from evenhand import _checks
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.random_features import MixedFeatures
 from evenhand.generators.tables.synthesizer import TableSynthesizer
@@ -22,6 +24,8 @@ _CHUNK = 4096  # rows whose features are held at once
 _RATE, _DECAY = 0.2, 0.5  # of Adam: largest step, and where it ends
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class MeanEmbeddingSynthesizer(TableSynthesizer):
     """Draw rows from a mixture whose mean features are those of the private rows, plus noise.
 
@@ -54,22 +58,11 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
     """
 
     method: ClassVar[str] = "mean-embedding"
+    words: ClassVar[str] = "noisy means of random features"
 
-    probabilities_: FloatArray
-    starts_: IntArray
-
-    def __init__(
-        self,
-        *,
-        n_frequencies: int = 500,
-        n_parts: int = 80,
-        n_steps: int = 120,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.n_frequencies = n_frequencies
-        self.n_parts = n_parts
-        self.n_steps = n_steps
+    n_frequencies: int = 500
+    n_parts: int = 80
+    n_steps: int = 120
 
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 1.0}

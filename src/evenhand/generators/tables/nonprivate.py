@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -14,15 +15,18 @@ from sklearn.linear_model import LogisticRegression
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.columns import as_frame, some
+from evenhand.generators.registry import register
 from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.privacy import Budget
-from evenhand.privacy.noise import NoPrivacy
-from evenhand.typing import FloatArray, RandomState
+from evenhand.privacy.noise import Noise, NoPrivacy
+from evenhand.typing import FloatArray
 
 _AS_IF: Final = Budget(epsilon=1000.0, delta=1e-6)  # by which the model weighs its tables
 _LARGEST: Final = 100.0  # ratio of densities; beyond it the classifier is only sure of itself
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class NonPrivateSynthesizer(MarginalSynthesizer):
     """Draw tables from exact counts, with no guarantee whatever.
 
@@ -48,14 +52,13 @@ class NonPrivateSynthesizer(MarginalSynthesizer):
     """
 
     method: ClassVar[str] = "non-private"
+    words: ClassVar[str] = "exact counts, without privacy"
     not_private: ClassVar[str] = (
         "the generator was trained on the private rows themselves, without noise"
     )
 
-    def __init__(
-        self, *, pairs: bool = True, n_bins: int = 16, random_state: RandomState = None
-    ) -> None:
-        super().__init__(pairs=pairs, n_bins=n_bins, noise=NoPrivacy(), random_state=random_state)
+    neighbors: str = field(default="add or remove one", init=False)
+    noise: Noise | None = field(default_factory=NoPrivacy, init=False)
 
     def fit(self, frame: pd.DataFrame, **asked: Any) -> Self:
         """Learn from the rows; takes what ``MarginalSynthesizer.fit`` takes, and no budget.
@@ -73,6 +76,8 @@ class NonPrivateSynthesizer(MarginalSynthesizer):
         return super().fit(frame, budget=_AS_IF, **asked)
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class ReweightedSynthesizer(NonPrivateSynthesizer):
     """Draw tables from private rows weighted towards a public reference, with no guarantee.
 
@@ -101,8 +106,7 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
     """
 
     method: ClassVar[str] = "reweighted"
-
-    effective_: float
+    words: ClassVar[str] = "rows weighted towards a public reference, without privacy"
 
     def fit(self, frame: pd.DataFrame, **asked: Any) -> Self:
         """Learn; ``reference=`` is needed, and is not used for missing groups.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gradients
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Progress
-from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
+from evenhand.generators.registry import register
+from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.synthesizer import SamplingSynthesizer
 from evenhand.generators.tables.adversary import RowGeneratorTraining, Student
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
@@ -31,7 +33,9 @@ MOST_TEACHERS: Final = 1000
 _POOL: Final = 4096  # rows from which those of a generated group are chosen
 
 
-class PATEGANSynthesizer(TableSynthesizer):
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
+class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
     """Draw tables from a network that learnt from noisy votes of teachers.
 
     1. Records are counted by label and group, and every column within these (``start``).
@@ -91,47 +95,23 @@ class PATEGANSynthesizer(TableSynthesizer):
     """
 
     method: ClassVar[str] = "pate-gan"
+    words: ClassVar[str] = "noisy votes of teachers on generated rows"
+    needs: ClassVar[tuple[str, ...]] = ("torch",)
 
-    network_: StateNetwork
-    n_teachers_: int
-    made_groups_: FloatArray
-
-    def __init__(
-        self,
-        *,
-        n_teachers: int | None = None,
-        sampler: GroupBalancedSampler | Mapping[str, Any] | None = BALANCED,
-        condition: str = "label+group",
-        strata: bool = False,
-        gold: bool = False,
-        start: float = 0.25,
-        n_rounds: int = 150,
-        batch_size: int = 32,
-        teacher_steps: int = 5,
-        student_steps: int = 5,
-        hidden: tuple[int, ...] = (16,),
-        student_hidden: tuple[int, ...] = (64,),
-        generator_hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 1e-2,
-        generator_rate: float = 2e-3,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.n_teachers = n_teachers
-        self.sampler = GroupBalancedSampler.of(sampler)
-        self.condition = condition
-        self.strata = strata
-        self.gold = gold
-        self.start = start
-        self.n_rounds = n_rounds
-        self.batch_size = batch_size
-        self.teacher_steps = teacher_steps
-        self.student_steps = student_steps
-        self.hidden = tuple(hidden)
-        self.student_hidden = tuple(student_hidden)
-        self.generator_hidden = tuple(generator_hidden)
-        self.learning_rate = learning_rate
-        self.generator_rate = generator_rate
+    n_teachers: int | None = None
+    condition: str = "label+group"
+    strata: bool = False
+    gold: bool = False
+    start: float = 0.25
+    n_rounds: int = 150
+    batch_size: int = 32
+    teacher_steps: int = 5
+    student_steps: int = 5
+    hidden: tuple[int, ...] = (16,)
+    student_hidden: tuple[int, ...] = (64,)
+    generator_hidden: tuple[int, ...] = (64, 64)
+    learning_rate: float = 1e-2
+    generator_rate: float = 2e-3
 
     def _shares(self) -> Mapping[str, float]:
         return starting_shares(self.start, VOTES)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from evenhand.generators.aggregators import OuterSums
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.state_network import pick
 from evenhand.generators.tables.synthesizer import TableSynthesizer
@@ -26,6 +28,8 @@ _ROUNDS: Final = 5
 _LEAST: Final = 1e-4  # share of a state in a distribution
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class RONGaussSynthesizer(TableSynthesizer):
     """Draw tables from Gaussian distributions on a random projection, one per label and group.
 
@@ -63,20 +67,9 @@ class RONGaussSynthesizer(TableSynthesizer):
     """
 
     method: ClassVar[str] = "ron-gauss"
+    words: ClassVar[str] = "noisy means and covariances"
 
-    means_: FloatArray
-    roots_: FloatArray
-    corrections_: FloatArray
-    starts_: IntArray
-
-    def __init__(
-        self,
-        *,
-        n_dimensions: int = 16,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.n_dimensions = n_dimensions
+    n_dimensions: int = 16
 
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 0.5, COVARIANCES: 0.5}
@@ -180,6 +173,8 @@ class RONGaussSynthesizer(TableSynthesizer):
             setattr(self, f"{name}_", values)
 
 
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
 class FFPDGSynthesizer(RONGaussSynthesizer):
     """Draw tables whose features depend less on the group, from the same releases as RON-Gauss.
 
@@ -205,15 +200,9 @@ class FFPDGSynthesizer(RONGaussSynthesizer):
     """
 
     method: ClassVar[str] = "ffpdg"
+    words: ClassVar[str] = "noisy means and covariances, evened out between groups"
 
-    def __init__(
-        self,
-        *,
-        repair: float = 1.0,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.repair = repair
+    repair: float = 1.0
 
     def _shares(self) -> Mapping[str, float]:
         _checks.closed_unit("repair", self.repair)

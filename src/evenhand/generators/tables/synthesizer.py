@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,10 +20,10 @@ from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.records import as_roles, read_records
 from evenhand.privacy import Budget
 from evenhand.privacy.ledger_store import Store
-from evenhand.privacy.noise import Noise
-from evenhand.typing import IntArray, RandomState
+from evenhand.typing import IntArray
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TableSynthesizer(Synthesizer):
     """A generator of tables under one claim; see ``Synthesizer``.
 
@@ -44,18 +45,9 @@ class TableSynthesizer(Synthesizer):
     payload: ClassVar[str] = "tables"
     codec_type: ClassVar[type[TableCodec]] = TableCodec
 
-    codec_: TableCodec
+    codec_: TableCodec = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        neighbors: str = "add or remove one",
-        n_bins: int = 16,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(neighbors=neighbors, noise=noise, random_state=random_state)
-        self.n_bins = n_bins
+    n_bins: int = 16
 
     def fit(
         self,
