@@ -41,11 +41,11 @@ import numpy as np
 from _table import RESULTS, commit, interval, keep, kept, rule, write
 
 from evenhand import Budget
+from evenhand.datasets.features import EfficientNetLite0
 from evenhand.datasets.images import ImageData, load_mnist, rotated, unknown_groups
 from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.images import (
     DPWGANImages,
-    EfficientNetLite0,
     GroupReference,
     GSWGANImages,
     MeanEmbeddingImages,
@@ -209,11 +209,11 @@ class Remembered:
         self.name = self.network.name
         self.known: dict[bytes, Any] = {}
 
-    def __call__(self, images: Any) -> Any:
+    def transform(self, images: Any) -> Any:
         """Return their features."""
         key = images.tobytes()
         if key not in self.known:
-            self.known[key] = self.network(images)
+            self.known[key] = self.network.transform(images)
         return self.known[key]
 
 
@@ -387,8 +387,8 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
         )
     out += [
         "",
-        "FD-efflite0 (not FID), lower is nearer; only distances of as many pictures of one size "
-        "can be compared:",
+        "FD-EfficientNet-Lite0 (not FID), lower is nearer; only distances of as many pictures of "
+        "one size can be compared:",
         "",
     ]
     cells = list(rows[0]["runs"][0]["frechet"])

@@ -141,9 +141,9 @@ TIMED = {
 class Pixels:
     """The pixels themselves, as features of a distance."""
 
-    name = "FD-pixels"
+    name = "pixels"
 
-    def __call__(self, images: Array) -> FloatArray:
+    def transform(self, images: Array) -> FloatArray:
         """Return the pixels of each picture."""
         return np.asarray(images, dtype=np.float64).reshape(len(images), -1)
 

@@ -126,7 +126,7 @@ def test_out_of_reach_is_one_error_that_says_what_was_tried_and_what_to_do(tiny:
 
 def test_a_broken_write_leaves_no_file_behind(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
-        sources._write(tmp_path / "a", "no bytes")  # type: ignore[arg-type] # on purpose
+        places.write_whole(tmp_path / "a", "no bytes")  # type: ignore[arg-type] # on purpose
     assert list(tmp_path.iterdir()) == []
 
 

@@ -38,9 +38,9 @@ EVIL = "<script>window.hit = 1</script>"
 
 
 class Halves:
-    name = "FD-<b>halves"
+    name = "<b>halves"
 
-    def __call__(self, images: np.ndarray) -> np.ndarray:
+    def transform(self, images: np.ndarray) -> np.ndarray:
         return images.reshape(len(images), 4, -1).mean(axis=2)
 
 

@@ -1,8 +1,9 @@
-"""Where on this machine the files of a data set can lie."""
+"""Where on this machine the files of a data set can lie, and how they come there."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -41,3 +42,16 @@ def present(folder: Path, file_name: str) -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a whole file or none: readers at the same time see the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

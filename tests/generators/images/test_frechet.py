@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from evenhand.generators.images import EfficientNetLite0
+from evenhand.datasets.features import EfficientNetLite0
 from evenhand.generators.images.frechet import distances, frechet_distance, kernel_distance
 from evenhand.typing import Array, FloatArray
 
@@ -43,9 +43,9 @@ def test_the_kernel_distance_is_the_mean_over_all_pairs() -> None:
 class Means:
     """A user's own extractor: mean and spread of each half of a picture."""
 
-    name = "FD-means"
+    name = "means"
 
-    def __call__(self, images: Array) -> FloatArray:
+    def transform(self, images: Array) -> FloatArray:
         halves = np.array_split(images.reshape(len(images), -1), 2, axis=1)
         return np.stack([f for half in halves for f in (half.mean(1), half.std(1))], axis=1)
 
@@ -82,13 +82,13 @@ def test_pictures_of_another_kind_are_farther_than_those_of_the_same() -> None:
 def test_efficientnet_tells_noise_from_stripes_and_takes_grey_and_colour() -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="the extra frechet is not installed")
     extractor = EfficientNetLite0.load()
-    assert extractor.name == "FD-efflite0"
     rng = np.random.default_rng(0)
-    noise, stripes = rng.random((12, 14, 14)), np.zeros((12, 14, 14))
-    stripes[:, ::4] = 1.0
-    a, b, c = extractor(noise), extractor(stripes), extractor(rng.random((12, 14, 14)))
+    noise, stripes = rng.random((12, 1, 14, 14)), np.zeros((12, 1, 14, 14))
+    stripes[:, :, ::4] = 1.0
+    a, b, c = map(extractor.transform, (noise, stripes, rng.random((12, 1, 14, 14))))
     assert a.shape == (12, 1280)
     assert frechet_distance(a, c) < 0.5 * frechet_distance(a, b)
-    grey = extractor(noise[:2])
-    colour = extractor(np.repeat(noise[:2, :, :, None], 3, axis=3))
+    grey, colour = (extractor.transform(x) for x in (noise[:2], noise[:2].repeat(3, axis=1)))
     assert np.abs(grey - colour).max() < 1e-4
+    (found, *_) = distances({"a": noise[:, 0]}, {"a": stripes[:, 0]}, extractor, n=12, rng=rng)
+    assert found.name == "FD-EfficientNet-Lite0"

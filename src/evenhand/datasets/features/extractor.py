@@ -1,0 +1,208 @@
+"""What a feature extractor is: a public function of one picture, and what a claim says of it."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.typing import Array
+
+Float32Array: TypeAlias = NDArray[np.float32]
+
+LUMA: Final = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+"""Weights of red, green and blue in a grey picture (ITU-R BT.601)."""
+
+
+class FeatureExtractor(Protocol):
+    """Numbers for each picture by itself, by a function that everybody may know.
+
+    Privacy
+    -------
+    Costs nothing: row i of ``transform`` reads picture i and nothing else of the data, so records
+    stay records. The function is taken as public, and a claim names it, with what it was trained
+    on. One that was fitted on the private pictures is not public, and makes the claim wrong.
+
+    ``evenhand.testing.extractors.FeatureExtractorContract`` checks what can be checked.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called, such as "EfficientNet-Lite0"."""
+
+    @property
+    def version(self) -> str:
+        """Of its weights."""
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a picture becomes."""
+
+    @property
+    def trained_on(self) -> str:
+        """What data made it, in words for a claim."""
+
+    @property
+    def licence(self) -> str:
+        """On what terms it may be used."""
+
+    @property
+    def digest(self) -> str:
+        """Changes wherever the features would: of the weights and of how pictures are prepared."""
+
+    def transform(self, pictures: Array) -> Float32Array:
+        """Return (n, dimension) features of pictures (n, c, h, w), as ``as_floats`` takes them."""
+
+
+def described(extractor: FeatureExtractor) -> str:
+    """Return what a claim says of the extractor, among what it takes as public."""
+    return (
+        f"the feature extractor {extractor.name} {extractor.version} ({extractor.dimension} "
+        f"numbers for each picture by itself; digest {extractor.digest[:12]}; trained on "
+        f"{extractor.trained_on}; licence: {extractor.licence})"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NetworkExtractor(ABC):
+    """Base of extractors that run a network on pictures of one shape.
+
+    Parameters
+    ----------
+    name, version, trained_on, licence : str
+        See ``FeatureExtractor``.
+    dimension : int
+    weights : str
+        SHA-256 digest of the weights.
+    shape : tuple of int
+        Channels, height and width of what the network takes. Pictures are resized (bilinear), grey
+        ones repeated, colours made grey.
+    mean, sd : tuple of float
+        Of each channel, or of all: the network takes ``(pixel - mean) / sd`` of pixels in [0, 1].
+
+    Notes
+    -----
+    The network always sees ``batch`` pictures; the last ones are filled up with black. So the last
+    bit of a feature depends neither on how many other pictures there are nor on what they show.
+    """
+
+    batch: ClassVar[int] = 16
+
+    name: str
+    version: str
+    dimension: int
+    trained_on: str
+    licence: str
+    weights: str
+    shape: tuple[int, int, int]
+    mean: tuple[float, ...] = (0.0,)
+    sd: tuple[float, ...] = (1.0,)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 digest of the weights and of how pictures are prepared."""
+        parts = (self.weights, self.shape, self.mean, self.sd)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @abstractmethod
+    def run(self, inputs: Float32Array) -> Array:
+        """Return (batch, dimension) features of inputs (batch, c, h, w)."""
+
+    def transform(self, pictures: Array) -> Float32Array:
+        """Return (n, dimension) features of pictures (n, c, h, w)."""
+        out = np.empty((len(pictures), self.dimension), dtype=np.float32)
+        for start in range(0, len(pictures), self.batch):
+            part = self.prepared(pictures[start : start + self.batch])
+            inputs = np.zeros((self.batch, *part.shape[1:]), dtype=np.float32)
+            inputs[: len(part)] = part
+            out[start : start + self.batch] = self.run(inputs)[: len(part)]
+        return out
+
+    def prepared(self, pictures: Array) -> Float32Array:
+        """Return pictures as the network takes them."""
+        channels, height, width = self.shape
+        out = resized(with_channels(as_floats(pictures), channels), height, width)
+        mean, sd = (
+            np.array(v, dtype=np.float32).reshape(1, -1, 1, 1) for v in (self.mean, self.sd)
+        )
+        scaled: Float32Array = (out - mean) / sd
+        return scaled
+
+
+def as_floats(pictures: Array) -> Float32Array:
+    """Return pictures (n, c, h, w) as numbers in [0, 1].
+
+    Parameters
+    ----------
+    pictures : ndarray of uint8, or of floats in [0, 1]
+        One channel (grey) or three.
+
+    Raises
+    ------
+    ValueError
+        For another shape, another type, or floats outside [0, 1].
+    """
+    pictures = np.asarray(pictures)
+    if pictures.ndim != 4 or pictures.shape[1] not in (1, 3):
+        raise ValueError(
+            f"pictures must have shape (n, c, h, w) with 1 or 3 channels, got {pictures.shape}. "
+            f"Pass ImageData.X; or, where channels come last, np.moveaxis(pictures, -1, 1)."
+        )
+    if pictures.dtype == np.uint8:
+        return pictures.astype(np.float32) / np.float32(255.0)
+    if pictures.dtype.kind != "f":
+        raise ValueError(f"pictures must be uint8, or floats in [0, 1], got {pictures.dtype}.")
+    out: Float32Array = pictures.astype(np.float32)
+    if out.size and not (out.min() >= 0.0 and out.max() <= 1.0):
+        raise ValueError(
+            "pictures of floats must lie in [0, 1], and some do not (or are NaN). Divide them by "
+            "255, or pass them as uint8."
+        )
+    return out
+
+
+def with_channels(pictures: Float32Array, channels: int) -> Float32Array:
+    """Return pictures with one channel or three: grey ones repeated, colours made grey."""
+    if pictures.shape[1] == channels:
+        return pictures
+    if channels == 3:
+        return np.repeat(pictures, 3, axis=1)
+    grey: Float32Array = np.einsum("nchw,c->nhw", pictures, LUMA)[:, None]
+    return grey
+
+
+def resized(pictures: Float32Array, height: int, width: int) -> Float32Array:
+    """Return pictures of another size, each pixel between its nearest four (bilinear).
+
+    Examples
+    --------
+    >>> resized(np.array([[[[0.0, 1.0]]]], dtype=np.float32), 1, 4)[0, 0, 0].tolist()
+    [0.0, 0.25, 0.75, 1.0]
+    """
+    if pictures.shape[2:] == (height, width):
+        return pictures
+    rows, columns = _between(pictures.shape[2], height), _between(pictures.shape[3], width)
+    out: Float32Array = rows @ (pictures @ columns.T)
+    return out
+
+
+def _between(n: int, n_out: int) -> Float32Array:
+    """Return the weights (n_out, n) with which n pixels in a line become n_out."""
+    at = np.clip((np.arange(n_out) + 0.5) * n / n_out - 0.5, 0.0, n - 1.0)
+    below = np.minimum(at.astype(np.int64), n - 1)
+    above = np.minimum(below + 1, n - 1)
+    weights = np.zeros((n_out, n), dtype=np.float32)
+    np.add.at(weights, (np.arange(n_out), below), 1.0 - (at - below))
+    np.add.at(weights, (np.arange(n_out), above), at - below)
+    return weights
+
+
+def digest_of_file(path: str | Path) -> str:
+    """Return the SHA-256 digest of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
