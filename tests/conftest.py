@@ -27,7 +27,8 @@ import sqlalchemy as sa  # noqa: E402 - as above
 from hypothesis import settings  # noqa: E402 - as above
 
 import reseed  # noqa: E402 - as above
-from evenhand import datasets, show_values  # noqa: E402 - as above
+from evenhand import _notions, datasets, show_values  # noqa: E402 - as above
+from evenhand._stored import STORED  # noqa: E402 - as above
 
 settings.register_profile("evenhand", deadline=None)  # a busy machine is no error
 settings.load_profile("evenhand")
@@ -86,6 +87,20 @@ def missing(name: str) -> str:
     except datasets.DataNotAvailable as error:
         return str(error)
     return ""
+
+
+@pytest.fixture(autouse=True)
+def _shipped_notions() -> Iterator[None]:
+    """Forget the notions that a test registered: reports of the next one would list them."""
+    yield
+    from evenhand.fairness.notions import _OWN
+
+    for home, kind in _OWN.items():
+        for names in (_notions.OF_DECISIONS, _notions.OF_SCORES):
+            if names.get(kind.name) == home:
+                del names[kind.name]
+        STORED.pop(kind.__name__, None)
+    _OWN.clear()
 
 
 @pytest.fixture

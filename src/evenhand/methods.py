@@ -84,7 +84,8 @@ def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Any:
     path : path
         The folder.
     trusted : iterable of str, optional
-        Names of further types that a student of your own is made of, as the error names them.
+        Names of further types that a student of your own is made of, as the error names them, and
+        of notions of your own, ``"package.module:Class"``.
         Only for a folder whose maker you trust: reading it may then run code.
 
     Returns

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._notions import NOTIONS
 from evenhand.estimators.spec import BY_NAME, MethodSpec
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.frontier.arguments import ARGUMENTS
@@ -83,7 +83,7 @@ def test_fit_takes_the_tables_that_the_record_speaks_of(spec: MethodSpec) -> Non
 
 def test_notions_go_with_a_margin_or_a_weight(spec: MethodSpec) -> None:
     assert bool(spec.notions) is (spec.margin != "none")
-    assert set(spec.notions) <= {*NOTIONS, *SCORE_NOTIONS}
+    assert set(spec.notions) <= set(NOTIONS)
     assert (spec.kind_for(SETTINGS) is FairnessKind.NONE) is (
         spec.margin == "none" or spec.name == "intervention"  # at T_in, of the student nothing
     )

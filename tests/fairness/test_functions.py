@@ -13,7 +13,7 @@ from evenhand import (
     GeneralizedDemographicParity,
     TruePositiveRateParity,
 )
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._notions import SHIPPED
 from evenhand._probabilities import decided
 from evenhand.fairness import FunctionParity, gap_of
 from evenhand.fairness.functions import violations, worst_violation
@@ -29,7 +29,7 @@ def to_all(kind, **settings):
 
 BRIER = to_all(FunctionParity, h=lambda p, truth: ((p - truth) ** 2).sum(axis=1))
 ALL = [
-    *(to_all(notion_named(name)) for name in (*NOTIONS, *SCORE_NOTIONS)),
+    *(to_all(notion_named(name)) for name in sorted(SHIPPED)),
     to_all(GeneralizedDemographicParity, order=3),
     BRIER,
 ]

@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS
+from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.baselines.fairlearn_moments import (
     count_answers,
@@ -40,7 +40,7 @@ _SURE: Final = 40.0  # score of a constant member: its probability is 1 to the l
         words="One model within a margin on the private rows: a reference without privacy.",
         reads=(*PUBLIC_ROWS, "group_thresholds", "margin", "reference"),
         needs=("margin",),
-        notions=tuple(NOTIONS),
+        notions=OF_DECISIONS,
         kind=FairnessKind.WEIGHTS,
         private_groups=True,
     )

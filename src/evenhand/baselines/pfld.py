@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS
+from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
 from evenhand.estimators.attribute_privacy import UNIT, AttributePrivacyClassifier, PeopleInputs
@@ -45,7 +45,7 @@ _KEPT: Final = 1e-6  # of the budget, so that float sums of many charges stay wi
         reads=(*BUDGET, "hidden", "margin", "reference"),
         needs=("epsilon", "margin"),
         protects="attribute",
-        notions=tuple(NOTIONS),
+        notions=OF_DECISIONS,
         kind=FairnessKind.WEIGHTS,
         private_groups=True,
     )

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS
+from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.estimators.base import Progress
 from evenhand.estimators.fitted import Derived, FittedModel
@@ -41,7 +41,7 @@ DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
         words="A private model, whose decisions a noisy table corrects for each group.",
         reads=(*BUDGET, *PUBLIC_ROWS, "margin"),
         needs=("epsilon", "margin"),
-        notions=tuple(NOTIONS),
+        notions=OF_DECISIONS,
         kind=FairnessKind.DERIVED,
         reference="pairwise",
         private_groups=True,

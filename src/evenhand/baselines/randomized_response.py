@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS
+from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.baselines.fair_only import reduce_within
 from evenhand.baselines.fairlearn_moments import (
@@ -36,7 +36,7 @@ from evenhand.typing import ArrayLike, FloatArray, RandomState
         reads=(*BUDGET, "margin", "reference"),
         needs=("epsilon", "margin"),
         protects="attribute",
-        notions=tuple(NOTIONS),
+        notions=OF_DECISIONS,
         kind=FairnessKind.WEIGHTS,
         private_groups=True,
     )

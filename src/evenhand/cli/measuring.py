@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evenhand import _values
 from evenhand._checks import did_you_mean
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._notions import NOTIONS, OF_SCORES
 from evenhand.cli.console import table
 from evenhand.cli.predict import predictions
 
@@ -85,7 +85,7 @@ def measure(
     predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
     free = _without_margin(model, X)
-    of_scores = model.fitted_.notion in SCORE_NOTIONS
+    of_scores = model.fitted_.notion in OF_SCORES
 
     def coded(labels: list[Any]) -> IntArray:
         return np.array([place[text_of(label)] for label in labels], dtype=np.int64)
@@ -172,7 +172,7 @@ def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table
         beside = yardstick.rows(measured.classes)
         rows += [(f"error of {words}", _number(e), _interval(e)) for words, e in beside]
     there = {estimate.name for estimate in measured.estimates}
-    for name in (*NOTIONS, *SCORE_NOTIONS):
+    for name in NOTIONS:
         key = f"{name.replace('-', '_')}_{reference}"
         if key not in there:
             continue  # distributions of scores are compared where these are what shall be alike

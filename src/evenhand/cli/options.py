@@ -129,7 +129,8 @@ Trust = Annotated[
     typer.Option(
         "--trust",
         metavar="TYPE",
-        help="Type that a student of your own is made of, as the error names it; may be repeated. "
+        help="Type that a student or notion of your own is made of, as the error names it; may be "
+        "repeated. "
         "Only for a folder whose maker you trust: reading it may then run code.",
         show_default="none",
         rich_help_panel=FILES,

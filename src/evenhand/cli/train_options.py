@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenhand._notions import NOTIONS
 from evenhand.cli import options, vocabulary
 from evenhand.cli.command import HelpAll, Options, from_file
 from evenhand.cli.options import ACCOUNT, COLUMNS, FAIRNESS, FILES, PRIVACY, TEACHERS, choice
@@ -17,6 +18,7 @@ from evenhand.methods import METHODS, method_named
 if TYPE_CHECKING:
     from evenhand.estimators.spec import MethodSpec
 
+DEMOGRAPHIC_PARITY = "demographic-parity"
 GRADIENTS = "Noisy gradients"
 MECHANISM = "Mechanism (default: chosen from public numbers)"
 
@@ -83,14 +85,18 @@ class TrainOptions(Options):
     ] = None
     fairness: Annotated[
         str,
-        choice(
-            vocabulary.EVERY_NOTION,
-            help="What the margin is about: how often a class is predicted; the same among records "
-            "of one true class; how often a prediction is wrong; how often a class is predicted to "
-            "records that are not of it, or are of it; the whole distribution of the score "
-            "(sf-student and sf-teachers). All but the first bind the model alone.",
+        typer.Option(
+            metavar="NAME|MODULE:CLASS",
+            autocompletion=lambda: list(NOTIONS),
+            help="What the margin is about: how often a class is predicted (demographic-parity); "
+            "the same among records of one true class (equalized-odds); how often a prediction is "
+            "wrong (error-parity); how often a class is predicted to records that are not of it, "
+            "or are of it (false-positive-parity, true-positive-rate-parity); the whole "
+            "distribution of the score (generalized-demographic-parity; sf-student and "
+            "sf-teachers). All but the first bind the model alone. Or a notion of your own by its "
+            "class: its module is imported, which runs its code.",
         ),
-    ] = vocabulary.EVERY_NOTION[0]
+    ] = DEMOGRAPHIC_PARITY
     drop: options.Drop = None
     seed: options.Seed = None
     json: options.Json = False
@@ -328,9 +334,7 @@ class TrainOptions(Options):
     def trains_by_public_groups(self) -> bool:
         """Whether training reads the groups of the public rows, where there are some."""
         weighs = self.spec.margin == "weight"  # by shares that public rows hold for one notion
-        own = self.spec.public_groups and not (
-            weighs and self.fairness != vocabulary.EVERY_NOTION[0]
-        )
+        own = self.spec.public_groups and not (weighs and self.fairness != DEMOGRAPHIC_PARITY)
         return own and self.trains_by_groups
 
     @property

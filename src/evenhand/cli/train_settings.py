@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._checks import non_negative, one_of
+from evenhand._notions import NOTIONS, OF_DECISIONS
 from evenhand.cli import vocabulary
 from evenhand.methods import METHODS
 
@@ -101,7 +102,6 @@ def _budget(given: TrainOptions) -> None:
 def _check_words(given: TrainOptions) -> None:
     """Refuse a word that an option does not know, and a weight below zero."""
     allowed = {
-        "fairness": vocabulary.EVERY_NOTION,
         "at": vocabulary.POINTS,
         "rule": vocabulary.RULES,
         "reference": vocabulary.REFERENCES,
@@ -109,6 +109,8 @@ def _check_words(given: TrainOptions) -> None:
         "teacher": vocabulary.TEACHERS,
         "answers": vocabulary.ANSWERS,
     }
+    if ":" not in given.fairness:
+        one_of("--fairness", given.fairness, NOTIONS)
     for name, known in allowed.items():
         if (word := getattr(given, name)) is not None:
             one_of(f"--{name}", word, known)
@@ -146,7 +148,7 @@ def _check_margin(given: TrainOptions) -> None:
         raise ValueError(
             f"--calibration brings true classes, and --fairness {given.fairness} is about "
             f"predictions alone. Leave it out, or name another --fairness: "
-            f"{', '.join(vocabulary.EVERY_NOTION[1:-1])}."
+            f"{', '.join(list(OF_DECISIONS)[1:])}."
         )
 
 
@@ -240,8 +242,11 @@ def _refuse_protection(known: MethodSpec, protect: str | None) -> None:
 
 def _refuse_notion(known: MethodSpec, notion: str) -> None:
     """Raise ValueError for a notion that the method cannot hold equal."""
-    if known.notions and notion not in known.notions:
-        able = next(m for m in METHODS.values() if notion in m.notions)
+    from evenhand.fairness.notions import notion_named
+
+    held = notion_named(notion).name
+    if known.notions and held not in known.notions:
+        able = next(m for m in METHODS.values() if held in m.notions)
         said = "--protect attribute " if able.protects == "attribute" else ""
         raise ValueError(
             f"--method {known.name} knows {' and '.join(known.notions).replace('-', ' ')} alone, "

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._checks import one_of, positive
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
 
 if TYPE_CHECKING:
     from evenhand.privacy.noise import Noise
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")
 PROTECTS: Final = ("record", "attribute")
-EVERY_NOTION: Final = (*NOTIONS, *SCORE_NOTIONS)
 NOISES: Final = ("exact", "float")
 ANSWERS: Final = ("labels", "shares")
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")

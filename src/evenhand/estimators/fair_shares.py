@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenhand._notions import NOTIONS
+from evenhand._notions import OF_DECISIONS
 from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.estimators.within_margin import MarginClassifier
@@ -33,7 +33,7 @@ from evenhand.voting.shares import Rounds
             "reference",
         ),
         needs=("epsilon", "margin"),
-        notions=tuple(NOTIONS),
+        notions=OF_DECISIONS,
         kind=FairnessKind.WEIGHTS,
         public_groups=True,
         shares_votes=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-from evenhand._notions import NOTIONS
+from evenhand._notions import OF_DECISIONS
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import refuse_mechanism
@@ -39,7 +39,7 @@ from evenhand.voting.aggregator import Mechanism
             "rule",
         ),
         needs=("epsilon", "margin"),
-        notions=tuple(NOTIONS),
+        notions=OF_DECISIONS,
         kind=FairnessKind.WEIGHTS,
         public_groups=True,
         shares_votes=True,

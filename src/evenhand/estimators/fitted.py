@@ -137,7 +137,7 @@ class Derived:
     Parameters
     ----------
     notion : str
-        Which rates are held together, a key of ``evenhand.students.derived.NOTIONS``.
+        Which rates are held together, by the key of its notion.
     margin : float
         That was asked for.
     gap : float

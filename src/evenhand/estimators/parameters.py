@@ -12,13 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._notions import SHIPPED
 from evenhand._stored import STORED, stored
+from evenhand.estimators.saving.skops_files import TypesNotTrusted
 from evenhand.fairness.notions import notion_named
 
 for _kind in (LogisticRegression, MLPClassifier):
     stored(_kind)
-for _name in (*NOTIONS, *SCORE_NOTIONS):
+for _name in sorted(SHIPPED):
     stored(notion_named(_name))
 
 
@@ -45,8 +46,10 @@ def encode(value: Any) -> Any:
     kind = type(value)
     if STORED.get(kind.__name__) is not kind:
         raise NotPlain(f"{kind.__module__}.{kind.__qualname__} is not kept as JSON.")
+    own = {} if kind.__module__.startswith("evenhand.") else {"home": _home(kind)}
     return {
         "type": kind.__name__,
+        **own,
         "arguments": {name: encode(item) for name, item in _arguments(value).items()},
     }
 
@@ -58,14 +61,26 @@ def decode(value: Any) -> Any:
     ------
     KeyError
         If a type is unknown to this version.
+    TypesNotTrusted
+        If it is one of the user's own, whose module was not imported.
     """
     if not isinstance(value, dict):
         return value
     if "list" in value:
         items = [decode(item) for item in value["list"]]
         return tuple(items) if value["tuple"] else items
+    if value["type"] not in STORED and "home" in value:
+        raise TypesNotTrusted(
+            f"The folder holds a value of {value['home']}, which is none of this package's types. "
+            f"Nothing was loaded. If you trust that module, import it first, or name it: "
+            f"evenhand.load(path, trusted=[{value['home']!r}]), or --trust {value['home']}."
+        )
     arguments = {name: decode(item) for name, item in value["arguments"].items()}
     return STORED[value["type"]](**arguments)
+
+
+def _home(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _arguments(value: Any) -> dict[str, Any]:

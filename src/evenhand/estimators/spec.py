@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeVar
 
@@ -40,7 +40,7 @@ class MethodSpec:
     protects : {"record", "attribute"}
         What its guarantee is about, where it has one: the whole record, or the sensitive attribute
         alone, where features and labels are public.
-    notions : tuple of str
+    notions : collection of str
         What it can hold equal; none for a method without a margin.
     kind : FairnessKind, or function of the settings
         Where the margin sits in a fitted model.
@@ -65,7 +65,7 @@ class MethodSpec:
     reads: tuple[str, ...]
     needs: tuple[str, ...] = ()
     protects: Literal["record", "attribute"] = "record"
-    notions: tuple[str, ...] = ()
+    notions: Collection[str] = ()
     kind: FairnessKind | Callable[[Settings], FairnessKind] = FairnessKind.NONE
     public_groups: bool = False
     private_groups: bool | Callable[[Settings], bool] = False

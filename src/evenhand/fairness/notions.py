@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from typing import Any, ClassVar
+from inspect import isabstract
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
 from evenhand import _checks, _notions
+from evenhand._stored import STORED, stored
 from evenhand.fairness.notion import REFERENCES, Notion, RateNotion
 from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import ratio
@@ -194,28 +195,93 @@ class FalsePositiveParity(OfOneClass):
         return Rates.of(n_classes, [(others[k], [(j, k) for j in others[k]]) for k in meant])
 
 
-@cache
+_Kind = TypeVar("_Kind", bound=type[Notion])
+
+_OWN: Final[dict[str, type[Notion]]] = {}
+"""The registered classes by home, ``"package.module:Class"``."""
+
+
+def registered(kind: _Kind) -> _Kind:
+    """Make a notion of one's own known by its name, wherever a notion is named.
+
+    A class decorator: reports then list its gap, its name may stand at the command line, in grids
+    and specifications, and a saved model that was trained under it is read once its module is
+    imported. ``fairness = "package.module:Class"`` does the same for a class without it.
+
+    Raises
+    ------
+    ValueError
+        If the class does not say its ``name``, or another notion or class has that name.
+    """
+    home = _home(kind)
+    name = getattr(kind, "name", "")
+    if not name or isabstract(kind):
+        raise ValueError(f"{home} is no whole notion: it must say name, words, symbols and rates.")
+    taken = (_notions.NOTIONS.get(name, home), _home(STORED.get(kind.__name__, kind)))
+    for other in taken:
+        if other != home:
+            raise ValueError(f"{home} is called as {other} is. Give it another name.")
+    if name not in _notions.SHIPPED:
+        of = _notions.OF_DECISIONS if issubclass(kind, RateNotion) else _notions.OF_SCORES
+        of[name], _OWN[home] = home, kind
+        stored(kind)
+    return kind
+
+
 def known_notions() -> Mapping[str, type[RateNotion]]:
     """Return the notions of decisions by the names that the command line and files use."""
-    return {name: _class_at(home) for name, home in _notions.NOTIONS.items()}
+    return {name: _class_at(home) for name, home in _notions.OF_DECISIONS.items()}
 
 
 def notion_named(name: str) -> type[Notion]:
     """Return the class of the notion that ``name`` means, such as ``"equalized-odds"``.
 
+    ``"package.module:Class"`` means a class of one's own: the module is imported, which runs its
+    code, and the class is registered.
+
     Raises
     ------
     ValueError
-        If there is none; the message lists them all and names the nearest.
+        If there is none; for a name the message lists them all and names the nearest.
     """
-    homes = {**_notions.NOTIONS, **_notions.SCORE_NOTIONS}
-    made: type[Notion] = _class_at(homes[_checks.one_of("fairness", name, homes)])
+    if ":" in name:
+        return registered(_class_named(name))
+    known = _notions.NOTIONS
+    made: type[Notion] = _class_at(known[_checks.one_of("fairness", name, known)])
     return made
 
 
+def spelled(name: str) -> str:
+    """Return how another process should name a notion: one of one's own by its home."""
+    kind = notion_named(name)
+    return kind.name if kind.name in _notions.SHIPPED else _home(kind)
+
+
+def _class_named(home: str) -> type[Notion]:
+    """Return the class that a user named by its home."""
+    if home in _OWN:
+        return _OWN[home]
+    try:
+        kind = _class_at(home)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"fairness names {home!r}, which cannot be imported: {error}. Install its module, or "
+            f"put its folder on PYTHONPATH."
+        ) from error
+    if not (isinstance(kind, type) and issubclass(kind, Notion)):
+        raise ValueError(f"fairness names {home!r}, which is no notion. Derive it from RateNotion.")
+    return kind
+
+
 def _class_at(home: str) -> Any:
+    if home in _OWN:
+        return _OWN[home]
     module, _, name = home.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def _home(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def require_notion(fairness: object, way_out: str) -> RateNotion:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.estimators.plan import ANSWERS
 from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness.gate.demographic_parity import RULES
-from evenhand.fairness.notion import REFERENCES
-from evenhand.fairness.notions import notion_named
+from evenhand.fairness.notion import REFERENCES, RateNotion
+from evenhand.fairness.notions import notion_named, spelled
 from evenhand.frontier.run import Plain, Setting
 from evenhand.methods import METHODS, method_named
 from evenhand.privacy import FloatNoise
@@ -22,15 +21,16 @@ DELTA: Final = 1e-5
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "method": tuple(METHODS),
-    "fairness": (*NOTIONS, *SCORE_NOTIONS),
     "reference": REFERENCES,
     "rule": RULES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
     "at": tuple(POINTS),
-    "gap_of": (*NOTIONS, *SCORE_NOTIONS),
 }
 """Arguments that are words, and which."""
+
+OF_NOTIONS: Final = ("fairness", "gap_of")
+"""Arguments that name a notion of fairness, shipped or ``"package.module:Class"``."""
 
 NUMBERS: Final = (
     "epsilon",
@@ -46,7 +46,7 @@ NUMBERS: Final = (
 OF_ANY: Final = ("gap_of", "reject_margin")
 """What is asked of any model: which gap is measured, and what is refused on the test rows."""
 
-ARGUMENTS: Final = (*WORDS, *NUMBERS)
+ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], "gap_of", *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
 
 DEFAULTS: Final[Mapping[str, Plain]] = {
@@ -63,6 +63,8 @@ def check_value(name: str, value: Plain) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
     if name == "method":
         return method_named(name, str(value)).name
+    if name in OF_NOTIONS:
+        return spelled(str(value))
     if name in WORDS:
         return _checks.one_of(name, str(value), WORDS[name])
     if isinstance(value, str) or value is None:
@@ -126,8 +128,9 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
                 f"{name} = {_EXAMPLES[name]}."
             )
     notion = str(values.get("fairness", DEFAULTS["fairness"]))
-    if notion not in known.notions and (_varies(known, "fairness") or "margin" in kept):
-        able = next(name for name, other in METHODS.items() if notion in other.notions)
+    held = notion_named(notion).name
+    if held not in known.notions and (_varies(known, "fairness") or "margin" in kept):
+        able = next(name for name, other in METHODS.items() if held in other.notions)
         raise ValueError(
             f"The method {method!r} holds {' or '.join(map(repr, known.notions))} alone, got "
             f"fairness = {notion!r}. Give it a table [[runs]] of its own, or take {able!r}, which "
@@ -140,7 +143,7 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         )
     if kept.get("gap_of") == kept.get("fairness", DEFAULTS["fairness"]):
         del kept["gap_of"]  # what is measured anyhow
-    if measured_notion(kept) in SCORE_NOTIONS:
+    if of_score(kept):
         _refuse_without_score(method, kept)
     half = {"threshold", "sigma_check"} & set(kept)
     if half and not {"threshold", "sigma_check", "sigma"} <= set(kept):
@@ -182,6 +185,11 @@ def measured_notion(arguments: Mapping[str, Plain]) -> str:
     """Return the notion whose gap is measured: that which is held, if no other is asked for."""
     held = arguments.get("fairness", DEFAULTS["fairness"])
     return str(arguments.get("gap_of", held))
+
+
+def of_score(arguments: Mapping[str, Plain]) -> bool:
+    """Return whether the gap that is measured is one of scores, and not of decisions."""
+    return not issubclass(notion_named(measured_notion(arguments)), RateNotion)
 
 
 def gap_notion_of(setting: Setting) -> Any:

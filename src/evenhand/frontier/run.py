@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS, SCORE_NOTIONS, called_now
+from evenhand._notions import NOTIONS, called_now
 from evenhand.fairness.notion import REFERENCES
 
 Plain: TypeAlias = str | int | float | bool | None
@@ -66,6 +66,11 @@ class Setting:
         """A short name that two settings share only if they are the same (SHA-256, 32 digits)."""
         said = json.dumps([FORMAT, *self.to_dict().values()], separators=(",", ":"))
         return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    @property
+    def own_notion(self) -> bool:
+        """Whether it names a notion of one's own, ``"package.module:Class"``."""
+        return any(":" in str(self.arguments.get(name)) for name in ("fairness", "gap_of"))
 
     def without_seed(self) -> tuple[str, str, str, str]:
         """Return what the repetitions of one setting over seeds have in common."""
@@ -157,7 +162,8 @@ class Run:
         if not self.epsilon > 0:
             raise ValueError(f"epsilon must be greater than 0, got epsilon={self.epsilon!r}.")
         _checks.one_of("measured_on", self.measured_on, MEASURED_ON)
-        _checks.one_of("gap_name", self.gap_name, GAP_NAMES)
+        if not self.setting.own_notion:
+            _checks.one_of("gap_name", self.gap_name, gap_names())
         _checks.one_of("data_kind", self.data_kind, DATA_KINDS)
 
     @property
@@ -199,8 +205,11 @@ MEASURED_ON: Final = (
     "private holdout, with noise",
 )
 
-MEASURED: Final = tuple(name.replace("-", "_") for name in (*NOTIONS, *SCORE_NOTIONS))
-GAP_NAMES: Final = tuple(f"{notion}_{of}" for notion in MEASURED for of in REFERENCES)
+
+def gap_names() -> list[str]:
+    """Return what a gap can be called: the key of a notion and a reference."""
+    return [f"{name.replace('-', '_')}_{of}" for name in NOTIONS for of in REFERENCES]
+
 
 DATA_KINDS: Final = ("private", "public stand-in", "synthetic stand-in", "published")
 

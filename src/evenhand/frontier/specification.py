@@ -13,11 +13,12 @@ import numpy as np
 from scipy import stats
 
 from evenhand import _checks
-from evenhand._notions import called_now
+from evenhand._notions import NOTIONS, called_now
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import REFERENCES
+from evenhand.fairness.notions import notion_named
 from evenhand.frontier.pareto import by_setting
-from evenhand.frontier.run import MEASURED, Run
+from evenhand.frontier.run import Run
 
 _KEEPS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "epsilon": lambda value, bound: value <= bound,
@@ -40,7 +41,8 @@ class Specification:
     accuracy, coverage : float, optional
         The smallest.
     fairness, reference : str
-        What the gap is a gap of (the notion with hyphens or underscores); runs that measured
+        What the gap is a gap of (the notion with hyphens or underscores, or
+        ``"package.module:Class"``, which is imported); runs that measured
         another are not looked at where a gap is given.
     methods : tuple of str, optional
         The methods that are allowed.
@@ -69,9 +71,11 @@ class Specification:
         for name in ("gap", "accuracy", "coverage"):
             if getattr(self, name) is not None:
                 _checks.closed_unit(name, getattr(self, name))
-        if isinstance(self.fairness, str):  # a grid spells it with hyphens
-            object.__setattr__(self, "fairness", self.fairness.replace("-", "_"))
-        _checks.one_of("fairness", self.fairness, MEASURED)
+        key = str(self.fairness).replace("-", "_")  # a grid spells it with hyphens
+        if ":" in key:
+            key = notion_named(self.fairness).name.replace("-", "_")
+        object.__setattr__(self, "fairness", key)
+        _checks.one_of("fairness", key, [name.replace("-", "_") for name in NOTIONS])
         _checks.one_of("reference", self.reference, REFERENCES)
         if not isinstance(self.group_at_prediction, bool):
             raise TypeError(

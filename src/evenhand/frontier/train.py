@@ -13,7 +13,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
-from evenhand._notions import SCORE_NOTIONS
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
@@ -29,7 +28,7 @@ from evenhand.frontier.arguments import (
     DEFAULTS,
     estimator_of,
     gap_notion_of,
-    measured_notion,
+    of_score,
 )
 from evenhand.frontier.material import DataSource, Material
 from evenhand.frontier.run import Plain, Run, Setting
@@ -279,7 +278,7 @@ class _Trial:
 
     def _gap(self, setting: Setting, fitted: FittedModel, joint: JointTally) -> Estimate:
         """Return the gap that is asked for: of decisions, or of the distributions of the score."""
-        if measured_notion(setting.arguments) not in SCORE_NOTIONS:
+        if not of_score(setting.arguments):
             return gap_of(gap_notion_of(setting), joint)
         probabilities = fitted.student.predict_proba(self._encoded)
         reference = str({**DEFAULTS, **setting.arguments}["reference"])

@@ -13,7 +13,7 @@ from evenhand.fairness.notion import Notion
 from evenhand.generators.utility import ModelUtility
 from evenhand.report.colours import NOT_USED, PALETTE, colours
 from evenhand.report.columns import ColumnView
-from evenhand.report.measured import NAMES, REFERENCES, Measured, known
+from evenhand.report.measured import REFERENCES, Measured, known, name_of
 from evenhand.report.spending import Spending
 from evenhand.report.svg import (
     AXIS,
@@ -143,7 +143,7 @@ def gaps(measured: Measured, notion: Notion | None) -> Markup:
     bound = notion.margin if notion is not None and kind in kinds else None
     largest = max([gap.estimate.high for gap in shown] + [0.05, bound or 0.0])
     scale = Scale(high=largest * 1.04)
-    rows = Rows(names=[NAMES.get(kind, kind) for kind in kinds], scale=scale, tall=48)
+    rows = Rows(names=[name_of(kind) for kind in kinds], scale=scale, tall=48)
     shapes = ("circle", "diamond", "square")
     marks = []
     if bound is not None:

@@ -8,18 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._notions import NOTIONS
 from evenhand.fairness import FairnessReport
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import selection_rates
 from evenhand.fairness.notions import notion_named
 from evenhand.fairness.tally import Tally
 
-_KINDS = [notion_named(name) for name in (*NOTIONS, *SCORE_NOTIONS)]
-NAMES: Final[Mapping[str, str]] = {
-    kind.name.replace("-", "_"): kind.name.replace("-", " ").capitalize() for kind in _KINDS
-}
-MEANINGS: Final[Mapping[str, str]] = {kind.name.replace("-", "_"): kind.words for kind in _KINDS}
 REFERENCES: Final[Mapping[str, str]] = {
     "rest": "all other groups together",
     "pairwise": "each other group",
@@ -35,7 +30,7 @@ class Gap:
     Parameters
     ----------
     kind : str
-        A key of ``NAMES``, or the estimate's own name where it is not one of them.
+        The key of a notion, or the estimate's own name where it is not one of them.
     reference : str
         A key of ``REFERENCES``, or empty.
     estimate : Estimate
@@ -49,21 +44,21 @@ class Gap:
     def of(cls, estimate: Estimate) -> Gap:
         """Take the name of an estimate apart."""
         kind, _, reference = estimate.name.rpartition("_")
-        if kind in NAMES and reference in REFERENCES:
+        if _name(kind) in NOTIONS and reference in REFERENCES:
             return cls(kind=kind, reference=reference, estimate=estimate)
         return cls(kind=estimate.name, reference="", estimate=estimate)
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return NAMES.get(self.kind, self.kind.replace("_", " "))
+        return name_of(self.kind)
 
     @property
     def compares(self) -> str:
         """What is compared with what, in words."""
-        if self.kind not in MEANINGS:
+        if _name(self.kind) not in NOTIONS:
             return self.estimate.definition
-        return f"{MEANINGS[self.kind]}, against {REFERENCES[self.reference]}"
+        return f"{notion_named(_name(self.kind)).words}, against {REFERENCES[self.reference]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +144,16 @@ class Measured:
     def n_rows(self) -> int:
         """Test rows with a prediction."""
         return sum(self.sizes)
+
+
+def name_of(kind: str) -> str:
+    """Return what the gap of a notion is called, by its key; of any other estimate, its name."""
+    words = kind.replace("_", " ")
+    return words.capitalize() if _name(kind) in NOTIONS else words
+
+
+def _name(kind: str) -> str:
+    return kind.replace("_", "-")
 
 
 def known(estimate: Estimate) -> bool:

@@ -20,7 +20,7 @@ from evenhand.fairness.intervals import Estimate
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
 from evenhand.report import claim, figures
-from evenhand.report.measured import MEANINGS, NAMES, REFERENCES, known
+from evenhand.report.measured import REFERENCES, known
 from evenhand.report.spending import Spending
 from evenhand.voting.outcomes import SHORT
 
@@ -139,8 +139,6 @@ def environment(package: str = HERE) -> Environment:
     found.globals |= {
         "cells": cells,
         "each": each,
-        "MEANINGS": MEANINGS,
-        "NAMES": NAMES,
         "REFERENCES": REFERENCES,
         "SHORT": SHORT,
         "claim": claim,

@@ -27,6 +27,7 @@ from evenhand.estimators.saving import fitted_json
 from evenhand.estimators.saving.skops_files import TypesNotTrusted, dump_skops, load_skops
 from evenhand.estimators.saving.student_files import load_student, refuse_modules, save_student
 from evenhand.fairness import FairnessKind
+from evenhand.fairness.notions import notion_named
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import claim_record, read_claim
 from evenhand.privacy.saved_ledger import SavedLedger
@@ -64,6 +65,10 @@ def load(path: Path, methods: Mapping[str, Any], trusted: Iterable[str]) -> Any:
     """Read a folder that ``save`` wrote; see :func:`evenhand.load`."""
     folder = read_folder(path, (KIND,), ModelDamaged)
     head = folder.json(MODEL)
+    trusted = list(trusted)
+    for home in trusted:
+        if ":" in home:  # a notion of one's own: known by its name once it is imported
+            notion_named(home)
     with reading(path, ModelDamaged, TypesNotTrusted):
         method = methods.get(str(head["method"]))
         if method is None:

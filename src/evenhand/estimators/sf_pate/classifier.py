@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from evenhand import _checks
-from evenhand._notions import NOTIONS, SCORE_NOTIONS
+from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.base import Progress
@@ -64,7 +64,7 @@ _SPEC: Final = MethodSpec(
     reads=(*BUDGET, *ACCOUNT, "margin", "n_teachers", "noise", "pull", "teacher"),
     needs=("epsilon", "margin"),
     protects="attribute",
-    notions=(*NOTIONS, *SCORE_NOTIONS),
+    notions=NOTIONS,
     kind=FairnessKind.WEIGHTS,
     private_groups=True,
     reference="overall",

@@ -16,7 +16,7 @@ from evenhand.frontier.page.estimates import LEVEL, Estimates
 from evenhand.frontier.pareto import front_probability
 from evenhand.frontier.run import Plain, Run
 from evenhand.privacy import Guarantee
-from evenhand.report.measured import NAMES, REFERENCES
+from evenhand.report.measured import REFERENCES
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 FORMAT: Final = 1
@@ -214,7 +214,7 @@ def gap_words(name: str) -> str:
     'equalized odds, each group against each other group'
     """
     notion, _, reference = name.rpartition("_")
-    return f"{NAMES[notion].lower()}, each group against {REFERENCES[reference]}"
+    return f"{notion.replace('_', ' ')}, each group against {REFERENCES[reference]}"
 
 
 def _where(name: str) -> str:
