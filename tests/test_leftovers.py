@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def classifier(word: str, **more: Any) -> Any:
 
 
 def fitted(model: Any, **more: Any) -> Any:
-    takes = inspect.signature(model.fit).parameters
+    takes = type(model).TAKES
     given = {
         "sensitive_features": PRIVATE["sex"],
         "X_public": PUBLIC[FEATURES],
@@ -88,6 +89,7 @@ def test_a_fitted_classifier_keeps_nothing_of_the_private_rows(word: str) -> Non
     made = fitted(classifier(word), open=CLASSIFIERS[word].protects == "attribute")
     if word.startswith("sf"):  # asks about rows whose features are public; its answers are released
         del made.answers_
+        made._fitted = replace(made._fitted, answers=None)
     assert leftovers(made, n_rows=N) == ()
 
 

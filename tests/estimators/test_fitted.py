@@ -128,6 +128,18 @@ def test_a_folder_keeps_what_a_model_tells(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["shares", "derived", "dpsgd"])
+def test_what_a_model_tells_is_what_was_asked_of_the_fit_and_not_since(name: str) -> None:
+    model = MODELS[name]()
+    told = model.fitted_
+    before = told.to_dict()
+    model.set_params(budget__epsilon=1e6, fairness=None, random_state=99)
+    assert model.fitted_ is told
+    assert told.arguments["budget"].epsilon != 1e6
+    np.testing.assert_equal(told.to_dict(), before)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_parts_say_which_kind_of_margin_a_model_has() -> None:
     told = {name: MODELS[name]().fitted_ for name in ("shares", "derived", "at the student")}
     held = told["shares"].student_margin

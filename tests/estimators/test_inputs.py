@@ -110,18 +110,12 @@ def test_the_share_set_aside_lies_between_none_and_all(parts: Parts, share: floa
 
 def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[str, Any]) -> None:
     from evenhand._random import as_generator
-    from evenhand.estimators.inputs import read_fit_inputs
+    from evenhand.estimators.inputs import FitArguments, read_fit_inputs
 
     people = np.arange(600) // 4
     data = read_fit_inputs(
         FairPATEClassifier(**settings),
-        parts.X,
-        parts.y,
-        sensitive_features=parts.groups,
-        X_public=None,
-        sensitive_features_public=None,
-        unit_ids=people,
-        classes=None,
+        FitArguments(X=parts.X, y=parts.y, sensitive_features=parts.groups, unit_ids=people),
         public_fraction=0.3,
         needs_groups=True,
         rng=as_generator(0),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
 import pytest
 
 from evenhand._notions import NOTIONS
+from evenhand.estimators.inputs import NOT_TAKEN
 from evenhand.estimators.spec import BY_NAME, MethodSpec
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.frontier.arguments import ARGUMENTS
@@ -73,12 +75,32 @@ def test_what_it_needs_it_reads_and_what_it_reads_a_grid_or_a_command_may_say(
 
 
 def test_fit_takes_the_tables_that_the_record_speaks_of(spec: MethodSpec) -> None:
-    takes = inspect.signature(spec.estimator.fit).parameters
+    takes = spec.takes
     assert ("X_public" in takes) is ("public" in spec.reads)
     assert ("sensitive_features_public" in takes) is spec.public_groups
     assert ("unit_ids" in takes) is ("unit" in spec.reads) is spec.teachers
     assert ("X_calibration" in takes) is ("calibration" in spec.reads)
     assert ("progress" in takes) is spec.private
+
+
+def test_fit_refuses_what_the_method_does_not_take_and_says_why(spec: MethodSpec) -> None:
+    model = spec.estimator()
+    assert set(spec.takes) == set(model.TAKES) <= set(NOT_TAKEN)
+    for name, why in NOT_TAKEN.items():
+        if name in spec.takes:
+            continue
+        with pytest.raises(TypeError) as refused:
+            model.fit(np.eye(4), [0, 1, 0, 1], **{name: np.zeros(4)})
+        assert str(refused.value) == f"{spec.estimator.__name__} does not take {name}=: {why}."
+
+
+def test_a_constructor_shows_its_own_arguments_before_those_of_all(spec: MethodSpec) -> None:
+    known = inspect.signature(spec.estimator).parameters
+    assert next(iter(known)) in ("budget", "fairness", "learner")
+    assert list(known)[-3:] == ["schema", "classes", "random_state"]
+    made = spec.estimator()
+    assert {name: getattr(made, name) for name in known} == made.get_params(deep=False)
+    assert vars(made).keys() == known.keys()
 
 
 def test_notions_go_with_a_margin_or_a_weight(spec: MethodSpec) -> None:

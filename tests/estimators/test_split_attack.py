@@ -10,7 +10,7 @@ import pytest
 from evenhand import Budget, DPFERMIClassifier, DPPostProcessingClassifier, DPSGDClassifier
 from evenhand._random import as_generator
 from evenhand.estimators import inputs
-from evenhand.estimators.inputs import read_fit_inputs
+from evenhand.estimators.inputs import FitArguments, read_fit_inputs
 from evenhand.privacy import FloatNoise, SeededNoise, audit_epsilon_lower_bound
 
 FALSE_ALARM = 1e-6  # probability, over runs, that correct code fails one test here
@@ -75,16 +75,13 @@ def sides(model: Any, keep: np.ndarray, units: np.ndarray | None, coins: Any) ->
     """Return which of the rows of a small table are set aside."""
     rows = np.flatnonzero(keep)
     data = read_fit_inputs(
-        model,
-        rows[:, np.newaxis].astype(float),
-        rows % 2,
-        sensitive_features=None,
-        X_public=None,
-        sensitive_features_public=None,
-        unit_ids=None if units is None else units[keep],
-        classes=[0, 1],
+        model.set_params(classes=[0, 1]),
+        FitArguments(
+            X=rows[:, np.newaxis].astype(float),
+            y=rows % 2,
+            unit_ids=None if units is None else units[keep],
+        ),
         public_fraction=0.5,
-        needs_groups=False,
         rng=as_generator(SEED),
         n_is_public=False,
         coins=coins,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final
 
 import numpy as np
 from fairlearn.reductions import ExponentiatedGradient
@@ -23,12 +24,13 @@ from evenhand.baselines.fairlearn_moments import (
 from evenhand.baselines.non_private import WHY
 from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
+from evenhand.estimators.inputs import FitArguments
 from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import RateNotion
 from evenhand.learners.mixture import Mixture
 from evenhand.privacy.guarantee import no_guarantee
-from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.typing import FloatArray, IntArray
 
 _FEW: Final = 400  # columns up to which a Hessian is cheap; a fit is then several times faster
 _SURE: Final = 40.0  # score of a constant member: its probability is 1 to the last digit
@@ -45,6 +47,7 @@ _SURE: Final = 40.0  # score of a constant member: its probability is 1 to the l
         private_groups=True,
     )
 )
+@dataclass(eq=False, repr=False)
 class FairOnlyClassifier(ClassifierWithClaim):
     """Train under a margin by the reductions approach (fairlearn), with no privacy whatever.
 
@@ -102,59 +105,29 @@ class FairOnlyClassifier(ClassifierWithClaim):
 
     NUMBERS = ("training_gap_",)
 
-    def __init__(
-        self,
-        fairness: RateNotion | None = None,
-        *,
-        learner: Any = None,
-        max_iter: int = 50,
-        slack: float = 0.002,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.fairness = fairness
-        self.learner = learner
-        self.max_iter = max_iter
-        self.slack = slack
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.random_state = random_state
+    fairness: RateNotion | None = None
+    _: KW_ONLY
+    learner: Any = None
+    max_iter: int = 50
+    slack: float = 0.002
+    public_fraction: float | None = None
 
-    def fit(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, X_public: Any = None
-    ) -> Self:
-        """Train on the private rows, within the margin between their groups.
-
-        Parameters
-        ----------
-        X, y, X_public
-            As for ``DPSGDClassifier.fit``.
-        sensitive_features : array-like or DataFrame, n_private rows
-            Groups of the private rows. Needed.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        """
+    def _learn(self, given: FitArguments) -> None:
         notion = self._notion()
         rng = as_generator(self.random_state)
-        read = read_encoded(self, X, y, X_public, rng)
+        read = read_encoded(self, given, rng)
         if len(read.data.classes) != 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is multiclass: "
                 f"y has {len(read.data.classes)} classes. Use FairSharesClassifier or "
                 f"DPSGDClassifier, which take any number."
             )
-        if sensitive_features is None:
+        if given.sensitive_features is None:
             raise ValueError(
                 "The margin is kept between the groups of the private rows, and sensitive_features "
                 "is missing. Pass it, or use NonPrivateClassifier for no margin."
             )
-        groups = read.groups(sensitive_features)
+        groups = read.groups(given.sensitive_features)
         y, answered = read.data.y_private, groups.codes
         reduced = reduce_within(
             self.learner,
@@ -175,7 +148,6 @@ class FairOnlyClassifier(ClassifierWithClaim):
         self.ledger_ = None
         self.fairness_kind_ = FairnessKind.WEIGHTS
         self.guarantee_ = no_guarantee(WHY)
-        return self
 
     def _notion(self) -> RateNotion:
         _checks.at_least("max_iter", self.max_iter, 1)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Final, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.baselines.fermi_descent import FERMI
-from evenhand.estimators.base import Progress
 from evenhand.estimators.group_shares import (
     RELEASED,
     GroupShares,
@@ -20,17 +19,15 @@ from evenhand.estimators.group_shares import (
     pure_claim,
     released,
 )
-from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, Settings, registered
 from evenhand.fairness import DemographicParity, EqualizedOdds, FairnessKind
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import Notion
-from evenhand.privacy import Budget, Ledger
-from evenhand.privacy.noise import Noise
+from evenhand.privacy import Budget
 from evenhand.privacy.subsampled import poisson_batches
-from evenhand.typing import ArrayLike, RandomState
 
 KNOWN: Final = (DemographicParity, EqualizedOdds)
 DEFAULT: Final = DemographicParity(margin=0.0)
@@ -56,6 +53,7 @@ def _shares(settings: Settings, any_public: bool) -> Settings:
         more=_shares,
     )
 )
+@dataclass(eq=False, repr=False)
 class DPFERMIClassifier(NoisyGradientClassifier):
     """Train logistic regression by DP-FERMI, with the clipping that its proof needs enforced.
 
@@ -133,46 +131,14 @@ class DPFERMIClassifier(NoisyGradientClassifier):
     (2.0, ('a', 'b'))
     """
 
-    ledger_: Ledger | SeparateLedgers
-
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness_weight: float = 1.0,
-        *,
-        fairness: Notion | None = None,
-        group_shares: Mapping[Any, Any] | str | None = None,
-        shares_budget: float = 0.02,
-        clip_norm: float = 1.0,
-        multiplier_share: float = 0.25,
-        multiplier_rate: float = 0.03,
-        n_steps: int = 1500,
-        batch_size: int = 1024,
-        learning_rate: float = 4.0,
-        n_records: int | None = None,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.fairness_weight = fairness_weight
-        self.fairness = fairness
-        self.group_shares = group_shares
-        self.shares_budget = shares_budget
-        self.clip_norm = clip_norm
-        self.multiplier_share = multiplier_share
-        self.multiplier_rate = multiplier_rate
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_records = n_records
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.noise = noise
-        self.random_state = random_state
+    fairness_weight: float = 1.0
+    _: KW_ONLY
+    fairness: Notion | None = None
+    group_shares: Mapping[Any, Any] | str | None = None
+    shares_budget: float = 0.02
+    multiplier_share: float = 0.25
+    multiplier_rate: float = 0.03
+    learning_rate: float = 4.0
 
     @property
     def notion(self) -> Notion:
@@ -182,46 +148,18 @@ class DPFERMIClassifier(NoisyGradientClassifier):
     def _aim(self) -> tuple[str | None, float | None]:
         return self.notion.name, None
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train on the private rows.
-
-        Parameters
-        ----------
-        X, y, X_public, progress
-            As for ``DPSGDClassifier.fit``.
-        sensitive_features : array-like or DataFrame, n_private rows
-            Groups of the private rows: private, read by training and covered by the guarantee.
-            Only the names of the groups are public.
-        sensitive_features_public : array-like or DataFrame, n_public rows, optional
-            Groups of the public rows, for ``group_shares=None``. Where rows of X are set aside
-            (``public_fraction``) their own groups serve.
-        ledger : None
-            A shared account cannot be charged; see ``DPSGDClassifier``.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        """
-        budget, learner = self._checked_budget(ledger), self._learner()
+    def _learn(self, given: FitArguments) -> None:
+        budget, learner = self._checked_steps(given.ledger), self._learner()
         rng = as_generator(self.random_state)
-        data, X_encoded = self._read(X, y, X_public, rng)
-        if sensitive_features is None:
+        data, X_encoded = self._read(given, rng)
+        if given.sensitive_features is None:
             raise ValueError(
                 "DP-FERMI needs the group of every private row; sensitive_features is missing. "
                 "Pass it, or use DPSGDClassifier without fairness= and penalty=."
             )
-        known = self._shares(sensitive_features, sensitive_features_public, data, budget)
+        known = self._shares(
+            given.sensitive_features, given.sensitive_features_public, data, budget
+        )
         mechanism = self._sampled(known.left, data)
         noise = self._float_noise()
         run = self._own_ledger(known.left, noise)
@@ -236,7 +174,7 @@ class DPFERMIClassifier(NoisyGradientClassifier):
                 noise=grant.draw(mechanism, n_released),
                 batches=poisson_batches(noise, mechanism, data.n_private),
                 batch_size=mechanism.sampling_rate * self._n_public(data),
-                progress=None if progress is None else lambda i, n: progress("steps", i, n),
+                progress=given.stage("steps"),
             )
         self.groups_, self.group_shares_ = known.groups.names, known.shares
         self.multipliers_ = trained.multipliers
@@ -252,7 +190,6 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         else:
             self.ledger_ = SeparateLedgers(known.ledger, run)
             self.guarantee_ = pure_claim(known.ledger) + claim
-        return self
 
     def _learner(self) -> FERMI:
         if not isinstance(self.notion, KNOWN):

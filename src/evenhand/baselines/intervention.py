@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final, Self
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.baselines.intervention_points import POINTS, InterventionPoint
-from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
 from evenhand.estimators.fitted import Cuts, FittedModel
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
-from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.inputs import FitArguments, FitInputs, Progress
+from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
-from evenhand.estimators.steps import Plan, Taught
+from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness import DemographicParity, DemographicParityGate, FairnessKind
 from evenhand.fairness.gate.runner import admitted
 from evenhand.fairness.groups import GroupCodes, encode_groups
-from evenhand.privacy import Budget, Guarantee, Ledger, NoisyHistogram
-from evenhand.privacy.noise import Noise
+from evenhand.privacy import Guarantee, Ledger
 from evenhand.students.thresholds import GroupThresholds
 from evenhand.students.within import Within
 from evenhand.teachers import KeepWithin, ParityTeachers, ResampledTeachers
 from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
 from evenhand.teachers.postprocessed import level_votes
-from evenhand.typing import REJECTED, Array, ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.typing import REJECTED, Array, FloatArray, IntArray, RandomState
 from evenhand.voting import Answers, Reason, Shares
-from evenhand.voting.aggregator import Mechanism
 
 GATED = ("aggregator", "S_pre")
 
@@ -54,7 +53,8 @@ _KINDS: Final = {
         private_groups=lambda settings: POINTS[settings["at"]].reads_private_groups,
     )
 )
-class InterventionClassifier(TeacherEnsembleClassifier):
+@dataclass(eq=False, repr=False)
+class InterventionClassifier(PATEClassifier):
     """Train a differentially private classifier with fairness put in at one named point.
 
     All seven points of FairPATE's Figure 1 are variants of one ``fit`` with one cost in privacy, so
@@ -123,101 +123,35 @@ class InterventionClassifier(TeacherEnsembleClassifier):
     each teacher learns from; of answers and student nothing is promised
     """
 
-    group_thresholds_: GroupThresholds | None = None
+    fairness: DemographicParity | None = None
+    at: str = "aggregator"
+    _: KW_ONLY
+    answers: str | None = "labels"
+
+    group_thresholds_: GroupThresholds | None = field(init=False)
 
     _needs_groups = True
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness: DemographicParity | None = None,
-        at: str = "aggregator",
-        *,
-        n_teachers: int | None = None,
-        teachers: Any = None,
-        answers: str = "labels",
-        mechanism: Mechanism | NoisyHistogram | None = None,
-        student: Any = None,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        unit: str = "person",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.fairness = fairness
-        self.at = at
-        self.n_teachers = n_teachers
-        self.teachers = teachers
-        self.answers = answers
-        self.mechanism = mechanism
-        self.student = student
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.unit = unit
-        self.noise = noise
-        self.random_state = random_state
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        unit_ids: ArrayLike | None = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train teachers, ask them, fit the student, and intervene at one of the seven steps.
-
-        Parameters
-        ----------
-        X, y, X_public, sensitive_features_public, unit_ids, ledger, progress
-            As for ``FairPATEClassifier.fit``.
-        sensitive_features : array-like or DataFrame, n_private rows, optional
-            Groups of the private rows: needed at ``"T_pre"`` and ``"T_in"``, not read elsewhere.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used, or settings that do not go with the point.
-        BudgetExceeded
-            If the budget does not cover one answer. Nothing is spent then.
-        """
+    def read(self, given: FitArguments) -> Given:
+        """Check the point and the arguments; see the base."""
         self._check_point()
-        given = self.read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            unit_ids=unit_ids,
-        )
-        plan = self.plan(given, ledger)  # 4, the aggregator: see _open_gate
-        # 1 T_pre and 2 T_in are kinds of teachers (see _teachers), 3 T_post is in their _vote.
-        taught = self.teach(given, progress)
-        answers = self.ask(taught, plan, progress)  # 5 S_pre drops some of them
-        return self.conclude(taught, plan, answers)  # 6 S_in: see _within
+        return super().read(given)
+
+    # Steps 1 T_pre and 2 T_in are kinds of teachers (see _teachers), 3 T_post is in their _vote,
+    # 4 is the gate of the aggregator (_open_gate), 6 S_in the margin of the student (_within).
 
     def ask(self, taught: Taught, plan: Plan, progress: Progress | None = None) -> Answers | Shares:
         """Release labels or shares, and drop labels that were paid for (step 5)."""
         answers, data = super().ask(taught, plan, progress), taught.given.data
         return self._sift(answers, data.required_groups, self._gate("S_pre", data))
 
-    def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
+    def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:
         """Fit the student (step 6), and cut its scores by group (step 7)."""
-        super().conclude(taught, plan, answers)
+        super()._conclude(taught, plan, answers)
         self.group_thresholds_ = self._thresholds(taught.given.data)
-        return self
 
-    @property
-    def fitted_(self) -> FittedModel:
-        """What this model tells of itself, as one value."""
-        fitted = super().fitted_
+    def _describe(self) -> FittedModel:
+        fitted = super()._describe()
         if self.group_thresholds_ is None:
             return fitted
         assert self.fairness is not None
@@ -247,6 +181,7 @@ class InterventionClassifier(TeacherEnsembleClassifier):
         random_state : int, Generator or None
             At ``"S_post"``: decides scores that equal a threshold.
         """
+        check_is_fitted(self, "_fitted")
         if self.group_thresholds_ is None:
             return super().predict(X)
         if sensitive_features is None:

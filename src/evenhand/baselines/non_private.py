@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final
 
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -10,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from evenhand._random import as_generator
 from evenhand.estimators.classifier import ClassifierWithClaim
 from evenhand.estimators.encoded_inputs import read_encoded
+from evenhand.estimators.inputs import FitArguments
 from evenhand.estimators.spec import PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.groups import encode_groups
 from evenhand.privacy.guarantee import no_guarantee
-from evenhand.typing import ArrayLike, RandomState
 
 WHY: Final = "the model was trained on the private rows themselves, without noise"
 
@@ -26,6 +27,7 @@ WHY: Final = "the model was trained on the private rows themselves, without nois
         reads=(*PUBLIC_ROWS, "group_thresholds"),
     )
 )
+@dataclass(eq=False, repr=False)
 class NonPrivateClassifier(ClassifierWithClaim):
     """Train any scikit-learn classifier on the private rows, with no guarantee whatever.
 
@@ -63,35 +65,14 @@ class NonPrivateClassifier(ClassifierWithClaim):
     ('NOT PRIVATE', inf)
     """
 
-    def __init__(
-        self,
-        learner: Any = None,
-        *,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.learner = learner
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.random_state = random_state
+    learner: Any = None
+    _: KW_ONLY
+    public_fraction: float | None = None
 
-    def fit(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, X_public: Any = None
-    ) -> Self:
-        """Train on the private rows.
-
-        Parameters
-        ----------
-        X, y, X_public
-            As for ``DPSGDClassifier.fit``.
-        sensitive_features : array-like or DataFrame, n_private rows, optional
-            Only their names are kept, for a reject option. Training does not read them.
-        """
-        read = read_encoded(self, X, y, X_public, as_generator(self.random_state))
-        named = None if sensitive_features is None else encode_groups(sensitive_features).names
+    def _learn(self, given: FitArguments) -> None:
+        read = read_encoded(self, given, as_generator(self.random_state))
+        groups = given.sensitive_features
+        named = None if groups is None else encode_groups(groups).names
         learner = LogisticRegression(max_iter=1000) if self.learner is None else self.learner
         self.student_ = clone(learner).fit(read.X_encoded, read.data.y_private)
         self.encoder_ = read.encoder
@@ -100,4 +81,3 @@ class NonPrivateClassifier(ClassifierWithClaim):
         self.ledger_ = None
         self.fairness_kind_ = FairnessKind.NONE
         self.guarantee_ = no_guarantee(WHY)
-        return self

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY
 from evenhand.estimators.attribute_privacy import UNIT, AttributePrivacyClassifier, PeopleInputs
-from evenhand.estimators.base import Progress
+from evenhand.estimators.inputs import FitArguments
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.noisy_gradient import layered_classifier
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
@@ -24,10 +24,9 @@ from evenhand.fairness.notions import require_notion
 from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN
-from evenhand.privacy.noise import Noise
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.relation import GROUP_LABEL
-from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray, RandomState
+from evenhand.typing import BoolArray, FloatArray, IntArray
 
 DAMPING: Final = 0.01
 """Of the whitening of rows for logistic regression; standardised columns have variance 1."""
@@ -50,6 +49,7 @@ _KEPT: Final = 1e-6  # of the budget, so that float sums of many charges stay wi
         private_groups=True,
     )
 )
+@dataclass(eq=False, repr=False)
 class PFLDClassifier(AttributePrivacyClassifier):
     """Train logistic regression or a small network by PF-LD.
 
@@ -128,71 +128,22 @@ class PFLDClassifier(AttributePrivacyClassifier):
 
     NUMBERS = ("estimated_shares_",)
 
-    multipliers_: FloatArray
-    estimated_shares_: FloatArray
+    fairness: RateNotion | None = None
+    _: KW_ONLY
+    hidden: tuple[int, ...] = ()
+    clip_norm: float = 1.0
+    n_steps: int = 150
+    dual_share: float = 0.25
+    learning_rate: float | None = None
+    multiplier_rate: float = 0.3
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness: RateNotion | None = None,
-        *,
-        hidden: tuple[int, ...] = (),
-        clip_norm: float = 1.0,
-        n_steps: int = 150,
-        dual_share: float = 0.25,
-        learning_rate: float | None = None,
-        multiplier_rate: float = 0.3,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.fairness = fairness
-        self.hidden = hidden
-        self.clip_norm = clip_norm
-        self.n_steps = n_steps
-        self.dual_share = dual_share
-        self.learning_rate = learning_rate
-        self.multiplier_rate = multiplier_rate
-        self.schema = schema
-        self.classes = classes
-        self.noise = noise
-        self.random_state = random_state
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Read the sizes of the groups, then take the steps; every release is noised.
-
-        Parameters
-        ----------
-        X, y, sensitive_features
-            As for ``RandomizedResponseClassifier.fit``.
-        ledger : Ledger, optional
-            An account of the same unit that the fit is charged to, within its own budget.
-        progress : callable, optional
-            Called as ``progress("steps", done, total)``.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        BudgetExceeded
-            If the account does not allow it; nothing was charged or drawn then.
-        """
+    def _learn(self, given: FitArguments) -> None:
         budget = self._checked_budget()
         notion = require_notion(
             self.fairness, "Say how far apart the groups may be: DemographicParity(margin=0.05)."
         )
         rng = as_generator(self.random_state)
-        people = self._read_people(X, y, sensitive_features, rng)
+        people = self._read_people(given, rng)
         data, k = people.data, people.groups.n_groups
         held = Held.of(notion, data.y_private, data.n_classes)
         learner, strata = self._learner(held), held.strata
@@ -200,7 +151,7 @@ class PFLDClassifier(AttributePrivacyClassifier):
         cells = len(held.bound) * k
         whitening = None if self.hidden else Whitening.of(people.X_encoded, damping=DAMPING)
         rows = people.X_encoded if whitening is None else whitening.rows(people.X_encoded)
-        run = self._run_of(budget, ledger)
+        run = self._run_of(budget, given.ledger)
         primal, dual, sizes = mechanisms
         uses = {primal: self.n_steps, dual: self.n_steps, sizes: 1}
         with run.reserve(uses, purpose="PF-LD: primal steps, dual steps, sizes") as grant:
@@ -216,7 +167,7 @@ class PFLDClassifier(AttributePrivacyClassifier):
                 primal_noise=grant.draw(primal, learner.n_weights(rows.shape[1], data.n_classes)),
                 dual_noise=grant.draw(dual, cells * learner.n_hits(data.n_classes)),
                 rng=rng.spawn(1)[0],
-                progress=None if progress is None else lambda i, n: progress("steps", i, n),
+                progress=given.stage("steps"),
             )
         layers = trained.layers
         if whitening is not None:
@@ -238,7 +189,6 @@ class PFLDClassifier(AttributePrivacyClassifier):
             noise_words=run.noise.name,
             mu_squared=budget.mu_squared,
         )
-        return self
 
     def _learner(self, held: Held) -> PFLD:
         rate = self.learning_rate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, NoReturn, Self
 
 import numpy as np
@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
-from evenhand.estimators.base import Progress
 from evenhand.estimators.fitted import Derived, FittedModel
 from evenhand.estimators.group_shares import pure_claim, release_table, several
-from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
@@ -24,13 +23,11 @@ from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import RateNotion, rates_of, require_reference
 from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
-from evenhand.privacy import Budget, Ledger, SubsampledGaussian
-from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import poisson_batches
 from evenhand.privacy.table import LaplaceTable
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
-from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+from evenhand.typing import Array, FloatArray, RandomState
 
 DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
 
@@ -47,6 +44,7 @@ DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
         private_groups=True,
     )
 )
+@dataclass(eq=False, repr=False)
 class DPPostProcessingClassifier(NoisyGradientClassifier):
     """Train privately, count privately how each group is judged, and even the rates at random.
 
@@ -120,83 +118,38 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
     (2.0, True)
     """
 
-    ledger_: Ledger | SeparateLedgers
-    rule_: DerivedRule
-    table_: FloatArray
-
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness: RateNotion | None = None,
-        *,
-        slack: float | None = 0.0,
-        table_budget: float = 0.25,
-        clip_norm: float = 1.0,
-        n_steps: int = 1500,
-        batch_size: int = 1024,
-        learning_rate: float = 4.0,
-        n_records: int | None = None,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.fairness = fairness
-        self.slack = slack
-        self.table_budget = table_budget
-        self.clip_norm = clip_norm
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_records = n_records
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.noise = noise
-        self.random_state = random_state
+    fairness: RateNotion | None = None
+    _: KW_ONLY
+    slack: float | None = 0.0
+    table_budget: float = 0.25
+    learning_rate: float = 4.0
 
     @property
     def notion(self) -> RateNotion:
         """What is held: ``fairness``, or its default."""
         return DEFAULT if self.fairness is None else self.fairness
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train, count and solve.
-
-        Parameters
-        ----------
-        X, y, X_public, progress
-            As for ``DPSGDClassifier.fit``.
-        sensitive_features : array-like or DataFrame, n_private rows
-            Groups of the private rows: private, and covered by the guarantee. Only the names of the
-            groups are public.
-        ledger : None
-            A shared account cannot be charged; see ``DPSGDClassifier``.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        """
-        pure, left = split_epsilon(self._checked_budget(ledger), self._checked_parts())
+    def _learn(self, given: FitArguments) -> None:
+        pure, left = split_epsilon(self._checked_steps(given.ledger), self._checked_parts())
         learner = DPSGD(clip_norm=self.clip_norm, learning_rate=self.learning_rate)
         rng = as_generator(self.random_state)
-        data, X_encoded = self._read(X, y, X_public, rng)
-        groups = self._counted_groups(sensitive_features, data)
+        data, X_encoded = self._read(given, rng)
+        groups = self._counted_groups(given.sensitive_features, data)
         mechanism, noise = self._sampled(left, data), self._float_noise()
         run = self._own_ledger(left, noise)
-        student = self._train(learner, data, X_encoded, mechanism, run, progress, rng)
+        n_released = learner.n_released(X_encoded.shape[1], data.n_classes)
+        with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
+            trained = learner.fit(
+                X_encoded,
+                data.y_private,
+                n_classes=data.n_classes,
+                noise=grant.draw(mechanism, n_released),
+                batches=poisson_batches(noise, mechanism, data.n_private),
+                batch_size=mechanism.sampling_rate * self._n_public(data),
+                rng=rng,
+                progress=given.stage("steps"),
+            )
+        student = linear_classifier(*trained.layers[0], data.n_classes)
         decided = student.predict(X_encoded).astype(np.int64)
         shape = (groups.n_groups, data.n_classes, data.n_classes)
         cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)
@@ -213,7 +166,6 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         self.ledger_ = SeparateLedgers(run, table_ledger)
         claim = self._claim(left, data, noise, public=("the names of the groups",))
         self.guarantee_ = (claim + pure_claim(table_ledger)).with_warning(NEEDS_GROUP)
-        return self
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
@@ -242,11 +194,8 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         decided, groups = self._told(X, sensitive_features)
         return self.rule_.expected(decided, groups.codes)
 
-    @property
-    def fitted_(self) -> FittedModel:
-        """What this model tells of itself, as one value."""
-        check_is_fitted(self, "rule_")
-        fitted = super().fitted_
+    def _describe(self) -> FittedModel:
+        fitted = super()._describe()
         derived = Derived(
             notion=self.notion.title,
             margin=self.notion.margin,
@@ -279,6 +228,7 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         again = copy.copy(self).set_params(fairness=fairness)
         again._checked_parts()
         again._derive()
+        again._fitted = again._describe()
         derived: Self = again
         return derived
 
@@ -311,30 +261,6 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
             )
         rates_of(self.notion, data.n_classes)  # before anything is spent
         return several(self._private_groups(sensitive_features, data))
-
-    def _train(
-        self,
-        learner: DPSGD,
-        data: FitInputs,
-        X_encoded: FloatArray,
-        mechanism: SubsampledGaussian,
-        run: Ledger,
-        progress: Progress | None,
-        rng: np.random.Generator,
-    ) -> Any:
-        n_released = learner.n_released(X_encoded.shape[1], data.n_classes)
-        with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
-            trained = learner.fit(
-                X_encoded,
-                data.y_private,
-                n_classes=data.n_classes,
-                noise=grant.draw(mechanism, n_released),
-                batches=poisson_batches(run.noise, mechanism, data.n_private),
-                batch_size=mechanism.sampling_rate * self._n_public(data),
-                rng=rng,
-                progress=None if progress is None else lambda i, n: progress("steps", i, n),
-            )
-        return linear_classifier(*trained.layers[0], data.n_classes)
 
     def _derive(self) -> None:
         """Solve for the rule on the noisy table; reads nothing private."""

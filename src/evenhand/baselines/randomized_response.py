@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +18,15 @@ from evenhand.baselines.fairlearn_moments import (
     require_constraint,
 )
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
-from evenhand.estimators.base import Progress
+from evenhand.estimators.inputs import FitArguments
 from evenhand.estimators.ledgers import own_noise
 from evenhand.estimators.spec import BUDGET, MethodSpec, registered
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.noisy_groups import SURE, share_error
 from evenhand.fairness.notion import RateNotion, rates_of
-from evenhand.privacy import Budget, Ledger, RandomizedResponse
-from evenhand.privacy.noise import Noise
+from evenhand.privacy import Ledger, RandomizedResponse
 from evenhand.privacy.randomized_response import RESPONSE_ACCOUNTING
-from evenhand.typing import ArrayLike, FloatArray, RandomState
+from evenhand.typing import FloatArray
 
 
 @registered(
@@ -41,6 +41,7 @@ from evenhand.typing import ArrayLike, FloatArray, RandomState
         private_groups=True,
     )
 )
+@dataclass(eq=False, repr=False)
 class RandomizedResponseClassifier(AttributePrivacyClassifier):
     """Noise everybody's group once, then train under a margin corrected for that noise ("M").
 
@@ -113,63 +114,16 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
 
     NUMBERS = ("estimated_gap_", "estimated_shares_")
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness: RateNotion | None = None,
-        *,
-        learner: Any = None,
-        max_iter: int = 50,
-        slack: float = 0.002,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.fairness = fairness
-        self.learner = learner
-        self.max_iter = max_iter
-        self.slack = slack
-        self.schema = schema
-        self.classes = classes
-        self.noise = noise
-        self.random_state = random_state
+    fairness: RateNotion | None = None
+    _: KW_ONLY
+    learner: Any = None
+    max_iter: int = 50
+    slack: float = 0.002
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Draw everybody's answer, then train on the answers.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like, shape (n, n_columns)
-            Public.
-        y : array-like, shape (n,)
-            Class labels. Public.
-        sensitive_features : array-like or DataFrame, n rows
-            The group of each row: private. Only the names of the groups are public. A row is taken
-            for a person; somebody with several rows is protected for each by itself.
-        ledger : None
-            A shared account cannot be charged: a pure epsilon is known at one delta only there.
-        progress : callable, optional
-            Called as ``progress("training", done, total)``.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used, and where the answers would say too little or said it;
-            the message names the way out.
-        """
-        budget, notion = self._checked_budget(), self._checked_notion(ledger)
+    def _learn(self, given: FitArguments) -> None:
+        budget, notion = self._checked_budget(), self._checked_notion(given.ledger)
         rng = as_generator(self.random_state)
-        people = self._read_people(X, y, sensitive_features, rng)
+        people = self._read_people(given, rng)
         self._require_two_classes(people)
         response = RandomizedResponse.within(budget, n_groups=people.groups.n_groups)
         labels = people.data.y_private
@@ -183,8 +137,8 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
             notion, labels, answers, people.groups.n_groups, float(response.truth)
         )
         answered.require_told(people.groups.names)
-        if progress is not None:
-            progress("training", 0, 1)
+        if given.progress is not None:
+            given.progress("training", 0, 1)
         self.student_, self.n_iter_ = reduce_within(
             self.learner,
             people.X_encoded,
@@ -196,8 +150,8 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
             max_iter=self.max_iter,
             seed=int(rng.integers(2**62)),
         )
-        if progress is not None:
-            progress("training", 1, 1)
+        if given.progress is not None:
+            given.progress("training", 1, 1)
         decided = self.student_.predict(people.X_encoded)
         self.estimated_gap_ = estimated_gap(notion, decided, labels, answers, answered)
         self.estimated_shares_: FloatArray = answered.shares
@@ -214,7 +168,6 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
             accounting=RESPONSE_ACCOUNTING,
             noise_words=response.said(noise),
         )
-        return self
 
     def _checked_notion(self, ledger: Ledger | None) -> RateNotion:
         _checks.at_least("max_iter", self.max_iter, 1)

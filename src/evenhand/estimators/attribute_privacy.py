@@ -10,13 +10,13 @@ import numpy as np
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.classifier import PrivateClassifier
-from evenhand.estimators.inputs import FitInputs, read_fit_inputs
+from evenhand.estimators.inputs import FitArguments, FitInputs, read_fit_inputs
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
-from evenhand.typing import ArrayLike, FloatArray, RandomState
+from evenhand.typing import FloatArray
 
 UNIT: Final = attribute_of("person")
 
@@ -48,24 +48,10 @@ class AttributePrivacyClassifier(PrivateClassifier):
     NEIGHBORS = (GROUP_LABEL, GROUP_AND_CLASS_LABEL)
 
     _features_are_private = False
-    budget: Budget | None
-    schema: Any
-    classes: ArrayLike | None
-    random_state: RandomState
-
-    def _checked_budget(self) -> Budget:
-        if not isinstance(self.budget, Budget):
-            raise ValueError(
-                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
-                f"allowed, for example budget=Budget(epsilon=1.0, delta=1e-5)."
-            )
-        return self.budget
 
     def _read_people(
         self,
-        X: Any,
-        y: ArrayLike,
-        sensitive_features: Any,
+        given: FitArguments,
         rng: np.random.Generator,
         *,
         names: tuple[str, ...] | None = None,
@@ -74,27 +60,16 @@ class AttributePrivacyClassifier(PrivateClassifier):
 
         ``names`` are the groups that can occur; those that do if not given.
         """
-        data = read_fit_inputs(
-            self,
-            X,
-            y,
-            sensitive_features=None,
-            X_public=X,
-            sensitive_features_public=None,
-            unit_ids=None,
-            classes=self.classes,
-            public_fraction=None,
-            needs_groups=False,
-            rng=rng,
-        )
-        if sensitive_features is None:
+        public = FitArguments(X=given.X, y=given.y, X_public=given.X)
+        data = read_fit_inputs(self, public, rng=rng)
+        if given.sensitive_features is None:
             raise ValueError(
                 f"{type(self).__name__} keeps a margin between the groups of these rows, and "
                 f"sensitive_features is missing. Pass it, or use NonPrivateClassifier: without "
                 f"groups there is nothing to protect here."
             )
-        _refuse_missing(sensitive_features)
-        groups = encode_groups(sensitive_features, names=names)
+        _refuse_missing(given.sensitive_features)
+        groups = encode_groups(given.sensitive_features, names=names)
         _checks.same_length(X=data.X_private, sensitive_features=groups)
         if groups.n_groups < 2:
             raise ValueError(

@@ -1,6 +1,7 @@
 """The steps of ``fit`` by teachers: read, plan, teach, ask, conclude.
 
-From ``fit`` to what is released, private rows go through each module once:
+``fit`` itself stands in ``classifier``, for all methods, and hands its arguments on as one value.
+From there to what is released, private rows go through each module once:
 
 1. ``read`` (``inputs``) checks and parts them; ``teachers.partition`` assigns them to teachers.
 2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,12 +28,11 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.fitted import FittedModel, StudentMargin
-from evenhand.estimators.inputs import FitInputs, read_fit_inputs
+from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, read_fit_inputs
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import (
     choose_mechanism,
     choose_n_teachers,
-    resolve_answers,
     warn_of_drowning,
 )
 from evenhand.estimators.shared_rows import refuse_shared_rows
@@ -41,76 +41,60 @@ from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParityGate, FairnessKind
 from evenhand.fairness.yardstick import RELEASED, Yardstick
-from evenhand.privacy import Budget, Guarantee, Ledger, NoisyHistogram
+from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.students.student import Student, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
-from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
+from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares, Votes, aggregate
 from evenhand.voting.aggregator import Mechanism
 from evenhand.voting.shares import Rounds, release_shares
 
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called as ``progress(stage, done, total)``."""
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class TeacherEnsembleClassifier(PrivateClassifier):
     """Base of the classifiers that learn from teachers; use one of its subclasses."""
 
-    budget: Budget | None
-    n_teachers: int | None
-    teachers: Any
-    answers: str | None
-    mechanism: Mechanism | NoisyHistogram | Rounds | None
-    student: Any = None
-    keep_order: bool = False
-    _needs_groups = False
-    n_teachers_: int
-    choices_: tuple[str, ...]
-    answers_: Answers | Shares
-    public_yardstick_: Yardstick | None = None
-    schema: Any
-    classes: ArrayLike | None
-    public_fraction: float | None
-    unit: str
-    random_state: RandomState
+    n_teachers: int | None = None
+    teachers: Any = None
+    public_fraction: float | None = None
+    mechanism: Mechanism | NoisyHistogram | Rounds | None = None
+    unit: str = "person"
 
-    def read(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        unit_ids: Any = None,
-    ) -> Given:
+    n_teachers_: int = field(init=False)
+    choices_: tuple[str, ...] = field(init=False)
+    answers_: Answers | Shares = field(init=False)
+    public_yardstick_: Yardstick | None = field(init=False)
+
+    student = None
+    keep_order = False
+    _needs_groups = False
+
+    def _learn(self, given: FitArguments) -> None:
+        """Train teachers on the private rows, ask them about the public rows, fit the student."""
+        read = self.read(given)
+        plan = self.plan(read, given.ledger)
+        taught = self.teach(read, given.progress)
+        answers = self.ask(taught, plan, given.progress)
+        self.conclude(taught, plan, answers)
+
+    def read(self, given: FitArguments) -> Given:
         """Check the arguments, part private from public, and assign records to teachers."""
-        if not isinstance(self.budget, Budget):
-            raise ValueError(
-                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
-                f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
-            )
+        self._checked_budget()
         if self.n_teachers is not None:
             _checks.at_least("n_teachers", self.n_teachers, 1)
         rng = as_generator(self.random_state)
         data = read_fit_inputs(
             self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            unit_ids=unit_ids,
-            classes=self.classes,
+            given,
+            rng=rng,
             public_fraction=self.public_fraction,
             needs_groups=self._needs_groups,
-            rng=rng,
         )
-        if X_public is not None:
+        if given.X_public is not None:
             refuse_shared_rows(data.X_private, data.X_public)
         return Given(
             data=data,
@@ -128,12 +112,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         BudgetExceeded
             If the budget does not cover one answer. Nothing is spent then.
         """
-        assert self.budget is not None
         data, partition = given.data, given.partition
         n_teachers, why_so_many = self._chosen_teachers(data)
         gate = self._open_gate(data)
         run = open_run(
-            self.budget,
+            self._checked_budget(),
             ledger,
             self.noise,
             unit=partition.unit,
@@ -211,6 +194,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
         """Fit the student on the answers, and write down what was claimed and spent."""
+        self._conclude(taught, plan, answers)
+        self._fitted = self._describe()
+        return self
+
+    def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:
         given, data = taught.given, taught.given.data
         self.n_features_in_ = given.n_columns
         if given.columns is not None:
@@ -235,22 +223,20 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         if student.within is not None:
             warn_of_unread(student.within, data)
         self.guarantee_ = self._guarantee(data, plan.ledger, given.partition)
-        return self
 
     def _what_is_released(self) -> str:
         """Labels or shares; refuses a mechanism that releases the other."""
-        return resolve_answers(self.answers, self.mechanism, wants_labels=self.student is not None)
+        raise NotImplementedError
 
     def _chosen_teachers(self, data: FitInputs) -> tuple[int, str]:
         """Return the number of teachers, from public numbers, and why."""
-        assert self.budget is not None
         return choose_n_teachers(
             # Teachers that were trained elsewhere are as many as they are.
             getattr(self.teachers, "n_teachers", None)
             if self.n_teachers is None
             else self.n_teachers,
             n_private=data.n_private if data.units is None else None,
-            mu=self.budget.mu,
+            mu=self._checked_budget().mu,
         )
 
     def _deal(self, data: FitInputs, seed: np.random.Generator) -> Partition:
@@ -276,11 +262,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Return what the student is held within, and on which rows that is read."""
         return None
 
-    @property
-    def fitted_(self) -> FittedModel:
-        """What this model tells of itself, as one value."""
+    def _describe(self) -> FittedModel:
         return replace(
-            super().fitted_,
+            super()._describe(),
             n_teachers=self.n_teachers_,
             answers=self.answers_,
             choices=self.choices_,
@@ -294,13 +278,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.n_teachers_, self.answers_ = fitted.n_teachers, fitted.answers
         self.choices_, self.public_yardstick_ = fitted.choices, fitted.yardstick
 
-    def without_margin(self) -> Self:
-        """Return this model with its student as it would be without a margin; see the base."""
-        model = super().without_margin()
-        gated = isinstance(self.answers_, Answers) and self.answers_.groups is not None
-        model.fairness_kind_ = FairnessKind.ANSWERS if gated else FairnessKind.NONE
-        model.public_yardstick_ = None
-        return model
+    def _drop_margin(self) -> None:
+        super()._drop_margin()
+        if isinstance(self.answers_, Answers) and self.answers_.groups is not None:
+            self.fairness_kind_ = FairnessKind.ANSWERS
+        self.public_yardstick_ = None
 
     def _guarantee(self, data: FitInputs, ledger: Ledger, partition: Partition) -> Guarantee:
         public = [

@@ -11,7 +11,8 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
-from evenhand.estimators.inputs import FitInputs, checked_features
+from evenhand.estimators.inputs import FitArguments, FitInputs, checked_features
+from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness import gap_of
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
@@ -48,7 +49,7 @@ class Calibration:
 
 
 def read_calibration(
-    estimator: Any, data: FitInputs, notion: RateNotion, X: Any, y: Any, sensitive_features: Any
+    estimator: Any, data: FitInputs, notion: RateNotion, given: FitArguments
 ) -> Calibration | None:
     """Check the calibration rows; None if none were given.
 
@@ -58,13 +59,8 @@ def read_calibration(
         If one of the three is missing, if the notion needs no labels, for a label or a group that
         is unknown, and for a (label, group) cell without a row.
     """
-    given = {
-        "X_calibration": X,
-        "y_calibration": y,
-        "sensitive_features_calibration": sensitive_features,
-    }
-    absent = [name for name, value in given.items() if value is None]
-    if len(absent) == len(given):
+    absent = [name for name in CALIBRATION if getattr(given, name) is None]
+    if len(absent) == len(CALIBRATION):
         return None
     if absent:
         raise ValueError(
@@ -76,11 +72,11 @@ def read_calibration(
             f"{type(notion).__name__} is about predictions alone, so calibration rows would not be "
             f"read. Leave them out, or add their features and groups to the public rows."
         )
-    X = checked_features(estimator, X, reset=False, name="X_calibration")
-    labels = _codes(y, data.classes)
+    X = checked_features(estimator, given.X_calibration, reset=False, name="X_calibration")
+    labels = _codes(given.y_calibration, data.classes)
     names = data.required_groups.names
     try:
-        groups = encode_groups(sensitive_features, names=names)
+        groups = encode_groups(given.sensitive_features_calibration, names=names)
     except ValueError as error:
         raise ValueError(f"sensitive_features_calibration: {error}") from None
     _checks.same_length(

@@ -1,9 +1,10 @@
-"""What a fitted classifier with a claim can do, however it was trained: predict, and be saved."""
+"""What every classifier with a claim takes and can do: be fitted, predict, and be saved."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,23 +17,36 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, StudentMargin, columns_of
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
-from evenhand.estimators.inputs import checked_features
+from evenhand.estimators.inputs import NOT_TAKEN, FitArguments, Progress, checked_features
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.saving import model_folder
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.intervals import Estimate
-from evenhand.privacy import Guarantee, SeededNoise
+from evenhand.privacy import Budget, Guarantee, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.students.small_groups import Held
-from evenhand.typing import Array, ArrayLike, FloatArray
+from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
 
 
 def _student_has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(self.student_, name)
 
 
-class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # untyped base
+@dataclass(eq=False, repr=False, kw_only=True)
+class Arguments:
+    """Arguments that every classifier has; those of its own are fields of its class.
+
+    A class of fields has a constructor that stores them and nothing else, which is what
+    scikit-learn asks for.
+    """
+
+    schema: Any = None
+    classes: ArrayLike | None = None
+    random_state: RandomState = None
+
+
+class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ignore[misc]
     """Base of all classifiers that say what they promise; ``fit`` sets the attributes below.
 
     Attributes
@@ -64,6 +78,9 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
     NUMBERS: ClassVar[tuple[str, ...]] = ()
     """Attributes that ``fit`` sets beside those below: released numbers, kept in a folder."""
 
+    TAKES: ClassVar[tuple[str, ...]] = tuple(NOT_TAKEN)
+    """Arguments that ``fit`` takes beside ``X`` and ``y``, as the method's record says."""
+
     fairness: Any = None
     mechanism_: Any = None
     student_margin_: StudentMargin | None = None
@@ -76,6 +93,84 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
     classes_: Array
     n_features_in_: int
     guarantee_: Guarantee
+    _fitted: FittedModel
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+        X_calibration: Any = None,
+        y_calibration: ArrayLike | None = None,
+        sensitive_features_calibration: Any = None,
+        unit_ids: ArrayLike | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on the private rows. ``TAKES`` names the arguments that this classifier takes.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+            The rows: private, save where only the sensitive attribute is protected
+            (``SFPATEClassifier``, ``PFLDClassifier``, ``RandomizedResponseClassifier``).
+        y : array-like, shape (n,)
+            Their labels, none missing; private as the rows are.
+        sensitive_features : array-like or DataFrame, n rows, optional
+            Groups of these rows: private, and covered by the guarantee; only their names are
+            public. Needed where training reads them. Where ``public_fraction`` sets rows of ``X``
+            aside as public, theirs are the groups of the public rows.
+        X_public : DataFrame or array-like, shape (n_public, n_columns), optional
+            Public rows with the same columns; no labels.
+        sensitive_features_public : array-like or DataFrame, n_public rows, optional
+            Groups of the public rows; several columns are combined. Needed where a margin is kept
+            on these rows.
+        X_calibration, y_calibration, sensitive_features_calibration : optional
+            A few *public* rows with labels and groups, on which a margin about true classes is
+            read; each class must occur in each group. Without them it is read from the released
+            answers.
+        unit_ids : array-like, shape (n,), optional
+            Whose record each row is; the guarantee then protects the unit. Without it each row is
+            a record, or a person, of its own.
+        ledger : Ledger, optional
+            The data set's account, of the unit and neighbors that the fit protects; this run is
+            charged to it too. A cost that is known at one delta only cannot be charged to it.
+        progress : callable, optional
+            ``progress(stage, done, total)``.
+
+        Raises
+        ------
+        TypeError
+            For an argument that this classifier does not take.
+        ValueError
+            For inputs that cannot be used; the message names the way out.
+        BudgetExceeded
+            If the budget, or the account, does not cover one answer. Nothing is spent then.
+        """
+        given = FitArguments(
+            X=X,
+            y=y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            X_calibration=X_calibration,
+            y_calibration=y_calibration,
+            sensitive_features_calibration=sensitive_features_calibration,
+            unit_ids=unit_ids,
+            ledger=ledger,
+            progress=progress,
+        )
+        given.require(self.TAKES, type(self).__name__)
+        self._learn(given)
+        self._fitted = self._describe()
+        return self
+
+    def _learn(self, given: FitArguments) -> None:
+        """Train, and set the fitted attributes: what a method is."""
+        raise NotImplementedError
 
     @property
     def needs_group_at_prediction_(self) -> bool:
@@ -114,8 +209,12 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
 
     @property
     def fitted_(self) -> FittedModel:
-        """What this model tells of itself, as one value."""
-        check_is_fitted(self, "student_")
+        """What this model tells of itself, as one value: as it was when ``fit`` ended."""
+        check_is_fitted(self, "_fitted")
+        return self._fitted
+
+    def _describe(self) -> FittedModel:
+        """Collect what this model tells of itself, at the end of ``fit``."""
         notion, margin = self._aim()
         return FittedModel(
             method=type(self).__name__,
@@ -144,8 +243,13 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
             return None, None
         return self.fairness.name, float(self.fairness.margin)
 
-    def _take(self, fitted: FittedModel) -> None:
+    def _restore(self, fitted: FittedModel) -> None:
         """Become a fitted model by what a folder kept of one: the way back from ``fitted_``."""
+        self._take(fitted)
+        self._fitted = self._describe()
+
+    def _take(self, fitted: FittedModel) -> None:
+        """Set the fitted attributes."""
         self.classes_, self.groups_ = fitted.classes, fitted.groups
         self.n_features_in_ = fitted.n_columns
         if fitted.columns:
@@ -210,10 +314,15 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
                 "own."
             )
         model = copy.copy(self)
-        model.student_, model.student_without_margin_ = self.student_without_margin_, None
-        model.student_margin_ = None
-        model.fairness_kind_ = FairnessKind.NONE
+        model._drop_margin()
+        model._fitted = model._describe()
         return model
+
+    def _drop_margin(self) -> None:
+        """Take the student without a margin in the place of the other."""
+        self.student_, self.student_without_margin_ = self.student_without_margin_, None
+        self.student_margin_ = None
+        self.fairness_kind_ = FairnessKind.NONE
 
     def with_reject_option(
         self,
@@ -337,12 +446,24 @@ class ClassifierWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc] 
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class PrivateClassifier(ClassifierWithClaim):
-    """Base of the classifiers with a guarantee: they draw noise."""
+    """Base of the classifiers with a guarantee: they spend a budget on noise."""
 
     NEIGHBORS: ClassVar[tuple[str, ...]] = ("replace one", "add or remove one")
 
-    noise: Noise | None
+    budget: Budget | None = None
+    _: KW_ONLY
+    noise: Noise | None = None
+
+    def _checked_budget(self) -> Budget:
+        """Return the budget, which nobody may leave out."""
+        if not isinstance(self.budget, Budget):
+            raise ValueError(
+                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
+                f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
+            )
+        return self.budget
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final
 
 from evenhand import _checks, _values
 from evenhand._random import as_generator
-from evenhand.estimators.base import Progress
-from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, layered_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import GroupCodes
 from evenhand.learners import DPSGD, GroupPull
-from evenhand.privacy import Budget, Ledger
-from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import poisson_batches
-from evenhand.typing import ArrayLike, RandomState
 
 UNBOUNDED: Final = 20.0
 """Largest multiplier where a margin is asked for; Adult at a margin of 0.01 needs less than 1."""
@@ -35,6 +32,7 @@ UNBOUNDED: Final = 20.0
         private_groups=True,
     )
 )
+@dataclass(eq=False, repr=False)
 class DPSGDClassifier(NoisyGradientClassifier):
     """Train logistic regression or a small network by differentially private gradient descent.
 
@@ -104,71 +102,18 @@ class DPSGDClassifier(NoisyGradientClassifier):
     (2.0, 'add or remove one')
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness: DemographicParity | None = None,
-        *,
-        penalty: float | None = None,
-        hidden: tuple[int, ...] = (),
-        clip_norm: float = 1.0,
-        n_steps: int = 1500,
-        batch_size: int = 1024,
-        learning_rate: float | None = None,
-        n_records: int | None = None,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.fairness = fairness
-        self.penalty = penalty
-        self.hidden = hidden
-        self.clip_norm = clip_norm
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_records = n_records
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.noise = noise
-        self.random_state = random_state
+    fairness: DemographicParity | None = None
+    _: KW_ONLY
+    penalty: float | None = None
+    hidden: tuple[int, ...] = ()
+    learning_rate: float | None = None
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train on the private rows.
-
-        Parameters
-        ----------
-        X, y, X_public, progress
-            As for ``PATEClassifier.fit``.
-        sensitive_features : array-like or DataFrame, n_private rows, optional
-            Groups of the private rows: private, read by training and covered by the guarantee.
-            Needed with ``fairness`` or ``penalty``. Only the names of the groups are public.
-        ledger : None
-            A shared account cannot be charged; see *Privacy*.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        """
-        budget = self._checked_budget(ledger)
+    def _learn(self, given: FitArguments) -> None:
+        budget = self._checked_steps(given.ledger)
         learner = self._learner()
         rng = as_generator(self.random_state)
-        data, X_encoded = self._read(X, y, X_public, rng)
-        groups = self._groups(sensitive_features, data, learner)
+        data, X_encoded = self._read(given, rng)
+        groups = self._groups(given.sensitive_features, data, learner)
         mechanism = self._sampled(budget, data)
         noise = self._float_noise()
         run = self._own_ledger(budget, noise)
@@ -185,7 +130,7 @@ class DPSGDClassifier(NoisyGradientClassifier):
                 groups=None if groups is None else groups.codes,
                 n_groups=n_groups,
                 rng=rng.spawn(1)[0],
-                progress=None if progress is None else lambda i, n: progress("steps", i, n),
+                progress=given.stage("steps"),
             )
         self.groups_ = None if groups is None else groups.names
         self.multipliers_ = trained.multipliers
@@ -195,7 +140,6 @@ class DPSGDClassifier(NoisyGradientClassifier):
         self.student_ = layered_classifier(trained.layers, data.n_classes)
         named = () if groups is None else ("the names of the groups",)
         self.guarantee_ = self._claim(budget, data, noise, public=named)
-        return self
 
     def _learner(self) -> DPSGD:
         if not isinstance(self.fairness, DemographicParity | None):

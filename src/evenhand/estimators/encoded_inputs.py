@@ -9,11 +9,11 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators.inputs import FitInputs, read_fit_inputs, take
+from evenhand.estimators.inputs import FitArguments, FitInputs, read_fit_inputs, take
 from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy.noise import Noise
-from evenhand.typing import ArrayLike, FloatArray, IntArray
+from evenhand.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,42 +53,31 @@ class EncodedInputs:
 
 
 def read_encoded(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike,
-    X_public: Any,
-    rng: np.random.Generator,
-    *,
-    coins: Noise | None = None,
+    estimator: Any, given: FitArguments, rng: np.random.Generator, *, coins: Noise | None = None
 ) -> EncodedInputs:
     """Check the arguments, fit the encoder on what is public, and encode the private rows.
 
     ``estimator`` has the arguments ``schema``, ``classes`` and ``public_fraction``. ``coins`` are
     as for ``read_fit_inputs``.
     """
-    by_schema = X_public is None and estimator.public_fraction is None
+    by_schema = given.X_public is None and estimator.public_fraction is None
     if by_schema and estimator.schema is None:
         raise ValueError(
             f"{type(estimator).__name__} scales its columns by public knowledge, and there is "
             f"none. Pass X_public= (rows without labels), set public_fraction=0.1 to set rows of "
             f"X aside (their features are then not covered), or declare schema= with bounds."
         )
+    # With a schema alone the public rows are taken away again below.
+    X_public = given.X if by_schema else given.X_public
     data = read_fit_inputs(
         estimator,
-        X,
-        y,
-        sensitive_features=None,
-        X_public=X if by_schema else X_public,  # with a schema alone taken away again below
-        sensitive_features_public=None,
-        unit_ids=None,
-        classes=estimator.classes,
-        public_fraction=estimator.public_fraction,
-        needs_groups=False,
+        FitArguments(X=given.X, y=given.y, X_public=X_public),
         rng=rng,
+        public_fraction=estimator.public_fraction,
         n_is_public=False,
         coins=coins,
     )
-    if X_public is not None and hasattr(estimator, "budget"):  # else nothing is promised
+    if given.X_public is not None and hasattr(estimator, "budget"):  # else nothing is promised
         refuse_shared_rows(data.X_private, data.X_public)
     encoder = PublicEncoder(estimator.schema).fit(None if by_schema else data.X_public)
     if by_schema:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from evenhand._notions import OF_DECISIONS
 from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.notion import RateNotion
-from evenhand.privacy import Budget, NoisyHistogram
-from evenhand.privacy.noise import Noise
-from evenhand.typing import ArrayLike, RandomState
+from evenhand.privacy import NoisyHistogram
 from evenhand.voting.shares import Rounds
 
 
@@ -39,6 +36,7 @@ from evenhand.voting.shares import Rounds
         shares_votes=True,
     )
 )
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairSharesClassifier(MarginClassifier):
     """Train a differentially private classifier on noisy shares of votes, within a fairness margin.
 
@@ -106,34 +104,7 @@ class FairSharesClassifier(MarginClassifier):
     (True, 1.0)
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness: RateNotion | None = None,
-        *,
-        n_teachers: int | None = None,
-        teachers: Any = None,
-        mechanism: NoisyHistogram | Rounds | None = None,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        unit: str = "person",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-        small_groups: str = "interval",
-    ) -> None:
-        self.budget = budget
-        self.fairness = fairness
-        self.n_teachers = n_teachers
-        self.teachers = teachers
-        self.mechanism = mechanism
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.unit = unit
-        self.noise = noise
-        self.random_state = random_state
-        self.small_groups = small_groups
+    mechanism: NoisyHistogram | Rounds | None = None
 
     def _what_is_released(self) -> str:
         way_out = "use FairPATEClassifier, which learns from labels"

@@ -60,6 +60,7 @@ def tuned(
     out.tuning_weight_, out.fairness_kind_ = found.weight, FairnessKind.WEIGHTS
     said = f"the features, groups and labels of the {len(X)} public rows that tuned the student"
     out.guarantee_ = replace(model.guarantee_, public=(*model.guarantee_.public, said))
+    out._fitted = out._describe()
     return out
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from evenhand._notions import OF_DECISIONS
 from evenhand.estimators.fitted import FittedModel
@@ -14,11 +14,8 @@ from evenhand.estimators.steps import Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import DemographicParity, DemographicParityGate, FairnessKind
 from evenhand.fairness.notion import RateNotion
-from evenhand.privacy import Budget
-from evenhand.privacy.noise import Noise
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
-from evenhand.typing import ArrayLike, RandomState
 from evenhand.voting import Answers, Shares
 from evenhand.voting.aggregator import Mechanism
 
@@ -45,6 +42,7 @@ from evenhand.voting.aggregator import Mechanism
         shares_votes=True,
     )
 )
+@dataclass(eq=False, repr=False, kw_only=True)
 class FairPATEClassifier(MarginClassifier):
     """Train a differentially private classifier on labels that stay within a fairness margin.
 
@@ -135,55 +133,26 @@ class FairPATEClassifier(MarginClassifier):
     and Utility", Algorithm 1; what differs and why: ``docs/guarantees.md``.
     """
 
-    gate_: DemographicParityGate | None = None
+    mechanism: Mechanism | None = None
+    student: Any = None
+    student_margin: bool = True
+    rule: str = "sound"
+    cold_start: int | None = None
+    keep_order: bool = False
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        fairness: RateNotion | None = None,
-        *,
-        n_teachers: int | None = None,
-        teachers: Any = None,
-        mechanism: Mechanism | None = None,
-        student: Any = None,
-        student_margin: bool = True,
-        rule: str = "sound",
-        cold_start: int | None = None,
-        keep_order: bool = False,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        unit: str = "person",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-        small_groups: str = "interval",
-    ) -> None:
-        self.budget = budget
-        self.fairness = fairness
-        self.n_teachers = n_teachers
-        self.teachers = teachers
-        self.mechanism = mechanism
-        self.student = student
-        self.student_margin = student_margin
-        self.rule = rule
-        self.cold_start = cold_start
-        self.keep_order = keep_order
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.unit = unit
-        self.noise = noise
-        self.random_state = random_state
-        self.small_groups = small_groups
+    gate_: DemographicParityGate | None = field(init=False)
 
     def _what_is_released(self) -> str:
         way_out = "use FairSharesClassifier, which learns from noisy shares"
         return refuse_mechanism(self.mechanism, "labels", way_out)
 
-    @property
-    def fitted_(self) -> FittedModel:
-        """What this model tells of itself, as one value."""
-        return replace(super().fitted_, answered_gap=None if self.gate_ is None else self.gate_.gap)
+    def _describe(self) -> FittedModel:
+        gap = None if self.gate_ is None else self.gate_.gap
+        return replace(super()._describe(), answered_gap=gap)
+
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted)
+        self.gate_ = None
 
     @property
     def _gate_is_set(self) -> bool:
@@ -225,7 +194,6 @@ class FairPATEClassifier(MarginClassifier):
             reference=notion.reference,
         )
 
-    def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
-        """Fit the student, and keep the table of given answers."""
+    def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:
         self.gate_ = plan.gate
-        return super().conclude(taught, plan, answers)
+        super()._conclude(taught, plan, answers)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,72 @@ from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
+from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.privacy import Ledger
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import secret_coins
 from evenhand.teachers.partition import chosen_units
 from evenhand.typing import Array, ArrayLike, IntArray
 
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called as ``progress(stage, done, total)``."""
+
+NOT_TAKEN: Final[Mapping[str, str]] = {
+    "sensitive_features": "it keeps no margin and reads no groups. Leave it out, or use "
+    "FairSharesClassifier or FairPATEClassifier for a margin between groups",
+    "X_public": "it takes the features of all rows as public, so they scale themselves. Leave it "
+    "out",
+    "sensitive_features_public": "it reads no groups of public rows. Leave it out, or use "
+    "FairSharesClassifier or FairPATEClassifier, which keep their margin on public rows",
+    **dict.fromkeys(
+        CALIBRATION,
+        "it reads no margin on calibration rows. Leave them out, or use FairSharesClassifier or "
+        "FairPATEClassifier with a margin about true classes",
+    ),
+    "unit_ids": "it protects single rows, and no units that have several. Leave it out, with one "
+    "row for each unit, or use PATEClassifier, FairSharesClassifier or FairPATEClassifier",
+    "ledger": "it promises nothing, so there is nothing to charge. Leave it out",
+    "progress": "it trains in one step. Leave it out",
+}
+"""Arguments of ``fit`` that not every method takes: why not, and what to do."""
+
 _RANGES: Final = "evenhand.fairness.Grouping.of_public(public_columns, bins={{{name!r}: 4}})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitArguments:
+    """The arguments of ``fit``, as given; ``ClassifierWithClaim.fit`` says what each of them is."""
+
+    X: Any
+    y: ArrayLike
+    sensitive_features: Any = None
+    X_public: Any = None
+    sensitive_features_public: Any = None
+    X_calibration: Any = None
+    y_calibration: ArrayLike | None = None
+    sensitive_features_calibration: Any = None
+    unit_ids: ArrayLike | None = None
+    ledger: Ledger | None = None
+    progress: Progress | None = None
+
+    def stage(self, name: str) -> Callable[[int, int], None] | None:
+        """Return ``progress`` of one stage: it is called with what is done, and of how much."""
+        progress = self.progress
+        return None if progress is None else lambda done, total: progress(name, done, total)
+
+    def require(self, taken: tuple[str, ...], by: str) -> None:
+        """Refuse arguments that a method does not take.
+
+        Raises
+        ------
+        TypeError
+            With the reason, and the way out.
+        """
+        for name, why in NOT_TAKEN.items():
+            if getattr(self, name) is not None and name not in taken:
+                raise TypeError(f"{by} does not take {name}=: {why}.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,17 +162,11 @@ class FitInputs:
 
 def read_fit_inputs(
     estimator: Any,
-    X: Any,
-    y: ArrayLike,
+    given: FitArguments,
     *,
-    sensitive_features: Any,
-    X_public: Any,
-    sensitive_features_public: Any,
-    unit_ids: Any,
-    classes: ArrayLike | None,
-    public_fraction: float | None,
-    needs_groups: bool,
     rng: np.random.Generator,
+    public_fraction: float | None = None,
+    needs_groups: bool = False,
     n_is_public: bool = True,
     coins: Noise | None = None,
 ) -> FitInputs:
@@ -134,66 +187,59 @@ def read_fit_inputs(
             type(estimator).__name__,
             features_are_private=getattr(estimator, "_features_are_private", True),
         )
-    X = checked_features(estimator, X, reset=True)
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
-    labels = _labels(y)
-    known = _classes(labels, classes)
-    codes = np.searchsorted(known, labels).astype(np.int64)
+    X = checked_features(estimator, given.X, reset=True)
+    codes, classes = _coded_labels(estimator, given.y)
     n = _checks.same_length(X=X, y=codes)
     if n < 2:
         raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
-    units = None if unit_ids is None else np.asarray(as_pandas(unit_ids))
+    units = None if given.unit_ids is None else np.asarray(as_pandas(given.unit_ids))
     if units is not None:
         _checks.same_length(X=X, unit_ids=units)
-    if sensitive_features is not None:
-        sensitive_features = as_pandas(sensitive_features)
-        _checks.same_length(X=X, sensitive_features=sensitive_features)
+    of_private, of_public = given.sensitive_features, given.sensitive_features_public
+    if of_private is not None:
+        of_private = as_pandas(of_private)
+        _checks.same_length(X=X, sensitive_features=of_private)
 
-    set_aside = 0
-    private = np.arange(n)
-    if X_public is None:
-        if sensitive_features is None and sensitive_features_public is not None:
+    set_aside, private = 0, np.arange(n)
+    if given.X_public is not None:
+        X_public = checked_features(estimator, given.X_public, reset=False, name="X_public")
+    else:
+        if of_private is None and of_public is not None:
             raise ValueError(
                 "sensitive_features_public= was given without X_public=. Pass X_public=; or, where "
                 "public_fraction sets rows of X aside, the groups of all rows of X: did you mean "
                 "sensitive_features=?"
             )
         public, private = _set_aside(estimator, n, public_fraction, units, n_is_public, coins, rng)
-        set_aside = len(public)
-        X_public = take(X, public)
-        if sensitive_features is not None:
-            sensitive_features_public = take(_frame_or_array(sensitive_features), public)
-            sensitive_features = take(_frame_or_array(sensitive_features), private)
+        set_aside, X_public = len(public), take(X, public)
+        if of_private is not None:
+            of_public = take(_frame_or_array(of_private), public)
+            of_private = take(_frame_or_array(of_private), private)
         X, codes = take(X, private), codes[private]
         units = None if units is None else units[private]
-    else:
-        X_public = checked_features(estimator, X_public, reset=False, name="X_public")
     groups = None
-    if sensitive_features_public is not None:
-        groups = encode_groups(sensitive_features_public)
+    if of_public is not None:
+        groups = encode_groups(of_public)
         _checks.same_length(X_public=X_public, sensitive_features_public=groups)
+        if needs_groups:
+            refuse_many_values(of_public, way_out=_RANGES)
     if needs_groups:
-        if sensitive_features_public is not None:
-            refuse_many_values(sensitive_features_public, way_out=_RANGES)
-        _require_groups(groups, set_aside, private_given=sensitive_features is not None)
+        _require_groups(groups, set_aside, private_given=of_private is not None)
     if len(np.unique(codes)) < 2:
         raise ValueError(
-            f"y holds one class only ({_values.quoted(known[codes[0]])}); a classifier needs at "
+            f"y holds one class only ({_values.quoted(classes[codes[0]])}); a classifier needs at "
             f"least two."
         )
     return FitInputs(
         X_private=X,
         y_private=codes,
         X_public=X_public,
-        classes=known,
+        classes=classes,
         groups_public=groups,
         units=units,
         set_aside=set_aside,
         private_rows=private,
-        sensitive_private=sensitive_features,
+        sensitive_private=of_private,
     )
 
 
@@ -228,7 +274,12 @@ def take(rows: Any, index: IntArray) -> Any:
     return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
 
 
-def _labels(y: ArrayLike) -> Array:
+def _coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
+    """Return the codes of the labels, and the classes that these stand for."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
     values = column_or_1d(as_pandas(y), warn=True)
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
@@ -237,20 +288,16 @@ def _labels(y: ArrayLike) -> Array:
             f"out: a teacher cannot learn from them."
         )
     check_classification_targets(values)
-    return np.asarray(values)
-
-
-def _classes(labels: Array, declared: ArrayLike | None) -> Array:
-    if declared is None:
-        return np.unique(labels)
-    known = np.unique(np.asarray(declared))
-    strange = [value for value in np.unique(labels) if value not in known]
+    labels = np.asarray(values)
+    found = np.unique(labels)
+    known = found if estimator.classes is None else np.unique(np.asarray(estimator.classes))
+    strange = [value for value in found if value not in known]
     if strange:
         raise ValueError(
             f"y holds {_values.quoted(strange[0])}, which is not among classes={known.tolist()}."
             f"{_values.if_shown(_checks.did_you_mean(strange[0], known.tolist()))}"
         )
-    return known
+    return np.searchsorted(known, labels).astype(np.int64), known
 
 
 def _set_aside(

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Self
 
+from sklearn.base import BaseEstimator
+
 from evenhand import _checks
 from evenhand._display import Shown
 
@@ -65,7 +67,7 @@ class NestedValues(Shown):
 
 
 def _is_value(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
+    return is_dataclass(value) and not isinstance(value, type | BaseEstimator)
 
 
 def _values(value: Any) -> dict[str, Any]:

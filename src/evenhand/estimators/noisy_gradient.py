@@ -1,7 +1,8 @@
-"""What the classifiers trained by noisy gradients share: reading, books of their own, the claim."""
+"""What the classifiers trained by noisy gradients share: reading, a ledger each, the claim."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,38 +13,32 @@ from sklearn.preprocessing import LabelBinarizer
 from evenhand import _checks
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.encoded_inputs import read_encoded
-from evenhand.estimators.inputs import FitInputs
+from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import own_noise
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger, SubsampledGaussian
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING
-from evenhand.typing import ArrayLike, FloatArray, RandomState
+from evenhand.typing import FloatArray
 
 
+@dataclass(eq=False, repr=False)
 class NoisyGradientClassifier(PrivateClassifier):
     """Base of the classifiers trained by noisy sums over Poisson samples; use a subclass."""
 
     NEIGHBORS = ("add or remove one",)
 
-    budget: Budget | None
-    clip_norm: float
-    n_steps: int
-    batch_size: int
-    n_records: int | None
-    schema: Any
-    classes: ArrayLike | None
-    public_fraction: float | None
-    random_state: RandomState
+    _: KW_ONLY
+    clip_norm: float = 1.0
+    n_steps: int = 1500
+    batch_size: int = 1024
+    n_records: int | None = None
+    public_fraction: float | None = None
 
-    def _checked_budget(self, ledger: Ledger | None) -> Budget:
+    def _checked_steps(self, ledger: Ledger | None) -> Budget:
         """Check the arguments that every subclass has, and return the budget."""
-        if not isinstance(self.budget, Budget):
-            raise ValueError(
-                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
-                f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
-            )
+        budget = self._checked_budget()
         _checks.at_least("n_steps", self.n_steps, 1)
         _checks.at_least("batch_size", self.batch_size, 1)
         if self.n_records is not None:
@@ -54,13 +49,11 @@ class NoisyGradientClassifier(PrivateClassifier):
                 "is known at one delta only, and adds up with no Gaussian cost. Leave ledger=None "
                 "and add the guarantees: model.guarantee_ + other.guarantee_."
             )
-        return self.budget
+        return budget
 
-    def _read(
-        self, X: Any, y: ArrayLike, X_public: Any, rng: np.random.Generator
-    ) -> tuple[FitInputs, FloatArray]:
+    def _read(self, given: FitArguments, rng: np.random.Generator) -> tuple[FitInputs, FloatArray]:
         """Check the rows, fit the encoder on what is public, and encode the private rows."""
-        read = read_encoded(self, X, y, X_public, rng, coins=self._float_noise())
+        read = read_encoded(self, given, rng, coins=self._float_noise())
         self.classes_ = read.data.classes
         self.encoder_ = read.encoder
         return read.data, read.X_encoded

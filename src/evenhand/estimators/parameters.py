@@ -84,9 +84,9 @@ def _home(kind: type) -> str:
 
 
 def _arguments(value: Any) -> dict[str, Any]:
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, BaseEstimator):
         arguments: dict[str, Any] = value.get_params(deep=False)
         return arguments
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
     return {name: getattr(value, name) for name in signature(type(value)).parameters}

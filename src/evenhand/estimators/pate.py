@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
-from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.estimators.base import TeacherEnsembleClassifier
+from evenhand.estimators.plan import resolve_answers
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
-from evenhand.privacy import Budget, Ledger, NoisyHistogram
-from evenhand.privacy.noise import Noise
-from evenhand.typing import ArrayLike, RandomState
-from evenhand.voting.aggregator import Mechanism
-from evenhand.voting.shares import Rounds
 
 
 @registered(
@@ -22,6 +19,7 @@ from evenhand.voting.shares import Rounds
         shares_votes=True,
     )
 )
+@dataclass(eq=False, repr=False, kw_only=True)
 class PATEClassifier(TeacherEnsembleClassifier):
     """Train a differentially private classifier by a noisy vote of teachers on public rows.
 
@@ -87,71 +85,8 @@ class PATEClassifier(TeacherEnsembleClassifier):
     (4.0, 'replace one')
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        *,
-        n_teachers: int | None = None,
-        teachers: Any = None,
-        answers: str | None = None,
-        mechanism: Mechanism | NoisyHistogram | Rounds | None = None,
-        student: Any = None,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        public_fraction: float | None = None,
-        unit: str = "person",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.n_teachers = n_teachers
-        self.teachers = teachers
-        self.answers = answers
-        self.mechanism = mechanism
-        self.student = student
-        self.schema = schema
-        self.classes = classes
-        self.public_fraction = public_fraction
-        self.unit = unit
-        self.noise = noise
-        self.random_state = random_state
+    answers: str | None = None
+    student: Any = None
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        X_public: Any = None,
-        unit_ids: ArrayLike | None = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train teachers on the private rows, ask them about the public rows, fit the student.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like, shape (n_private, n_columns)
-            Private rows.
-        y : array-like, shape (n_private,)
-            Their labels, none missing.
-        X_public : DataFrame or array-like, shape (n_public, n_columns)
-            Public rows with the same columns; no labels.
-        unit_ids : array-like, shape (n_private,), optional
-            Whose record each row is; the guarantee then protects the unit.
-        ledger : Ledger, optional
-            The data set's account; this run is charged to it too.
-        progress : callable, optional
-            ``progress(stage, done, total)``.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        BudgetExceeded
-            If the budget does not cover one answer. Nothing is spent then.
-        """
-        given = self.read(X, y, X_public=X_public, unit_ids=unit_ids)
-        plan = self.plan(given, ledger)
-        taught = self.teach(given, progress)
-        answers = self.ask(taught, plan, progress)
-        return self.conclude(taught, plan, answers)
+    def _what_is_released(self) -> str:
+        return resolve_answers(self.answers, self.mechanism, wants_labels=self.student is not None)

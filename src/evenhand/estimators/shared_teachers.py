@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand.estimators.base import Progress, TeacherEnsembleClassifier
+from evenhand.estimators.base import TeacherEnsembleClassifier
 from evenhand.estimators.calibration import read_calibration
 from evenhand.estimators.fair_shares import FairSharesClassifier
 from evenhand.estimators.fairpate import FairPATEClassifier
+from evenhand.estimators.inputs import FitArguments, Progress
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
@@ -78,16 +79,20 @@ def fit_many(
         costs the sum of their ``mu_squared``. Training teachers once saves time and no privacy.
     """
     first = _require_one_training(models)
-    reads_groups = isinstance(first, MarginClassifier)
-    given = first.read(
-        X,
-        y,
-        sensitive_features=sensitive_features if reads_groups else None,
-        X_public=X_public,
-        sensitive_features_public=sensitive_features_public if reads_groups else None,
-        unit_ids=unit_ids,
+    tables = FitArguments(X=X, y=y, X_public=X_public, unit_ids=unit_ids)
+    if isinstance(first, MarginClassifier):
+        tables = replace(
+            tables,
+            sensitive_features=sensitive_features,
+            sensitive_features_public=sensitive_features_public,
+        )
+    labelled = replace(
+        tables,
+        X_calibration=X_calibration,
+        y_calibration=y_calibration,
+        sensitive_features_calibration=sensitive_features_calibration,
     )
-    labelled = (X_calibration, y_calibration, sensitive_features_calibration)
+    given = first.read(tables)
     refused: list[Exception | None] = [None] * len(models)
     plans: dict[int, Plan] = {}
     own: dict[int, Given] = {}  # with calibration rows for those that read them
@@ -100,7 +105,7 @@ def fit_many(
         _require_same_number(plans[i], given)
         own[i] = given
         if isinstance(model, MarginClassifier) and model.fairness and model.fairness.needs_labels:
-            rows = read_calibration(first, given.data, model.fairness, *labelled)
+            rows = read_calibration(first, given.data, model.fairness, labelled)
             own[i] = replace(given, calibration=rows)
     if not plans:
         return refused
@@ -141,14 +146,14 @@ def train_teachers(
     -------
     Cost : nothing is released. What the teachers remember is private.
     """
-    given = model.read(
-        X,
-        y,
+    given = FitArguments(
+        X=X,
+        y=y,
         X_public=X_public,
         sensitive_features_public=sensitive_features_public,
         unit_ids=unit_ids,
     )
-    model.teach(given)
+    model.teach(model.read(given))
 
 
 def _ask_together(

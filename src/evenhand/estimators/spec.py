@@ -19,6 +19,9 @@ BUDGET: Final = ("epsilon", "delta")
 VOTES: Final = ("noise", "n_teachers", "teacher", "sigma", "threshold", "sigma_check")
 ACCOUNT: Final = ("unit", "unit_name", "ledger", "account", "account_epsilon")
 PUBLIC_ROWS: Final = ("public", "public_fraction")
+CALIBRATION: Final = ("X_calibration", "y_calibration", "sensitive_features_calibration")
+"""Arguments of ``fit``: public rows with labels and groups."""
+
 BY_NAME: Final = ("n_teachers", "answers", "rule", "at", "hidden", "fairness_weight", "pull")
 """Settings that a constructor takes by the same name."""
 
@@ -92,6 +95,21 @@ class MethodSpec:
             return "needed" if "margin" in self.needs else "optional"
         return "weight" if "fairness_weight" in self.reads else "none"
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Arguments of ``fit`` beside ``X`` and ``y``."""
+        known = {
+            # A reference keeps the names of the groups, also where it reads no more of them.
+            "sensitive_features": bool(self.notions) or not self.private,
+            "X_public": "public" in self.reads,
+            "sensitive_features_public": self.public_groups,
+            **dict.fromkeys(CALIBRATION, "calibration" in self.reads),
+            "unit_ids": "unit" in self.reads,
+            "ledger": self.private,
+            "progress": self.private,
+        }
+        return tuple(name for name, takes in known.items() if takes)
+
     def accepts(self, setting: str) -> bool:
         """Return whether the method has a use for a setting."""
         if setting == "fairness":
@@ -160,6 +178,20 @@ def mechanism_of(settings: Settings) -> Mechanism | None:
     return ConfidentGNMax(threshold=float(threshold), sigma_check=float(check), sigma=float(sigma))
 
 
+def _show_own_arguments_first(estimator: type) -> None:
+    """Let help pages show what is special of a class before what all classes have."""
+    init = vars(estimator).get("__init__")
+    if init is None:
+        return
+    names = [name for kind in estimator.__mro__ for name in vars(kind).get("__annotations__", ())]
+    known = inspect.signature(init)
+    shown = sorted(
+        known.parameters.values(),
+        key=lambda p: (p.kind, names.index(p.name) if p.kind is p.KEYWORD_ONLY else 0),
+    )
+    init.__signature__ = known.replace(parameters=shown)
+
+
 REGISTERED: Final[dict[str, MethodSpec]] = {}
 """The records of the modules that were imported; ``evenhand.methods.METHODS`` holds all."""
 
@@ -167,11 +199,13 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def registered(*specs: MethodSpec) -> Callable[[_Class], _Class]:
-    """Register an estimator under the name of each record."""
+    """Register an estimator under the name of each record; its ``fit`` reads what it takes."""
 
     def keep(estimator: _Class) -> _Class:
         for spec in specs:
             REGISTERED[spec.name] = replace(spec, estimator=estimator)
+        estimator.TAKES = specs[0].takes  # type: ignore[attr-defined]
+        _show_own_arguments_first(estimator)
         return estimator
 
     return keep

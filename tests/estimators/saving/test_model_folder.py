@@ -1,6 +1,7 @@
 """A model folder: the same predictions and claim, or a clear refusal."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_types_of_others_are_loaded_only_when_they_are_named(
 ) -> None:
     model = parts.fit(FairPATEClassifier(**settings))
     rows = np.zeros((2, model.encoder_.n_features_out_))
-    model.student_ = Stranger().fit(rows, [0, 1])
+    model._fitted = replace(model.fitted_, student=Stranger().fit(rows, [0, 1]))
     path = model.save(tmp_path / "model")
     with pytest.raises(ValueError, match=r"Stranger.*trusted="):
         evenhand.load(path)

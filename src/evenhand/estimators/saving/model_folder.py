@@ -146,7 +146,7 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any, trusted: Iter
             None if free is None else load_student(folder, free, **shape, trusted=trusted)
         ),
     )
-    model._take(fitted)
+    model._restore(fitted)
     return model
 
 

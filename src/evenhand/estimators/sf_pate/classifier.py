@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from evenhand import _checks
 from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
-from evenhand.estimators.base import Progress
-from evenhand.estimators.fitted import Bound, FittedModel, TrueGroups
+from evenhand.estimators.fitted import FittedModel, TrueGroups
+from evenhand.estimators.inputs import FitArguments, Progress
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
@@ -32,14 +32,13 @@ from evenhand.fairness.notion import Notion, require_reference
 from evenhand.privacy import Budget, BudgetExceeded, Guarantee, Ledger, attribute_of
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.guarantee import delta_warning
-from evenhand.privacy.noise import Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.students import NetworkStudent
 from evenhand.teachers import GroupMissingInPartition, by_position, by_unit
 from evenhand.teachers.coverage import groups_of_teachers
 from evenhand.teachers.fair import constrained
 from evenhand.teachers.partition import Partition
-from evenhand.typing import ArrayLike, RandomState
+from evenhand.typing import ArrayLike
 from evenhand.voting import Shares, Votes
 from evenhand.voting.shares import Rounds, release_shares
 
@@ -85,6 +84,7 @@ _SPEC: Final = MethodSpec(
         fixed={"variant": "teachers"},
     ),
 )
+@dataclass(eq=False, repr=False)
 class SFPATEClassifier(AttributePrivacyClassifier):
     """Train a fair classifier without its model telling anybody's group (SF-PATE).
 
@@ -201,53 +201,20 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     ('sensitive attribute of one person', 'change one group label')
     """
 
-    n_teachers_: int
-    answers_: Shares
-    choices_: tuple[str, ...]
-    bounds_: tuple[Bound, ...]
-    noisy_violation_: float
-    within_alpha_: bool
-
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        variant: str = "student",
-        *,
-        fairness: Notion | None = None,
-        n_teachers: int = 300,
-        teachers: Any = None,
-        n_queries: int | None = None,
-        answers: str = "smoothed",
-        pull: float | None = None,
-        student: NetworkStudent | None = None,
-        step: float = 1.0,
-        calibration: float | None = 0.2,
-        certificate: float | None = None,
-        groups: Sequence[str] | None = None,
-        schema: Any = None,
-        classes: ArrayLike | None = None,
-        unit: str = "person",
-        noise: Noise | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.budget = budget
-        self.variant = variant
-        self.fairness = fairness
-        self.n_teachers = n_teachers
-        self.teachers = teachers
-        self.n_queries = n_queries
-        self.answers = answers
-        self.pull = pull
-        self.student = student
-        self.step = step
-        self.calibration = calibration
-        self.certificate = certificate
-        self.groups = groups
-        self.schema = schema
-        self.classes = classes
-        self.unit = unit
-        self.noise = noise
-        self.random_state = random_state
+    variant: str = "student"
+    _: KW_ONLY
+    fairness: Notion | None = None
+    n_teachers: int = 300
+    teachers: Any = None
+    n_queries: int | None = None
+    answers: str = "smoothed"
+    pull: float | None = None
+    student: NetworkStudent | None = None
+    step: float = 1.0
+    calibration: float | None = 0.2
+    certificate: float | None = None
+    groups: Sequence[str] | None = None
+    unit: str = "person"
 
     @property
     def notion(self) -> Notion:
@@ -259,48 +226,15 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in _PRIVATE}
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        unit_ids: ArrayLike | None = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train teachers on the groups, ask them with noise, fit the student.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like, shape (n, n_columns)
-            Public.
-        y : array-like, shape (n,)
-            Class labels. Public, save with ``variant="teachers"`` and ``pull=0``.
-        sensitive_features : array-like or DataFrame, n rows
-            The group of each row: private.
-        unit_ids : array-like, shape (n,), optional
-            Whose row each is. Public. Without it, each row is taken for a person of its own.
-        ledger : Ledger, optional
-            The account of the data set, of the same unit and neighbors; charged as well.
-        progress : callable, optional
-            ``progress(stage, done, total)``.
-
-        Raises
-        ------
-        ValueError
-            For inputs that cannot be used; the message names the way out.
-        BudgetExceeded
-            If an account does not cover the run. Nothing is spent then.
-        """
+    def _learn(self, given: FitArguments) -> None:
         budget, notion = self._checked_settings()
         rng = as_generator(self.random_state)
         names = None if self.groups is None else tuple(str(name) for name in self.groups)
-        people = self._read_people(X, y, sensitive_features, rng, names=names)
-        partition = self._deal(people, unit_ids, rng)
-        run = self._open(budget, ledger)
+        people = self._read_people(given, rng, names=names)
+        partition = self._deal(people, given.unit_ids, rng)
+        run = self._open(budget, given.ledger)
         whole = run.remaining * (1.0 - 1e-9)  # a sum of three parts must not exceed it
-        queried = self._ask(people, partition, notion, run, whole, rng, progress)
+        queried = self._ask(people, partition, notion, run, whole, rng, given.progress)
         problem = Problem(
             people=people,
             queried=queried,
@@ -311,7 +245,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             ledger=run,
             sums=self._shares[1] * whole,
             table=self._shares[2] * whole,
-            unit_ids=unit_ids,
+            unit_ids=given.unit_ids,
             rng=rng,
         )
         if self.variant == "student":
@@ -319,13 +253,11 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         else:
             public = not self._labels_are_private
             self._keep(after_fair_votes(problem, labels_are_public=public))
-        return self._conclude(people, partition, queried, run)
+        self._conclude(people, partition, queried, run)
 
-    @property
-    def fitted_(self) -> FittedModel:
-        """What this model tells of itself, as one value."""
+    def _describe(self) -> FittedModel:
         return replace(
-            super().fitted_,
+            super()._describe(),
             n_teachers=self.n_teachers_,
             answers=self.answers_,
             choices=self.choices_,
@@ -501,7 +433,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
 
     def _conclude(
         self, people: PeopleInputs, partition: Partition, queried: QueriedRows, run: Ledger
-    ) -> Self:
+    ) -> None:
         self.answers_ = queried.shares
         self.encoder_, self.classes_ = people.encoder, people.data.classes
         self.groups_ = people.groups.names
@@ -520,7 +452,6 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         self.ledger_ = run
         self.fairness_kind_ = FairnessKind.WEIGHTS
         self.guarantee_ = self._relation_claim(people, partition, run)
-        return self
 
     def _relation_claim(self, people: PeopleInputs, partition: Partition, run: Ledger) -> Guarantee:
         n = people.data.n_private
