@@ -8,9 +8,10 @@ says.
 
 from __future__ import annotations
 
-from evenhand.generators.images import DataLensImages, GPATEImages, GSWGANImages
+from evenhand.baselines.gs_wgan import PublishedGSWGANImages
+from evenhand.generators.images import DataLensImages, GPATEImages
 
-GS_WGAN = GSWGANImages(
+GS_WGAN = PublishedGSWGANImages(
     schedule="in turn",
     filters=(64, 128, 256),
     spectral=True,

@@ -34,6 +34,11 @@ import numpy as np
 from _table import beside_saved, interval, keep, kept, rule, write
 
 from evenhand import Budget
+from evenhand.baselines.pfguard import (
+    GlobalSharesTeacherGANImages,
+    GoldTeacherGANImages,
+    StratifiedTeacherGANImages,
+)
 from evenhand.datasets.images import ImageData, load_mnist, rotated, unknown_groups
 from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.images import (
@@ -60,7 +65,7 @@ TITLES = {
 EVEN = GroupBalancedSampler()
 # Of 1 and 3, rotated and upright: the setting's own shares, known because it was made so.
 OWN = GroupBalancedSampler(scope="public", shares=(0.1, 0.4, 0.1, 0.4))
-NOISY, GLOBAL = GroupBalancedSampler(scope="noisy"), GroupBalancedSampler(scope="global")
+NOISY = GroupBalancedSampler(scope="noisy")
 
 
 NONE, STRATIFIED = "none", "stratified: half of the teachers for each group"
@@ -70,9 +75,13 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "in the partition": {"sampler": EVEN},
     "public shares": {"sampler": OWN},
     "noisy shares": {"sampler": NOISY},
-    "global shares, as published: no claim holds": {"sampler": GLOBAL},
+    "global shares, as published: no claim holds": {},
     "in the partition, conditioned on groups": {"sampler": EVEN, "condition": "label+group"},
-    STRATIFIED: {"sampler": None, "strata": True},
+    STRATIFIED: {"sampler": None},
+}
+METHODS: dict[str, Any] = {
+    "global shares, as published: no claim holds": GlobalSharesTeacherGANImages,
+    STRATIFIED: StratifiedTeacherGANImages,
 }
 FAIR = ("none", "in the partition", "in the partition, conditioned on groups")
 
@@ -99,17 +108,25 @@ def settings() -> list[Setting]:
             arguments=arguments,
             paper=papers_7.get(name, fair),
             against="" if name == NONE else NONE,
+            method=METHODS.get(name, TeacherGANImages),
         )
         for name, arguments in STRATEGIES.items()
     ]
-    gold = {"sampler": EVEN, "gold": True}
-    for name, arguments, paper, against in (
-        (NONE, {"sampler": None}, plain, ""),
-        ("in the partition", {"sampler": EVEN}, (0.004, 0.041), NONE),
-        ("in the partition, GOLD", gold, (0.090, 0.209), "in the partition"),
+    even, gold = "in the partition", GoldTeacherGANImages
+    for name, method, arguments, paper, against in (
+        (NONE, TeacherGANImages, {"sampler": None}, plain, ""),
+        (even, TeacherGANImages, {"sampler": EVEN}, (0.004, 0.041), NONE),
+        (f"{even}, GOLD", gold, {"sampler": EVEN}, (0.090, 0.209), even),
     ):
         rows.append(
-            Setting(data="unknown", name=name, arguments=arguments, paper=paper, against=against)
+            Setting(
+                data="unknown",
+                name=name,
+                arguments=arguments,
+                paper=paper,
+                against=against,
+                method=method,
+            )
         )
     for label, method, papers, more in (
         ("GS-WGAN", GSWGANImages, (plain, fair), {"critic_steps": 2}),

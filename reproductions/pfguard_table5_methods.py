@@ -34,6 +34,7 @@ import numpy as np
 from _table import RESULTS, commit, interval, rule, write
 
 from evenhand import Budget
+from evenhand.baselines.pfguard import GoldPATEGANSynthesizer, StratifiedPATEGANSynthesizer
 from evenhand.datasets import load_adult
 from evenhand.generators import (
     DPWGANSynthesizer,
@@ -137,12 +138,12 @@ FITS: Mapping[str, tuple[Make, int, Mapping[str, str]]] = {
         {"balanced": "PFGuard", "both": "PFGuard"},
     ),
     "PATE-GAN, stratified teachers, from counts": (
-        lambda seed: PATEGANSynthesizer(strata=True, sampler=None, random_state=seed, **PATE),
+        lambda seed: StratifiedPATEGANSynthesizer(sampler=None, random_state=seed, **PATE),
         SLOW,
         {"as it is": "PATE-GAN", "balanced": "PFGuard"},
     ),
     "PFGuard on PATE-GAN with GOLD, from counts": (
-        lambda seed: PATEGANSynthesizer(gold=True, random_state=seed, **PATE),
+        lambda seed: GoldPATEGANSynthesizer(random_state=seed, **PATE),
         SLOW,
         {"balanced": "PFGuard", "both": "PFGuard"},
     ),

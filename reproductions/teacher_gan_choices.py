@@ -29,6 +29,7 @@ import argparse
 import json
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,15 @@ from _table import beside_saved, keep, kept, rule, write
 from pfguard_sampling import Pixels
 
 from evenhand import Budget
+from evenhand.baselines.gs_wgan import PublishedGSWGANImages
 from evenhand.datasets.images import ImageData, load_mnist, rotated
-from evenhand.generators.images import GSWGANImages, TeacherGANImages
+from evenhand.generators.images import TeacherGANImages
 from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.privacy.gaussian import epsilon_from_mu
 
 DELTA, TEACHERS, STEPS, DRAWN, VALIDATION, FEWER = 1e-5, 100, 100, 2000, 3000, 5
 METHODS: dict[str, Any] = {
-    "gs-wgan": GSWGANImages,
+    "gs-wgan": partial(PublishedGSWGANImages, schedule="all"),
     "teacher-gan": TeacherGANImages,
 }
 SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {

@@ -46,6 +46,7 @@ BELOW: dict[str, set[str]] = {
         "teachers",
         "students",
     },
+    "generators": {"privacy", "fairness", "datasets", "learners", "teachers"},
     "baselines": {
         "privacy",
         "fairness",
@@ -54,8 +55,8 @@ BELOW: dict[str, set[str]] = {
         "teachers",
         "students",
         "estimators",
+        "generators",
     },
-    "generators": {"privacy", "fairness", "datasets", "learners", "teachers"},
     "report": {"privacy", "fairness", "datasets", "voting", "estimators", "generators"},
     "frontier": {
         "privacy",

@@ -109,7 +109,7 @@ def test_nor_does_one_that_sets_rows_aside_or_holds_units_together() -> None:
 
 
 # Without the references, whose claim is that nothing is promised.
-TABLES, IMAGES = (generators(payload, private=True) for payload in ("tables", "images"))
+TABLES, IMAGES = (generators(payload, offered=True) for payload in ("tables", "images"))
 
 TABLE_SETTINGS: dict[str, Any] = {
     "n_teachers": 20,

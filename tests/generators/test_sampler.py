@@ -1,9 +1,12 @@
 """The balanced sampler: exact balance inside a partition, and one record moves one teacher."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from evenhand.baselines.pfguard import GlobalSharesTeacherGANImages
 from evenhand.generators import GroupBalancedSampler
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.teachers.partition import by_position
@@ -41,7 +44,8 @@ def test_changing_one_record_changes_the_minibatches_of_one_teacher_alone(scope:
 
 def test_the_published_rule_moves_every_teacher_by_one_record() -> None:
     def published(groups: np.ndarray) -> list[bytes]:
-        sampler = GroupBalancedSampler(scope="global").with_global_shares(groups, 2)
+        data = SimpleNamespace(balanced=(groups, 2))
+        sampler = GlobalSharesTeacherGANImages()._ready_sampler(data)
         deal = by_position(len(groups), TEACHERS, random_state=5)
         return [sampler.probabilities(groups[rows]).tobytes() for rows in deal.all_rows]
 
@@ -99,13 +103,13 @@ def test_shares_of_units_with_several_records_cost_more_noise(relation: str) -> 
     assert sigmas[1] == pytest.approx(3 * sigmas[0])
 
 
-def test_only_the_published_rule_loses_the_claim() -> None:
+def test_public_shares_stand_in_the_claim_and_only_the_published_rule_loses_it() -> None:
     claim = Ledger(Budget(epsilon=1.0, delta=1e-5)).guarantee()
     assert GroupBalancedSampler().claim(claim) == claim
     public = GroupBalancedSampler(scope="public", shares=(0.5, 0.5)).claim(claim)
     assert public.holds
     assert "the group shares of the sampler" in public.public
-    lost = GroupBalancedSampler(scope="global").claim(claim)
+    lost = GlobalSharesTeacherGANImages()._restate(claim)
     assert not lost.holds
     assert str(lost).startswith("NOT PRIVATE: every teacher's minibatches are weighted")
 
@@ -121,12 +125,8 @@ def test_an_empty_partition_gives_no_rows() -> None:
         (lambda: GroupBalancedSampler(scope="public"), "needs shares="),
         (lambda: GroupBalancedSampler(shares=(0.5, 0.5)), "leave shares out"),
         (
-            lambda: GroupBalancedSampler(scope="global").probabilities(groups_of()),
-            "Call with_global_shares first",
-        ),
-        (
-            lambda: GroupBalancedSampler().with_global_shares(groups_of(), 2),
-            "Only scope='global'",
+            lambda: GroupBalancedSampler(scope="noisy").probabilities(groups_of()),
+            "Call with_noisy_shares first",
         ),
     ],
 )

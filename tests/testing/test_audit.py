@@ -51,8 +51,8 @@ def neighbor(case: Case, name: str) -> Any:
 def test_every_method_that_promises_privacy_has_a_case() -> None:
     have = {name.split(",")[0] for name in CASES}
     of_classifiers = {name for name, spec in METHODS.items() if spec.private}
-    assert of_classifiers | set(generators("tables", private=True)) <= have
-    assert {f"images:{name}" for name in generators("images", private=True)} <= have
+    assert of_classifiers | set(generators("tables", offered=True)) <= have
+    assert {f"images:{name}" for name in generators("images", offered=True)} <= have
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -151,7 +151,7 @@ def test_half_the_sensitivity_of_a_table_of_groups_is_convicted(
     [
         one
         for one in EVERY
-        if {one.values[0].split(",")[0]} & {*generators("tables", private=True), *TORCH}
+        if {one.values[0].split(",")[0]} & {*generators("tables", offered=True), *TORCH}
     ],
 )
 def test_half_the_sensitivity_of_a_generator_is_convicted(

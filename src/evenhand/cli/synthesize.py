@@ -48,7 +48,7 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
     if given.noise is not None:
         one_of("--noise", given.noise, vocabulary.NOISES)
     data.refuse()
-    one_of("--method", given.method or data.default, names_of(data.payload, private=True))
+    one_of("--method", given.method or data.default, names_of(data.payload, offered=True))
     out = given.out
     files = {
         "data": out,

@@ -16,7 +16,7 @@ from evenhand.cli.options import COLUMNS, FILES, PRIVACY, choice
 from evenhand.generators.registry import generators, names_of
 
 PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
-_TABLES, _IMAGES = (names_of(of, private=True) for of in ("tables", "images"))
+_TABLES, _IMAGES = (names_of(of, offered=True) for of in ("tables", "images"))
 _ROWS: Final = "Rows"
 
 
@@ -185,7 +185,7 @@ class SynthesizeOptions(Options):
         return {
             f"Methods, for {records}": [
                 (name, kind.words + (", needs PyTorch" if kind.needs else ""))
-                for name, kind in generators(payload, private=True).items()
+                for name, kind in generators(payload, offered=True).items()
             ]
             for payload, records in (("tables", "tables"), ("images", "pictures"))
         }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from evenhand.typing import FloatArray, IntArray
 LEAST_SNR: Final = 50.0
 """Below this predicted signal-to-noise a run warns: what is learnt is mostly noise."""
 
+
+Door: TypeAlias = Callable[[IntArray], FloatArray]
+"""Takes whole totals; charges, draws noise, and gives what left, in the aggregator's scale."""
 
 _ROUNDING: Final = 1e-8  # plans spend 1e-9 less than their shares, and budgets round down
 
@@ -93,6 +96,24 @@ class BudgetPlan:
         counter = TableCounts(shapes=((1, n),), per_unit=per_unit)
         return self.release(counter, counter.total([(0 * codes, codes)]), purpose)
 
+    def door(self, aggregator: Aggregator, purpose: str, *, n_steps: int) -> Door:
+        """Return what releases one total after the other, each charged when it comes."""
+        mechanism = self.mechanism(aggregator, purpose, n_steps=n_steps)
+
+        def release(total: IntArray) -> FloatArray:
+            noisy = self.ledger.release(mechanism, total[None, :], purpose=purpose)
+            values: FloatArray = noisy[0] * aggregator.unit
+            return values
+
+        return release
+
+    def rounds(
+        self, aggregator: Aggregator, purpose: str, *, n_rounds: int, n_blocks: int, length: int
+    ) -> Rounds:
+        """Return what releases one block after the other, ``n_blocks`` of them in a round."""
+        mechanism = self.mechanism(aggregator, purpose, n_steps=n_rounds)
+        return Rounds(self.ledger, mechanism, purpose, n_blocks, length, aggregator.unit)
+
     def mechanism(self, aggregator: Aggregator, purpose: str, *, n_steps: int = 1) -> NoisySum:
         """Return the release of which ``n_steps`` cost the share of this purpose, exactly."""
         share = self.ledger.budget.mu_squared * self.shares[purpose]
@@ -103,6 +124,49 @@ class BudgetPlan:
             neighbors=self.ledger.neighbors,
             noise=self.ledger.noise,
         )
+
+
+class Rounds:
+    """The door for blocks that come one after the other, one from each part of the records.
+
+    The blocks of a pass are one vector, of which one record moves one block: one release. It is
+    charged in full, and its noise drawn, when the pass begins; that later blocks depend on earlier
+    ones as released is adaptive composition inside it, over disjoint parts.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    mechanism : NoisySum
+        Its sensitivity is that of one block.
+    purpose : str
+    n_blocks, length : int
+        Blocks of a pass, and numbers of a block.
+    unit : float
+        What one whole number is worth.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        mechanism: NoisySum,
+        purpose: str,
+        n_blocks: int,
+        length: int,
+        unit: float,
+    ) -> None:
+        self._ledger, self._mechanism, self._purpose = ledger, mechanism, purpose
+        self._n_blocks, self._length, self._unit = n_blocks, length, unit
+        self._left: list[FloatArray] = []
+
+    def __call__(self, total: IntArray) -> FloatArray:
+        """Release the next block."""
+        if not self._left:
+            with self._ledger.reserve({self._mechanism: 1}, purpose=self._purpose) as grant:
+                drawn = grant.draw(self._mechanism, self._n_blocks * self._length)
+            self._left = list(drawn.reshape(self._n_blocks, self._length)[::-1])
+        noise = self._left.pop()
+        released: FloatArray = self._mechanism.decide(total[None, :], noise[None, :])[0]
+        return released * self._unit
 
 
 def noisy_sum(

@@ -23,22 +23,30 @@ HOMES: Final[Mapping[Key, str]] = {
     ("tables", "dp-wgan"): "generators.tables.dp_wgan",
     ("tables", "ron-gauss"): "generators.tables.ron_gauss",
     ("tables", "ffpdg"): "generators.tables.ron_gauss",
-    ("tables", "non-private"): "generators.tables.nonprivate",
-    ("tables", "reweighted"): "generators.tables.nonprivate",
     ("images", "mean-embedding"): "generators.images.mean_embedding",
     ("images", "teacher-gan"): "generators.images.teacher_gan",
-    ("images", "gs-wgan"): "generators.images.gs_wgan",
+    ("images", "gs-wgan"): "generators.images.teacher_gan",
     ("images", "g-pate"): "generators.images.g_pate",
     ("images", "datalens"): "generators.images.datalens",
     ("images", "dp-wgan"): "generators.images.dp_wgan",
-    ("images", "plain-gan"): "generators.images.plain_gan",
 }
 """The module of each generator, the default of each payload first. One more is one more line."""
 
-REFERENCES: Final = frozenset(
-    {("tables", "non-private"), ("tables", "reweighted"), ("images", "plain-gan")}
-)
-"""Those of them that are there to be compared with: the command line does not offer them."""
+REFERENCES: Final[Mapping[Key, str]] = {
+    ("tables", "non-private"): "generators.tables.nonprivate",
+    ("tables", "reweighted"): "generators.tables.nonprivate",
+    ("tables", "pate-gan-strata"): "baselines.pfguard",
+    ("tables", "pate-gan-gold"): "baselines.pfguard",
+    ("tables", "pate-gan-global-shares"): "baselines.pfguard",
+    ("images", "plain-gan"): "generators.images.plain_gan",
+    ("images", "gs-wgan-published"): "baselines.gs_wgan",
+    ("images", "teacher-gan-strata"): "baselines.pfguard",
+    ("images", "teacher-gan-gold"): "baselines.pfguard",
+    ("images", "teacher-gan-global-shares"): "baselines.pfguard",
+}
+"""Those that are there to be compared with: saved and read alike, and not on the command line."""
+
+_ALL: Final[Mapping[Key, str]] = {**HOMES, **REFERENCES}
 
 REGISTERED: Final[dict[Key, type[Synthesizer]]] = {}
 """Those whose modules were imported; ``GENERATORS`` holds all."""
@@ -55,7 +63,7 @@ def register(kind: _Kind) -> _Kind:
         If another generator of this payload has the name.
     """
     key = (one_of("payload", kind.payload, PAYLOADS), kind.method)
-    home = f"evenhand.{HOMES[key]}" if key in HOMES else kind.__module__
+    home = f"evenhand.{_ALL[key]}" if key in _ALL else kind.__module__
     known = REGISTERED.get(key, kind)
     if (known.__module__, known.__qualname__) != (home, kind.__qualname__):
         raise ValueError(
@@ -70,39 +78,39 @@ class _Generators(Mapping["Key", "type[Synthesizer]"]):
     """The classes by payload and name; a module is imported when its class is first used."""
 
     def __getitem__(self, key: Key) -> type[Synthesizer]:
-        if key not in REGISTERED and key in HOMES:
-            importlib.import_module(f"evenhand.{HOMES[key]}")
+        if key not in REGISTERED and key in _ALL:
+            importlib.import_module(f"evenhand.{_ALL[key]}")
         return REGISTERED[key]
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(dict.fromkeys((*HOMES, *REGISTERED)))
+        return iter(dict.fromkeys((*_ALL, *REGISTERED)))
 
     def __len__(self) -> int:
-        return len(HOMES.keys() | REGISTERED.keys())
+        return len(_ALL.keys() | REGISTERED.keys())
 
 
 GENERATORS: Final[Mapping[Key, type[Synthesizer]]] = _Generators()
 
 
-def names_of(payload: str, *, private: bool = False) -> tuple[str, ...]:
+def names_of(payload: str, *, offered: bool = False) -> tuple[str, ...]:
     """Return the names of the generators of a payload; nothing is imported.
 
     Parameters
     ----------
     payload : {"tables", "images"}
-    private : bool
-        Whether to leave out the references, which keep no budget.
+    offered : bool
+        Whether to leave out those that are there to be compared with.
 
     Examples
     --------
-    >>> names_of("tables", private=True)[:2]
+    >>> names_of("tables", offered=True)[:2]
     ('marginal', 'mean-embedding')
     """
     one_of("payload", payload, PAYLOADS)
-    kept = (key for key in GENERATORS if not (private and key in REFERENCES))
+    kept = (key for key in GENERATORS if not (offered and key in REFERENCES))
     return tuple(name for of, name in kept if of == payload)
 
 
-def generators(payload: str, *, private: bool = False) -> dict[str, type[Synthesizer]]:
+def generators(payload: str, *, offered: bool = False) -> dict[str, type[Synthesizer]]:
     """Return the generators of a payload by name; see ``names_of``."""
-    return {name: GENERATORS[payload, name] for name in names_of(payload, private=private)}
+    return {name: GENERATORS[payload, name] for name in names_of(payload, offered=offered)}

@@ -13,11 +13,7 @@ from evenhand.privacy import Guarantee, Ledger
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.typing import FloatArray, IntArray
 
-SCOPES: Final = ("partition", "public", "noisy", "global")
-_REASON: Final = (
-    "every teacher's minibatches are weighted by the group shares of all private records, so one "
-    "record changes all teachers (the published sampling rule)"
-)
+SCOPES: Final = ("partition", "public", "noisy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +22,13 @@ class GroupBalancedSampler:
 
     Parameters
     ----------
-    scope : {"partition", "public", "noisy", "global"}
+    scope : {"partition", "public", "noisy"}
         What the balance is computed from.
 
         - "partition": a group is drawn evenly from those that the partition holds, then a row of
           it. Exact balance, at no cost; the default.
         - "public": rows are weighted by one over their group's ``shares``, known to everybody.
         - "noisy": the same with shares that were released through a ledger (``with_noisy_shares``).
-        - "global": the same with the shares of all private records (``with_global_shares``). This
-          is PFGuard's Equation 5. One record moves the weights in every partition, so there is no
-          guarantee, and ``claim`` says so.
     shares : tuple of float, optional
         Share of each group; all but "partition" need them. Greater than 0.
 
@@ -105,15 +98,12 @@ class GroupBalancedSampler:
         mechanism = NoisySum(sigma=moved / mu, l2_sensitivity=moved)
         counts = np.bincount(_checks.codes("groups", groups, n_groups), minlength=n_groups)
         noisy = ledger.release(mechanism, counts[None, :], purpose="group shares for the sampler")
-        # A count that noise took below one counts as one: its weight stays finite.
-        return replace(self, shares=_normal(np.maximum(noisy[0], 1.0)))
+        return self.with_shares_of(noisy[0])
 
-    def with_global_shares(self, groups: IntArray, n_groups: int) -> GroupBalancedSampler:
-        """Read the shares off all private records, as published. The claim is lost."""
-        if self.scope != "global":
-            raise ValueError(f"Only scope='global' reads all records, this one is {self.scope!r}.")
-        counts = np.bincount(_checks.codes("groups", groups, n_groups), minlength=n_groups)
-        return replace(self, shares=_normal(np.maximum(counts, 1.0)))
+    def with_shares_of(self, counts: FloatArray) -> GroupBalancedSampler:
+        """Return the sampler with the shares of released counts; one below 1 counts as 1."""
+        held = np.maximum(counts, 1.0)  # so that its weight stays finite
+        return replace(self, shares=tuple((held / held.sum()).tolist()))
 
     def draw(self, groups: IntArray, size: int, rng: np.random.Generator) -> IntArray:
         """Draw positions in one partition, with replacement.
@@ -141,8 +131,7 @@ class GroupBalancedSampler:
             weights = 1.0 / np.bincount(codes)[codes]
         else:
             if self.shares is None:
-                how = "with_noisy_shares" if self.scope == "noisy" else "with_global_shares"
-                raise ValueError(f"scope={self.scope!r} has no shares yet. Call {how} first.")
+                raise ValueError("scope='noisy' has no shares yet. Call with_noisy_shares first.")
             _checks.codes("groups", codes, len(self.shares))
             weights = 1.0 / np.array(self.shares)[codes]
         probabilities: FloatArray = weights / weights.sum()
@@ -150,8 +139,6 @@ class GroupBalancedSampler:
 
     def claim(self, guarantee: Guarantee) -> Guarantee:
         """Return the claim of a run that drew through this sampler."""
-        if self.scope == "global":
-            return replace(guarantee, holds=False, reason=_REASON)
         if self.scope == "public":
             public = (*guarantee.public, "the group shares of the sampler")
             return replace(guarantee, public=public)
@@ -160,7 +147,3 @@ class GroupBalancedSampler:
 
 BALANCED: Final = GroupBalancedSampler()
 """Labels and groups evenly, by what a partition holds itself."""
-
-
-def _normal(counts: FloatArray) -> tuple[float, ...]:
-    return tuple((counts / counts.sum()).tolist())

@@ -248,7 +248,7 @@ def _of_tables() -> Iterator[Case]:
         uncovered = {} if schema is not None else tail
         return Case(name=name + words, fit=fit, rows=rows, relation=relation, uncovered=uncovered)
 
-    kept = generators("tables", private=True)
+    kept = generators("tables", offered=True)
     for name, kind in kept.items():
         yield case(name, kind, "", schema)
         yield case(name, kind, ", replace one", schema, neighbors="replace one")
@@ -256,7 +256,7 @@ def _of_tables() -> Iterator[Case]:
 
 
 def _of_images() -> Iterator[Case]:
-    from evenhand.generators.registry import generators
+    from evenhand.generators.registry import GENERATORS, generators
 
     gan: Settings = {"n_teachers": 10, "n_steps": 3, "n_rows": 4, "critic_rows": 8}
     small: dict[str, Settings] = {
@@ -268,8 +268,8 @@ def _of_images() -> Iterator[Case]:
         "datalens": gan,
     }
 
-    def case(kind: Any, words: str = "", **more: Any) -> Case:
-        settings = small[kind.method] | more
+    def case(kind: Any, words: str = "", of: Settings | None = None) -> Case:
+        settings = small[kind.method] if of is None else of
 
         def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
             made = kind(noise=noise, random_state=seed, **settings)
@@ -284,14 +284,13 @@ def _of_images() -> Iterator[Case]:
 
         relation = "add or remove one" if kind.method == "mean-embedding" else "replace one"
         return Case(
-            name=f"images:{kind.method}{words}",
+            name=f"images:{words or kind.method}",
             fit=fit,
             rows=pictures(),
-            relation=str(settings.get("neighbors", relation)),
+            relation=relation,
         )
 
-    kept = generators("images", private=True)
-    for kind in kept.values():
+    for kind in generators("images", offered=True).values():
         yield case(kind)
-    yield case(kept["gs-wgan"], ", in turn", schedule="in turn")
-    yield case(kept["teacher-gan"], ", strata", strata=True)
+    yield case(GENERATORS["images", "gs-wgan-published"], "gs-wgan, in turn", gan)
+    yield case(GENERATORS["images", "teacher-gan-strata"], "teacher-gan, strata", gan)

@@ -3,13 +3,20 @@
 import re
 import runpy
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.baselines.gs_wgan import PublishedGSWGANImages
+from evenhand.baselines.pfguard import (
+    GlobalSharesTeacherGANImages,
+    Stratified,
+    StratifiedTeacherGANImages,
+)
 from evenhand.generators import GroupBalancedSampler, load
 from evenhand.generators.images import (
     DataLensImages,
@@ -22,6 +29,8 @@ from evenhand.generators.images import (
 from evenhand.generators.images.adversarial import STEPS
 from evenhand.generators.images.codec import read_images
 from evenhand.generators.images.synthesizer import ImageSynthesizer
+from evenhand.generators.images.teacher_gan import TeacherGAN
+from evenhand.generators.registry import register
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import MemoryStore
@@ -46,6 +55,14 @@ SMALL: dict[str, Any] = {
 }
 
 
+WARM: Any = partial(PublishedGSWGANImages, schedule="all")
+
+
+def stratified(method: type[TeacherGAN]) -> Any:
+    """The method with teachers of one group each."""
+    return type(f"Stratified{method.__name__}", (Stratified, method), {})
+
+
 class TestTeacherGAN(ImageSynthesizerContract):
     def new(self) -> ImageSynthesizer:
         return TeacherGANImages(**SMALL, noise=SeededNoise(0), random_state=0)
@@ -59,13 +76,18 @@ class TestGSWGAN(ImageSynthesizerContract):
 class TestGSWGANInTurn(ImageSynthesizerContract):
     def new(self) -> ImageSynthesizer:
         small = {**SMALL, "n_teachers": 12, "critic_steps": 1, "filters": (4,)}
-        return GSWGANImages(**small, schedule="in turn", noise=SeededNoise(0), random_state=0)
+        return PublishedGSWGANImages(**small, noise=SeededNoise(0), random_state=0)
+
+
+@register
+class StratifiedGSWGANImages(Stratified, PublishedGSWGANImages):
+    method: ClassVar[str] = "gs-wgan-strata"
 
 
 class TestGSWGANWithStrataAndAWarmStart(ImageSynthesizerContract):
     def new(self) -> ImageSynthesizer:
-        return GSWGANImages(
-            **SMALL, critic_steps=1, strata=True, spectral=True, warm_steps=2,
+        return StratifiedGSWGANImages(
+            **SMALL, schedule="all", critic_steps=1, spectral=True, warm_steps=2,
             noise=SeededNoise(0), random_state=0,
         )  # fmt: skip
 
@@ -105,20 +127,20 @@ def test_every_step_is_one_release_of_the_same_noise_fixed_before_the_first(meth
 
 
 def test_in_turn_a_pass_over_all_critics_is_one_release_charged_when_it_begins() -> None:
-    made = fitted(GSWGANImages, schedule="in turn", n_steps=7)  # 6 teachers: two rounds
+    made = fitted(PublishedGSWGANImages, n_steps=7)  # 6 teachers: two rounds
     steps = [e for e in made.ledger_.entries if e.purpose == STEPS]
     assert [e.n_uses for e in steps] == [1, 1]
     assert sum(e.mu_squared for e in steps) == pytest.approx(
         0.98 * Budget(epsilon=4.0, delta=1e-5).mu_squared, rel=1e-6
     )
     # With as many steps and rounds of all teachers the ratio is that of one teacher to all.
-    in_turn = fitted(GSWGANImages, schedule="in turn", n_steps=6).snr_.value
+    in_turn = fitted(PublishedGSWGANImages, n_steps=6).snr_.value
     assert fitted(GSWGANImages, n_steps=6).snr_.value == pytest.approx(6 * in_turn)
 
 
 @pytest.mark.parametrize("method", [TeacherGANImages, GSWGANImages, GPATEImages, DataLensImages])
 def test_strata_pay_for_both_teachers_that_a_replaced_picture_moves(method: Any) -> None:
-    plain, made = fitted(method), fitted(method, strata=True)
+    plain, made = fitted(method), fitted(stratified(method))
     assert made._charged(64).l2_sensitivity("replace one") == 2 * plain._charged(64).l2_sensitivity(
         "replace one"
     )
@@ -138,8 +160,8 @@ def test_strata_with_units_pay_for_the_teachers_of_all_their_groups(
     images, y, side = pictures(300)
     who = np.arange(300) // per_unit
     found = []
-    for strata in (False, True):
-        made = TeacherGANImages(**TINY, strata=strata, noise=SeededNoise(0), random_state=0)
+    for method in (TeacherGANImages, StratifiedTeacherGANImages):
+        made = method(**TINY, noise=SeededNoise(0), random_state=0)
         made.fit(
             images, y, sensitive_features=side, budget=Budget(epsilon=4.0, delta=1e-5),
             unit_ids=who, per_unit=per_unit,
@@ -150,7 +172,7 @@ def test_strata_with_units_pay_for_the_teachers_of_all_their_groups(
 
 def test_without_groups_strata_are_one_and_cost_nothing() -> None:
     images, y, _ = pictures(300)
-    made = TeacherGANImages(**TINY, strata=True, noise=SeededNoise(0), random_state=0)
+    made = StratifiedTeacherGANImages(**TINY, noise=SeededNoise(0), random_state=0)
     made.fit(images, y, budget=Budget(epsilon=4.0, delta=1e-5))
     assert made.snr_.value == fitted(TeacherGANImages).snr_.value
 
@@ -169,7 +191,7 @@ def test_memory_of_a_warm_start_is_foreseen_for_one_stack_at_a_time() -> None:
     data = read_images(
         *pictures(60), classes=None, groups=None, unit_ids=None, per_unit=1, conditioned=True
     )[1]
-    needed = [fitted(GSWGANImages, warm_steps=n)._memory(data)[1] for n in (0, 1)]
+    needed = [fitted(WARM, warm_steps=n)._memory(data)[1] for n in (0, 1)]
     # 6 generators of 64 x (16 inputs + 4 conditions + 64 pixels) numbers, four of each.
     assert needed[1] - needed[0] == 16 * 6 * 64 * (16 + 4 + 64)
 
@@ -190,9 +212,9 @@ def test_noisy_shares_for_the_sampler_are_paid_from_the_same_budget() -> None:
 
 
 def test_the_published_sampling_takes_the_claim_back_also_in_a_file(tmp_path: Any) -> None:
-    made = fitted(TeacherGANImages, sampler=GroupBalancedSampler(scope="global"))
+    made = fitted(GlobalSharesTeacherGANImages)
     assert str(made.guarantee_).startswith("NOT PRIVATE: every teacher's minibatches")
-    assert '"scope": "global"' in (made.save(tmp_path / "g") / "model.json").read_text()
+    assert '"teacher-gan-global-shares"' in (made.save(tmp_path / "g") / "model.json").read_text()
 
 
 def test_units_keep_all_their_pictures_with_one_teacher_and_are_added_or_removed() -> None:
@@ -272,9 +294,9 @@ BAD = {
     "more teachers than pictures": ({"n_teachers": 301}, ValueError, "n_teachers must be at most"),
     "no steps": ({"n_steps": 0}, ValueError, "n_steps must be at least 1"),
     "strata of unequal size": (
-        {"n_teachers": 7, "strata": True},
+        {"n_teachers": 7, "method": StratifiedTeacherGANImages},
         ValueError,
-        "strata=True gives each of 2 groups as many teachers",
+        "Each of 2 groups has as many teachers: n_teachers must be a multiple of 2",
     ),
     "one rate": ({"rates": (1e-3,)}, ValueError, "rates are the first and the last one"),
     "shares of other groups": (
@@ -290,7 +312,9 @@ def test_what_cannot_run_is_refused_before_anything_is_spent(case: str) -> None:
     settings, error, message = BAD[case]
     images, y, side = pictures(300)
     store = MemoryStore()
-    made = TeacherGANImages(**{**TINY, **settings}, noise=SeededNoise(0))
+    method = {"method": TeacherGANImages, **settings}["method"]
+    chosen = {name: value for name, value in settings.items() if name != "method"}
+    made = method(**{**TINY, **chosen}, noise=SeededNoise(0))
     with pytest.raises(error, match=message):
         made.fit(
             images,
@@ -306,12 +330,12 @@ def test_what_cannot_run_is_refused_before_anything_is_spent(case: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: fitted(GSWGANImages, schedule="in turns"), "Did you mean 'in turn'"),
+        (lambda: fitted(PublishedGSWGANImages, schedule="in turns"), "Did you mean 'in turn'"),
         (lambda: fitted(DataLensImages, k=65), "k must be at most the numbers of a row"),
         (lambda: fitted(DataLensImages, threshold=-1.0), "threshold must be finite and >= 0"),
         (lambda: fitted(GPATEImages, reach=0.0), "reach must be finite and > 0"),
-        (lambda: fitted(GSWGANImages, filters=(0,)), "widths must be at least 1"),
-        (lambda: fitted(GSWGANImages, warm_steps=-1), "warm_steps must be at least 0"),
+        (lambda: fitted(PublishedGSWGANImages, filters=(0,)), "widths must be at least 1"),
+        (lambda: fitted(PublishedGSWGANImages, warm_steps=-1), "warm_steps must be at least 0"),
     ],
 )
 def test_settings_out_of_range_are_named(make: Any, message: str) -> None:

@@ -1,16 +1,22 @@
 """What one record can move: one teacher, bit for bit, whatever else is drawn or released."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from runs import falls_short
 
+from evenhand.baselines.gs_wgan import PrivateGenerators, PublishedGSWGANImages, WarmTeachers
+from evenhand.baselines.pfguard import (
+    GlobalSharesTeacherGANImages,
+    GoldTeacherGANImages,
+    Stratified,
+)
 from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.images import DataLensImages, GPATEImages, GSWGANImages, TeacherGANImages
 from evenhand.generators.images.teachers import CHUNK, Teachers
-from evenhand.generators.images.warm_start import PrivateGenerators
 from evenhand.learners.nets.picture_critics import ConvCritic, CriticTraining, DenseCritic
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.teachers import by_position
@@ -34,6 +40,7 @@ SMALL: dict[str, Any] = {
     "width": 8,
 }
 
+WARM: Any = partial(PublishedGSWGANImages, schedule="all")
 Watched = tuple[Teachers, list[np.ndarray]]
 
 
@@ -118,15 +125,15 @@ def test_one_record_moves_one_teacher_bit_for_bit(sampler: str) -> None:
 @pytest.mark.parametrize(
     ("make", "settings"),
     [
-        (TeacherGANImages, {"condition": "label", "gold": True}),
+        (GoldTeacherGANImages, {"condition": "label"}),
         (DataLensImages, {"k": 5}),
         (GPATEImages, {"n_directions": 3}),
         (GSWGANImages, {"critic_steps": 2}),
-        (GSWGANImages, {"critic_steps": 2, "filters": (4,)}),
-        (GSWGANImages, {"critic_steps": 1, "spectral": True}),
-        (GSWGANImages, {"critic_steps": 1, "warm_steps": 3}),
+        (WARM, {"critic_steps": 2, "filters": (4,)}),
+        (WARM, {"critic_steps": 1, "spectral": True}),
+        (WARM, {"critic_steps": 1, "warm_steps": 3}),
         (
-            GSWGANImages,
+            WARM,
             {"critic_steps": 1, "filters": (3, 4), "spectral": True, "warm_steps": 2},
         ),
     ],
@@ -140,7 +147,7 @@ def test_in_turn_too_one_record_moves_one_teacher() -> None:
     # the rows of a teacher that has not been asked are not drawn either.
     early = [r for r in range(N) if home(r) < 6][:20]
     late = [r for r in range(N) if home(r) >= 6][:2]
-    found = {r: moved(GSWGANImages, r, schedule="in turn", critic_steps=2) for r in early + late}
+    found = {r: moved(PublishedGSWGANImages, r, critic_steps=2) for r in early + late}
     assert all(found[r] in ([], [home(r)]) for r in early)
     assert not any(found[r] for r in late)
     # 2 steps of 6 of some 20 rows miss a record with probability 1/2, and all of 20 in 10**-6.
@@ -150,8 +157,8 @@ def test_in_turn_too_one_record_moves_one_teacher() -> None:
 def test_a_warm_start_in_turn_moves_one_teacher_whoever_is_asked_later() -> None:
     # Every critic has its warm start, also those that 6 steps do not come to.
     later = next(r for r in range(N) if home(r) >= 6)
-    settings = {"schedule": "in turn", "critic_steps": 1, "warm_steps": 2, "spectral": True}
-    assert moved(GSWGANImages, later, **settings) == [home(later)]
+    settings = {"critic_steps": 1, "warm_steps": 2, "spectral": True}
+    assert moved(PublishedGSWGANImages, later, **settings) == [home(later)]
 
 
 STRATA: list[tuple[Any, dict[str, Any]]] = [
@@ -159,7 +166,10 @@ STRATA: list[tuple[Any, dict[str, Any]]] = [
     (TeacherGANImages, {}),
     (DataLensImages, {"k": 5}),
     (GPATEImages, {"n_directions": 3, "condition": "label"}),
-    (GSWGANImages, {"critic_steps": 1, "spectral": True, "warm_steps": 2}),
+    (
+        PublishedGSWGANImages,
+        {"schedule": "all", "critic_steps": 1, "spectral": True, "warm_steps": 2},
+    ),
 ]
 
 
@@ -170,14 +180,15 @@ def test_with_strata_another_group_moves_two_teachers_and_the_same_group_one(
     side = pictures(N)[2]
     # The first thing drawn from the seed deals the positions; the group says which of the two.
     place = 2 * int(by_position(N, TEACHERS // 2, np.random.default_rng(3)).teacher[7])
-    assert moved(make, 7, strata=True, **settings) == [place, place + 1]
+    make = type(f"Stratified{make.__name__}", (Stratified, make), {})
+    assert moved(make, 7, **settings) == [place, place + 1]
     own = place + int(side[7] == "right")  # "left" is the first group
-    assert moved(make, 7, strata=True, same_group=True, **settings) == [own]
+    assert moved(make, 7, same_group=True, **settings) == [own]
 
 
 def test_the_published_sampling_moves_many_teachers() -> None:
     # The test above would see a rule that is not local: this is PFGuard's Equation 5.
-    assert len(moved(TeacherGANImages, 0, sampler=GroupBalancedSampler(scope="global"))) > 3
+    assert len(moved(GlobalSharesTeacherGANImages, 0)) > 3
 
 
 def make_teachers(n: int = N, n_teachers: int = CHUNK + 7, **settings: Any) -> Teachers:
@@ -369,7 +380,7 @@ def warmed_up(images: Any, side: Any, seed: int) -> Any:
     import torch
 
     heads = np.zeros(N, dtype=np.int64)
-    teachers = Teachers(
+    teachers = WarmTeachers(
         images[:, None].astype(np.float32) / 255,
         heads,
         heads,

@@ -33,7 +33,7 @@ class TestIndependentColumns(SynthesizerContract):
         assert rows.groupby("old")["score"].mean().diff().iloc[-1] == pytest.approx(0.5, abs=0.15)
 
     def test_the_registry_knows_what_it_is_and_what_it_takes(self) -> None:
-        assert "independent-columns" in names_of("tables", private=True)
+        assert "independent-columns" in names_of("tables", offered=True)
         assert generators("tables")["independent-columns"] is IndependentColumns
         assert set(arguments_of(IndependentColumns)) == {
             *("neighbors", "n_bins", "noise", "random_state")

@@ -13,10 +13,12 @@ from evenhand.datasets import Schema
 
 pytest.importorskip("torch", reason="needs the extra torch")
 
-from evenhand.generators import (  # after the skip
-    GroupBalancedSampler,
-    PATEGANSynthesizer,
+from evenhand.baselines.pfguard import (  # after the skip
+    GlobalSharesPATEGANSynthesizer,
+    GoldPATEGANSynthesizer,
+    StratifiedPATEGANSynthesizer,
 )
+from evenhand.generators import GroupBalancedSampler, PATEGANSynthesizer
 from evenhand.generators.tables import pate_gan as module
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Budget, SeededNoise
@@ -63,6 +65,18 @@ class Watched(PATEGANSynthesizer):
         return self.watched
 
 
+class WatchedGold(Watched, GoldPATEGANSynthesizer):
+    pass
+
+
+class WatchedStrata(Watched, StratifiedPATEGANSynthesizer):
+    pass
+
+
+class WatchedGlobal(Watched, GlobalSharesPATEGANSynthesizer):
+    pass
+
+
 class TestPATEGAN(SynthesizerContract):
     def new(self) -> TableSynthesizer:
         return new(n_teachers=None)
@@ -70,12 +84,13 @@ class TestPATEGAN(SynthesizerContract):
 
 class TestPATEGANThatGeneratesGroups(SynthesizerContract):
     def new(self) -> TableSynthesizer:
-        return new(condition="label", gold=True)
+        return new(GoldPATEGANSynthesizer, condition="label")
 
 
 def fit(frame: pd.DataFrame, **settings: Any) -> Any:
     budget = settings.pop("budget", BUDGET)
-    return new(Watched, **settings).fit(frame, **ROLES, budget=budget, schema=SCHEMA)
+    kind = settings.pop("kind", Watched)
+    return new(kind, **settings).fit(frame, **ROLES, budget=budget, schema=SCHEMA)
 
 
 def states(made: PATEGANSynthesizer) -> list[bytes]:
@@ -98,9 +113,9 @@ OFTEN = {"teacher_steps": 10}  # 320 draws of its teacher with probability (1 - 
 
 
 @pytest.mark.parametrize("change", ["job", "group", "label"])
-@pytest.mark.parametrize("gold", [False, True])
+@pytest.mark.parametrize("kind", [Watched, WatchedGold])
 def test_changing_one_record_changes_the_state_of_one_teacher_bit_for_bit(
-    change: str, gold: bool
+    change: str, kind: Any
 ) -> None:
     # The noise is 10,000 votes, the change one: the same answers leave, all else is as it was.
     frame = table()
@@ -110,8 +125,8 @@ def test_changing_one_record_changes_the_state_of_one_teacher_bit_for_bit(
     record = int(np.flatnonzero(frame[column].notna() & (frame[column] != value))[1234])
     frame.loc[record, column] = value
     before, after = (
-        seeded(gold=gold, **OFTEN),
-        fit(frame, start=0.0, n_teachers=TEACHERS, budget=POOR, gold=gold, **OFTEN),
+        seeded(kind=kind, **OFTEN),
+        fit(frame, start=0.0, n_teachers=TEACHERS, budget=POOR, kind=kind, **OFTEN),
     )
     teacher = int(before.watched.partition.teacher[record])
     one, other = states(before), states(after)
@@ -127,19 +142,18 @@ def test_changing_one_record_changes_the_state_of_one_teacher_bit_for_bit(
 def test_the_published_sampling_rule_moves_other_teachers_too() -> None:
     frame = table()
     frame.loc[np.flatnonzero(frame["sex"] == "M")[1234], "sex"] = "F"
-    sampler = GroupBalancedSampler(scope="global")
     one, other = (
-        states(fit(t, start=0.0, sampler=sampler, condition="label", **OFTEN))
+        states(fit(t, kind=WatchedGlobal, start=0.0, condition="label", **OFTEN))
         for t in (table(), frame)
     )
     assert sum(a != b for a, b in zip(one, other, strict=True)) > 1
-    claim = fit(table(), sampler=sampler).guarantee_
+    claim = fit(table(), kind=WatchedGlobal).guarantee_
     assert not claim.holds
     assert str(claim).startswith("NOT PRIVATE: every teacher's minibatches are weighted")
 
 
 def test_teachers_have_disjoint_records_dealt_once() -> None:
-    partition = seeded(gold=False).watched.partition
+    partition = seeded().watched.partition
     rows = np.concatenate(partition.all_rows)
     assert sorted(rows.tolist()) == list(range(4000))
     assert partition.neighbors == "add or remove one"
@@ -180,7 +194,7 @@ def test_the_student_and_the_generator_read_votes_and_public_values_alone(
 def test_the_number_of_answers_is_fixed_and_reserved_before_training(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (votes,) = (e for e in seeded(gold=False).ledger_.entries if e.purpose == module.VOTES)
+    (votes,) = (e for e in seeded().ledger_.entries if e.purpose == module.VOTES)
     assert votes.n_uses == 4 * 2
 
     def crash(*_: Any) -> None:
@@ -196,7 +210,7 @@ def test_the_number_of_answers_is_fixed_and_reserved_before_training(
 
 
 def test_teachers_of_a_stratum_hold_and_judge_one_group() -> None:
-    made = fit(table(), strata=True, n_teachers=22)
+    made = fit(table(), kind=WatchedStrata, n_teachers=22)
     teachers = made.watched
     assert made.n_teachers_ == 20
     groups = teachers.rows.group
@@ -208,9 +222,9 @@ def test_teachers_of_a_stratum_hold_and_judge_one_group() -> None:
     assert not voted[~own].any()
     assert teachers.half == 2.5
     with pytest.raises(ValueError, match="strata goes with neighbors='add or remove one'"):
-        fit(table(), strata=True, neighbors="replace one")
+        fit(table(), kind=WatchedStrata, neighbors="replace one")
     with pytest.raises(ValueError, match="strata would send the records of one unit"):
-        new(strata=True).fit(
+        new(StratifiedPATEGANSynthesizer).fit(
             table().assign(p=range(4000)), **ROLES, budget=BUDGET, schema=SCHEMA, unit="p",
             per_unit=2,
         )  # fmt: skip

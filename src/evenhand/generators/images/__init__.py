@@ -3,11 +3,10 @@
 from evenhand.generators.images.datalens import DataLensImages
 from evenhand.generators.images.dp_wgan import DPWGANImages
 from evenhand.generators.images.g_pate import GPATEImages
-from evenhand.generators.images.gs_wgan import GSWGANImages
 from evenhand.generators.images.mean_embedding import MeanEmbeddingImages
 from evenhand.generators.images.plain_gan import PlainGANImages
 from evenhand.generators.images.predicted_groups import GroupReference
-from evenhand.generators.images.teacher_gan import TeacherGANImages
+from evenhand.generators.images.teacher_gan import GSWGANImages, TeacherGANImages
 
 __all__ = [
     "DPWGANImages",

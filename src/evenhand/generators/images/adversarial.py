@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
@@ -33,14 +33,12 @@ from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import Noise
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition
-from evenhand.typing import Array, FloatArray, IntArray
+from evenhand.typing import Array, IntArray
 
 STEPS: Final = "answers of the critics, step by step"
 SHARES: Final = "shares of the groups, for the sampler"
 SMALL_SHARE: Final = 0.02
 """Of the budget, for the counts by label and group, and for the shares of a noisy sampler."""
-
-Release = Callable[[IntArray], FloatArray]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -69,8 +67,7 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
         Learning rate of the generator at the first and at the last step.
     sampler : GroupBalancedSampler or None
         How a critic's minibatches are drawn: labels and groups evenly (default), or as they are
-        (None). ``scope="global"`` is the published rule, under which no claim holds. A mapping of
-        its settings will do.
+        (None). A mapping of its settings will do.
     condition, noise, random_state
         See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for what leaves is made of
         real numbers; exact noise on every number of every step takes as long as the training.
@@ -98,7 +95,7 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
         """Disjoint parts into which the pictures are dealt."""
 
     @abstractmethod
-    def _release(self, plan: BudgetPlan, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Door:
         """Return the door: it charges, draws noise, and gives what left.
 
         ``width`` is the number of pixels of a picture.
@@ -111,7 +108,7 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
         partition: Partition,
         sampler: GroupBalancedSampler | None,
         learner: GeneratorTraining,
-        release: Release,
+        release: Door,
         rng: np.random.Generator,
         progress: Progress,
     ) -> None:
@@ -195,21 +192,15 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
     def _ready_sampler(self, data: EncodedImages, plan: BudgetPlan) -> GroupBalancedSampler | None:
         """Return the sampler with the shares that it needs, over labels and groups."""
         sampler = self.sampler
-        n = data.n_labels * data.n_groups
-        if sampler is None:
-            return None
-        if sampler.scope == "noisy":
+        if sampler is not None and sampler.scope == "noisy":
             mu_squared = plan.ledger.budget.mu_squared * plan.shares[SHARES] * (1.0 - 1e-9)
             return sampler.with_noisy_shares(
-                cells(data), n, plan.ledger, mu_squared=mu_squared, per_unit=data.per_unit
+                *data.balanced, plan.ledger, mu_squared=mu_squared, per_unit=data.per_unit
             )
-        if sampler.scope == "global":
-            return sampler.with_global_shares(cells(data), n)
         return sampler
 
     def _refuse_other_shares(self, data: EncodedImages) -> None:
-        sampler = self.sampler
-        n = data.n_labels * data.n_groups
+        sampler, (_, n) = self.sampler, data.balanced
         if sampler is not None and sampler.shares is not None and len(sampler.shares) != n:
             raise ValueError(
                 f"The sampler has {len(sampler.shares)} shares, and there are {n} combinations of "
@@ -234,8 +225,3 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         self.network_ = self._network(self.conditions_.n)
         self.weights_ = dict(arrays)
-
-
-def cells(data: EncodedImages) -> IntArray:
-    """Return the combination of label and group, which samplers even out."""
-    return data.label * data.n_groups + data.group

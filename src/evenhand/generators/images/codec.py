@@ -87,6 +87,11 @@ class EncodedImages:
     def __len__(self) -> int:
         return len(self.pixels)
 
+    @property
+    def balanced(self) -> tuple[IntArray, int]:
+        """Code that a sampler balances, and how many there are: the label with the group."""
+        return self.label * self.n_groups + self.group, self.n_labels * self.n_groups
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublicValues:

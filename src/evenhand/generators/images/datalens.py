@@ -40,8 +40,7 @@ class DataLensImages(TeacherGAN):
 
     Privacy
     -------
-    Sensitivity : ``2 sqrt(k n_rows)`` per release: all signs of one teacher may turn round. With
-        ``strata`` twice that.
+    Sensitivity : ``2 sqrt(k n_rows)`` per release: all signs of one teacher may turn round.
     Cost : Gaussian, on the whole vector of sums. The paper prices it as an argmax of votes, which
         it is not.
     """
@@ -77,7 +76,7 @@ class DataLensImages(TeacherGAN):
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
         numbers = self.n_rows * self._n_signs(width)
-        return snr_of_gradients(self.n_teachers, self._mu_of_one(mu), numbers)
+        return snr_of_gradients(self.n_teachers, mu, numbers)
 
     def _check(self) -> None:
         super()._check()

@@ -12,18 +12,15 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.aggregators import ClippedSums
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
+from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise
 from evenhand.generators.clipping import CLIPS, Clipping, lengths
 from evenhand.generators.images.adversarial import (
     SMALL_SHARE,
     STEPS,
     AdversarialImages,
-    Release,
-    cells,
 )
 from evenhand.generators.images.cell_weights import CellWeights
 from evenhand.generators.images.codec import EncodedImages
-from evenhand.generators.images.rounds import Rounds
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
@@ -130,8 +127,7 @@ class DPWGANImages(AdversarialImages):
     def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
         super()._release_counts(data, plan)
         if self._releases_cells:
-            n_cells = data.n_labels * data.n_groups
-            released = plan.release_counts(cells(data), n_cells, CELLS, per_unit=data.per_unit)
+            released = plan.release_counts(*data.balanced, CELLS, per_unit=data.per_unit)
             self._cells = released.values
 
     def _cell_weights(
@@ -154,10 +150,11 @@ class DPWGANImages(AdversarialImages):
             even=sampler is not None,
         )
 
-    def _release(self, plan: BudgetPlan, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Door:
         sums, n_values = self._sums, self._n_weights + self._clipping.n_marks
-        mechanism = plan.mechanism(sums, STEPS, n_steps=self._rounds)
-        return Rounds(plan.ledger, mechanism, STEPS, self.n_batches, n_values, sums.unit)
+        return plan.rounds(
+            sums, STEPS, n_rounds=self._rounds, n_blocks=self.n_batches, length=n_values
+        )
 
     def _teach(
         self,
@@ -165,14 +162,14 @@ class DPWGANImages(AdversarialImages):
         partition: Partition,
         sampler: GroupBalancedSampler | None,
         learner: GeneratorTraining,
-        release: Release,
+        release: Door,
         rng: np.random.Generator,
         progress: Progress,
     ) -> None:
         shape, n_heads = self.codec_.size, self.conditions_.n
         critic = SingleCritic(self._critic(), shape, n_heads, self.critic_rate, rng)
         counted, clipping, sums = self._cell_weights(data, sampler), self._clipping, self._sums
-        cell = cells(data) if len(counted.shares) > data.n_labels else data.label
+        cell = data.balanced[0] if len(counted.shares) > data.n_labels else data.label
         weights, bounds = counted.weights[cell], counted.bounds[cell]
         size = max(1.0, float(self.counts_.sum())) / self.n_batches
         sizes, n, turn = counted.sizes(size), critic.n_weights, 0

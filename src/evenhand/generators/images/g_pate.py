@@ -39,7 +39,7 @@ class GPATEImages(TeacherGAN):
     Privacy
     -------
     Sensitivity : ``sqrt(2 n_rows n_directions)`` per release: in each histogram one teacher leaves
-        a bin and enters another. With ``strata`` twice that.
+        a bin and enters another.
     Cost : Gaussian, on all noisy histograms. The check of the fullest bin reads them, so it is
         free; the paper pays a release of its own for it. The paper stops when a cost that depends
         on the votes has used up the budget, and where it stops tells about the votes; here the
@@ -79,7 +79,7 @@ class GPATEImages(TeacherGAN):
     def _snr(self, mu: float, width: int) -> SignalToNoise:
         # Two counts of each histogram move by 1: half of what a block of norm 1 and -1 would.
         cells = self.n_rows * self.n_directions
-        found = snr_of_gradients(self.n_teachers, self._mu_of_one(mu), cells)
+        found = snr_of_gradients(self.n_teachers, mu, cells)
         return SignalToNoise(
             value=2.0 * found.value,
             formula="teachers squared times mu squared over twice the histograms of a step, if "

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
-from evenhand.generators.images.adversarial import Release
+from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teacher_gan import TeacherGANImages
 from evenhand.generators.registry import register
@@ -61,7 +60,7 @@ class PlainGANImages(TeacherGANImages):
         empty: list[int] = np.flatnonzero(self.counts_ == 0).tolist()
         return empty
 
-    def _release(self, plan: BudgetPlan, width: int) -> Release:
+    def _release(self, plan: BudgetPlan, width: int) -> Door:
         unit = self._aggregator(width).unit
 
         def release(total: IntArray) -> FloatArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -16,15 +16,14 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.aggregators import Aggregator
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gradients
-from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Release, cells
+from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise, snr_of_gradients
+from evenhand.generators.images.adversarial import STEPS, AdversarialImages
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
-from evenhand.generators.teachers_by_group import by_group, most_moved
+from evenhand.generators.teacher_sums import GradientSum
 from evenhand.learners.nets.picture_critics import CriticTraining
 from evenhand.learners.nets.picture_generator import GeneratorTraining
 from evenhand.learners.nets.tensors import seeded
@@ -53,11 +52,8 @@ class TeacherGAN(AdversarialImages):
     n_teachers : int
         Critics. Signal to noise grows with their square; each should hold some pictures of every
         label and group.
-    input_noise, gold
+    input_noise : float
         See ``CriticTraining``.
-    strata : bool
-        Whether every teacher holds one group (stratified sampling, the rival of fair sampling in
-        PFGuard's Table 7); each group has as many teachers.
     **others
         See ``AdversarialImages``.
 
@@ -66,20 +62,17 @@ class TeacherGAN(AdversarialImages):
     Neighbors : replace one picture; with ``unit_ids`` add or remove one unit with all its pictures
         (those that ``per_unit`` keeps).
     Sensitivity : what one teacher can change, for one record sits with one teacher; see the method.
-        All rows of a step are one release, for the same teacher answers about all of them. With
-        ``strata`` a picture that is replaced by one of another group leaves one teacher and comes
-        to another: twice as much (a unit of several groups, as many times; see ``most_moved``).
+        All rows of a step are one release, for the same teacher answers about all of them.
     Cost : ``n_steps`` Gaussian releases, and one of the counts by label and group. No
         amplification is claimed: teachers keep their state between steps.
     """
 
-    _n_strata: int = 1  # groups that have teachers of their own
-    _n_moved: int = 1  # teachers that a neighbor can move
+    teachers: ClassVar[type[Teachers]] = Teachers
+    gold: ClassVar[bool] = False
+    """See ``CriticTraining``."""
 
     n_teachers: int = 500
     input_noise: float = 0.2
-    strata: bool = False
-    gold: bool = False
 
     # What a method adds
 
@@ -115,24 +108,14 @@ class TeacherGAN(AdversarialImages):
         return self.n_teachers
 
     @property
+    def _chunk(self) -> int:
+        """Critics of one stack."""
+        return CHUNK
+
+    @property
     def _n_answering(self) -> float:
-        """Teachers that are asked about one drawn picture: those of its group, if it is known."""
-        return self.n_teachers / (self._n_strata if self.condition == "label+group" else 1)
-
-    def _mu_of_one(self, mu: float) -> float:
-        """Part of the budget as if a neighbor moved one teacher: signal and noise are its own."""
-        return mu / self._n_moved
-
-    def _foresee(self, data: EncodedImages) -> None:
-        neighbors = self._open(None if data.units is None else "unit_ids")
-        self._n_strata = data.n_groups if self.strata else 1
-        self._n_moved = most_moved(neighbors, data.n_groups, data.per_unit) if self.strata else 1
-        super()._foresee(data)
-
-    def _partition(self, data: EncodedImages, rng: np.random.Generator) -> Partition:
-        if not self.strata:
-            return super()._partition(data, rng)
-        return by_group(data.group, data.n_groups, self.n_teachers, units=data.units, rng=rng)
+        """Teachers that are asked about one drawn picture."""
+        return self.n_teachers
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         width, n_heads = data.pixels[0].size, self.conditions_.n
@@ -155,7 +138,7 @@ class TeacherGAN(AdversarialImages):
         partition: Partition,
         sampler: GroupBalancedSampler | None,
         learner: GeneratorTraining,
-        release: Release,
+        release: Door,
         rng: np.random.Generator,
         progress: Progress,
     ) -> None:
@@ -166,7 +149,7 @@ class TeacherGAN(AdversarialImages):
         self,
         teachers: Teachers,
         learner: GeneratorTraining,
-        release: Release,
+        release: Door,
         rng: np.random.Generator,
         progress: Progress,
     ) -> None:
@@ -195,21 +178,12 @@ class TeacherGAN(AdversarialImages):
                 drawn = learner.draw(heads)
             teachers.learn(drawn, heads, stacks)
 
-    def _release(self, plan: BudgetPlan, width: int) -> Release:
-        """Return the door: it charges, draws noise, and gives what left."""
-        aggregator = self._charged(width)
-        mechanism = plan.mechanism(aggregator, STEPS, n_steps=self.n_steps)
+    def _release(self, plan: BudgetPlan, width: int) -> Door:
+        return plan.door(self._charged(width), STEPS, n_steps=self.n_steps)
 
-        def release(total: IntArray) -> FloatArray:
-            noisy = plan.ledger.release(mechanism, total[None, :], purpose=STEPS)
-            values: FloatArray = noisy[0] * aggregator.unit
-            return values
-
-        return release
-
-    def _charged(self, width: int) -> SeveralTeachers:
+    def _charged(self, width: int) -> Aggregator:
         """Return what a step releases, with the sensitivity of all teachers that one moves."""
-        return SeveralTeachers(of_one=self._aggregator(width), n_moved=self._n_moved)
+        return self._aggregator(width)
 
     def _teachers(
         self,
@@ -217,12 +191,11 @@ class TeacherGAN(AdversarialImages):
         partition: Partition,
         sampler: GroupBalancedSampler | None,
         rng: np.random.Generator,
-        chunk: int = CHUNK,
     ) -> Teachers:
-        return Teachers(
+        return self.teachers(
             data.pixels,
             data.condition,
-            cells(data),
+            data.balanced[0],
             n_heads=self.conditions_.n,
             partition=partition,
             network=self._critic(),
@@ -230,7 +203,7 @@ class TeacherGAN(AdversarialImages):
             sampler=sampler,
             batch_size=self.critic_rows,
             rng=rng,
-            chunk=chunk,
+            chunk=self._chunk,
         )
 
     def _remarks(self) -> tuple[str, ...]:
@@ -267,12 +240,10 @@ class TeacherGANImages(TeacherGAN):
     Privacy
     -------
     Sensitivity : a teacher's block has norm at most 1 and may turn into any other: 2 per release.
-        With ``strata`` two teachers may: 4.
 
     Notes
     -----
-    Signal to noise over all steps is ``n_teachers**2 mu**2 / (4 n_rows n_pixels)``; with ``strata``
-    a quarter of it.
+    Signal to noise over all steps is ``n_teachers**2 mu**2 / (4 n_rows n_pixels)``.
     """
 
     method: ClassVar[str] = "teacher-gan"
@@ -290,4 +261,40 @@ class TeacherGANImages(TeacherGAN):
         return values / self._n_answering
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:
-        return snr_of_gradients(self.n_teachers, self._mu_of_one(mu), self.n_rows * width)
+        return snr_of_gradients(self.n_teachers, mu, self.n_rows * width)
+
+
+@register
+@dataclass(eq=False, repr=False, kw_only=True)
+class GSWGANImages(TeacherGANImages):
+    """Train a generator by the gradients of Wasserstein critics (Chen et al. 2020).
+
+    The critics learn with a gradient penalty, and all of them answer at every step. The schedule,
+    the convolutions and the warm start of the paper are in ``evenhand.baselines.gs_wgan``.
+
+    Parameters
+    ----------
+    critic_steps, critic_rate, input_noise
+        As in ``TeacherGAN``, at the paper's values.
+    **others
+        See ``TeacherGAN``.
+
+    Privacy
+    -------
+    That of ``TeacherGANImages``.
+
+    Notes
+    -----
+    The penalty holds gradients near norm 1 where the paper clips them; here each block is brought
+    to norm 1 as a whole.
+    """
+
+    method: ClassVar[str] = "gs-wgan"
+    words: ClassVar[str] = "noisy gradients of Wasserstein critics"
+
+    critic_steps: int = 5
+    critic_rate: float = 1e-3
+    input_noise: float = 0.0
+
+    def _training(self) -> CriticTraining:
+        return replace(super()._training(), loss="wasserstein")

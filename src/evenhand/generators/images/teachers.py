@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.images.codec import FloatPixels
-from evenhand.generators.images.warm_start import PrivateGenerators
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.nets.picture_critics import CriticNetwork, CriticStack, CriticTraining
 from evenhand.learners.nets.tensors import seeded
@@ -100,41 +99,6 @@ class Teachers:
         drawn = fake.detach().reshape(len(fake), -1)
         for some, stack in self._parts(stacks):
             self._learn(some, stack, drawn.expand(stack.n_critics, *drawn.shape), fake_heads)
-
-    def warm_up(
-        self, n_steps: int, critic_steps: int, heads: Callable[[int], IntArray], n_noise: int
-    ) -> Iterator[int]:
-        """Train every critic against a generator of its own; see ``PrivateGenerators``.
-
-        Parameters
-        ----------
-        n_steps, critic_steps : int
-            Steps of the generators, and of the critics before each.
-        heads : callable
-            Gives so many conditions of a public distribution.
-        n_noise : int
-            Normal inputs of a generator.
-
-        Yields
-        ------
-        int
-            Teachers that are done, stack by stack.
-        """
-        for some, stack in self._parts(None):
-            own = PrivateGenerators(
-                stack,
-                n_pixels=self._pixels.shape[1],
-                n_heads=self._held.shape[1],
-                n_noise=n_noise,
-                stream=self._shared,
-            )
-            for _ in range(n_steps):
-                for _ in range(critic_steps):
-                    asked = heads(self.batch_size)
-                    self._learn(some, stack, own.draw(asked).detach(), asked)
-                asked = heads(self.batch_size)
-                own.learn(asked, self._held[some][:, asked])
-            yield some.start + stack.n_critics
 
     def pixel_gradients(
         self, drawn: Any, heads: IntArray, stacks: range | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -21,9 +21,11 @@ from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
 from evenhand.generators.tables.state_network import StateNetwork, log_shares, pick
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics, deal
+from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics
 from evenhand.generators.teacher_sums import BinaryVotes
 from evenhand.learners.nets.critics import StackedCritics, bytes_of_critics
+from evenhand.teachers import by_position, by_unit
+from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, FloatArray, IntArray
 
 VOTES: Final = "votes of the teachers on generated rows"
@@ -56,11 +58,6 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
     condition : {"label+group", "label"}
         What the generator is told. With "label" the group is a column that it generates, and the
         sampler balances groups; otherwise it balances combinations of label and group.
-    strata : bool
-        Whether every teacher serves one group (stratified sampling, the rival of fair sampling in
-        PFGuard's Table 7).
-    gold : bool
-        Weight generated rows for the teachers as GOLD does, see ``StackedCritics``.
     start : float
         Part of the budget for counts of every column by label and group, from which the generator
         starts and to which its columns are brought back at the end. In [0, 1); 0 for PATE-GAN as
@@ -90,18 +87,18 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
 
     References
     ----------
-    Jordon, Yoon and van der Schaar 2019 (PATE-GAN). Kim et al. 2025 (PFGuard). Mo et al. 2019
-    (GOLD).
+    Jordon, Yoon and van der Schaar 2019 (PATE-GAN). Kim et al. 2025 (PFGuard).
     """
 
     method: ClassVar[str] = "pate-gan"
     words: ClassVar[str] = "noisy votes of teachers on generated rows"
     needs: ClassVar[tuple[str, ...]] = ("torch",)
+    critics: ClassVar[type[VotingCritics]] = VotingCritics
+    gold: ClassVar[bool] = False
+    """See ``StackedCritics``."""
 
     n_teachers: int | None = None
     condition: str = "label+group"
-    strata: bool = False
-    gold: bool = False
     start: float = 0.25
     n_rounds: int = 150
     batch_size: int = 32
@@ -162,13 +159,11 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
         )
 
     def _number(self) -> int:
-        """Return as many teachers as asked for, or by the noisy count; strata are alike."""
-        strata = self.conditions_.n_groups if self.strata else 1
+        """Return the number of teachers: as it was asked for, or by the noisy count."""
         if self.n_teachers is not None:
-            asked = _checks.at_least("n_teachers", self.n_teachers, strata)
-            return asked - asked % strata
+            return _checks.at_least("n_teachers", self.n_teachers, 1)
         n = int(max(self.counts_.sum(), 0.0)) // RECORDS_PER_TEACHER
-        return max(strata, min(n, MOST_TEACHERS) // strata * strata)
+        return max(1, min(n, MOST_TEACHERS))
 
     def _predicted(self, rows: GivenRows, plan: BudgetPlan) -> SignalToNoise:
         share = plan.ledger.budget.mu_squared * plan.shares[VOTES]
@@ -179,19 +174,10 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
     def _teachers(
         self, data: EncodedTable, rows: GivenRows, secret: bool, rng: np.random.Generator
     ) -> VotingCritics:
-        partition = deal(
-            rows,
-            self.n_teachers_,
-            neighbors=self.neighbors,
-            units=data.units,
-            per_unit=data.per_unit,
-            strata=self.strata,
-            # What is drawn from random_state can be repeated; a key that protects cannot.
-            key=None if secret else rng.bytes(32),
-            rng=rng,
-        )
+        # What is drawn from random_state can be repeated; a key that protects cannot.
+        partition = self._deal(data, self.n_teachers_, None if secret else rng.bytes(32), rng)
         weights, minibatches = (rng.spawn(1)[0].spawn(self.n_teachers_) for _ in range(2))
-        return VotingCritics(
+        return self.critics(
             rows=rows,
             partition=partition,
             critics=StackedCritics(
@@ -204,21 +190,35 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
             sampler=self._ready_sampler(rows),
             streams=list(minibatches),
             batch_size=self.batch_size,
-            strata=self.strata,
         )
+
+    def _deal(
+        self, data: EncodedTable, n_teachers: int, key: bytes | None, rng: np.random.Generator
+    ) -> Partition:
+        """Send every record to a teacher that follows from itself, its unit and a key alone.
+
+        Privacy
+        -------
+        "replace one": by position, in an order that depends on the number of records alone.
+        "add or remove one": by a keyed hash of the unit. Records without units go by their
+        position; under a key that nobody knows this is a coin of its own for each record, so the
+        other records' teachers have the same distribution whether or not one record is there.
+        """
+        if self.neighbors == "replace one":
+            return by_position(len(data.codes), n_teachers, rng)
+        if data.units is None:
+            return by_unit(np.arange(len(data.codes)), n_teachers, key, unit="record")
+        return by_unit(data.units, n_teachers, key, unit="unit")
 
     def _ready_sampler(self, rows: GivenRows) -> GroupBalancedSampler | None:
         """Give the sampler the shares that its scope needs; noisy ones were released already."""
         sampler = self.sampler
         if sampler is None or sampler.shares is not None or sampler.scope == "partition":
             return sampler
-        codes, n = rows.balanced
-        if sampler.scope == "global":
-            return sampler.with_global_shares(codes, n)
         noisy = np.maximum(self.counts_, 1.0)
-        if n == self.conditions_.n_groups:
+        if rows.balanced[1] == self.conditions_.n_groups:
             noisy = np.bincount(self.conditions_.groups(), noisy)
-        return replace(sampler, shares=tuple((noisy / noisy.sum()).tolist()))
+        return sampler.with_shares_of(noisy)
 
     def _play(
         self,

@@ -12,9 +12,8 @@ from evenhand import _checks
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.nets.critics import StackedCritics
-from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition
-from evenhand.typing import Array, BoolArray, FloatArray, IntArray
+from evenhand.typing import BoolArray, FloatArray, IntArray
 
 CONDITIONED: Final = ("label+group", "label")
 _BLOCK: Final = 30  # steps whose minibatches are drawn at once
@@ -91,54 +90,6 @@ class GivenRows:
         return [*(table.reshape(*shape, -1).sum(axis=1) for table in tables), cells]
 
 
-def deal(
-    rows: GivenRows,
-    n_teachers: int,
-    *,
-    neighbors: str,
-    units: Array | None,
-    per_unit: int,
-    strata: bool,
-    key: bytes | None,
-    rng: np.random.Generator,
-) -> Partition:
-    """Send every record to a teacher that follows from itself, its unit and a key alone.
-
-    Privacy
-    -------
-    "replace one": by position, in an order that depends on the number of records alone.
-    "add or remove one": by a keyed hash of the unit. Records without units go by their position;
-    under a key that nobody knows this is a coin of its own for each record, so the other records'
-    teachers have the same distribution whether or not one record is there.
-    With ``strata`` the record's own group says among which teachers.
-    """
-    n = len(rows.codes)
-    n_strata = rows.conditions.n_groups if strata else 1
-    if neighbors == "replace one":
-        if strata:
-            raise ValueError(
-                "strata goes with neighbors='add or remove one': a record that is replaced by one "
-                "of another group leaves one teacher and comes to another."
-            )
-        return by_position(n, n_teachers, rng)
-    if strata and per_unit > 1:
-        raise ValueError(
-            "strata would send the records of one unit to teachers of several groups. Leave it "
-            "out, or read one record per unit: per_unit=1."
-        )
-    ids = np.arange(n) if units is None else units
-    dealt = by_unit(ids, n_teachers // n_strata, key, unit="record" if units is None else "unit")
-    if n_strata == 1:
-        return dealt
-    return Partition(
-        teacher=dealt.teacher * n_strata + rows.group,
-        n_teachers=n_teachers,
-        unit=dealt.unit,
-        neighbors=dealt.neighbors,
-        key=dealt.key,
-    )
-
-
 @dataclass(kw_only=True, eq=False)
 class VotingCritics:
     """Critics, their partitions, and how each draws its minibatches.
@@ -154,13 +105,11 @@ class VotingCritics:
     streams : list of Generator
         One per teacher, for its minibatches.
     batch_size : int
-    strata : bool
-        Whether teacher t judges rows of group ``t % n_groups`` only.
 
     Privacy
     -------
     Teacher t reads its own partition, generated rows, its own streams and what the sampler was
-    given: with any scope but "global" no other record.
+    given: no other record.
     """
 
     rows: GivenRows
@@ -169,7 +118,6 @@ class VotingCritics:
     sampler: GroupBalancedSampler | None
     streams: list[np.random.Generator]
     batch_size: int
-    strata: bool
     _drawn: list[IntArray] = field(default_factory=list)
 
     def learn(self, generated: IntArray) -> None:
@@ -190,16 +138,11 @@ class VotingCritics:
     @property
     def half(self) -> float:
         """Half the number of teachers that judge a row."""
-        return self.partition.n_teachers / (self.rows.conditions.n_groups if self.strata else 1) / 2
+        return self.partition.n_teachers / 2
 
     def _judged(self, generated: IntArray) -> BoolArray | None:
-        if not self.strata:
-            return None
-        n_groups = self.rows.conditions.n_groups
-        group = self.rows.groups_of(generated)
-        stratum = np.arange(self.partition.n_teachers) % n_groups
-        judged: BoolArray = stratum.reshape(-1, *(1,) * group.ndim) == group
-        return judged
+        """Which teachers judge which rows; None if all judge all."""
+        return None
 
     def _draw(self) -> None:
         """Draw minibatches for some steps ahead: rows (n_teachers, batch_size), -1 for none."""

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from evenhand.baselines.pfguard import by_group, most_moved
 from evenhand.generators.teacher_sums import GradientSum, SeveralTeachers
-from evenhand.generators.teachers_by_group import by_group, most_moved
 from evenhand.teachers.partition import Partition
 from evenhand.typing import IntArray
 
