@@ -30,7 +30,7 @@ from evenhand.generators.images.adversarial import STEPS
 from evenhand.generators.images.codec import read_images
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.images.teacher_gan import TeacherGAN
-from evenhand.generators.registry import register
+from evenhand.generators.registry import REGISTERED
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import MemoryStore
@@ -79,12 +79,15 @@ class TestGSWGANInTurn(ImageSynthesizerContract):
         return PublishedGSWGANImages(**small, noise=SeededNoise(0), random_state=0)
 
 
-@register
 class StratifiedGSWGANImages(Stratified, PublishedGSWGANImages):
     method: ClassVar[str] = "gs-wgan-strata"
 
 
 class TestGSWGANWithStrataAndAWarmStart(ImageSynthesizerContract):
+    @pytest.fixture(autouse=True)
+    def known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(REGISTERED, ("images", "gs-wgan-strata"), StratifiedGSWGANImages)
+
     def new(self) -> ImageSynthesizer:
         return StratifiedGSWGANImages(
             **SMALL, schedule="all", critic_steps=1, spectral=True, warm_steps=2,
