@@ -145,6 +145,31 @@ def matrix(name: str, values: ArrayLike) -> FloatArray:
     return out
 
 
+def rows(name: str, values: ArrayLike) -> Array:
+    """Return finite rows: a table as float64, pictures (n, channels, height, width) as they are."""
+    import numpy as np
+
+    try:
+        out: Array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must hold rows of one shape, and they differ. Give every row of a table a "
+            f"value for each column, and resize pictures to one size."
+        ) from _values.cause(error)
+    if out.ndim <= 2:
+        return matrix(name, values)
+    if out.ndim != 4 or out.dtype not in (np.uint8, np.float32):
+        raise ValueError(
+            f"{name} must be a table (n, columns), or pictures (n, channels, height, width) of "
+            f"uint8 or float32, got {out.dtype} of shape {out.shape}."
+        )
+    if out.dtype == np.float32 and not np.isfinite(out.sum(dtype=np.float64)):
+        bad = np.flatnonzero(~np.isfinite(out).reshape(len(out), -1).all(axis=1))
+        if len(bad):
+            raise ValueError(f"{name} must be finite, and has other pixels in {_values.rows(bad)}.")
+    return out
+
+
 def _number(name: str, value: float) -> float:
     given: object = value
     if isinstance(given, bool) or not isinstance(given, Real):

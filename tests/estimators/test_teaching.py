@@ -10,13 +10,16 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
+import evenhand
 from evenhand import Budget, PATEClassifier, SFPATEClassifier
 from evenhand.baselines import InterventionClassifier
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParity
+from evenhand.learners.nets.architectures import Dense
 from evenhand.privacy import SeededNoise
 from evenhand.students import ModuleClassifier
 from evenhand.teachers import LogisticTeachers, SklearnTeachers
+from evenhand.teachers.stacked import NetworkTeachers
 
 # With some seeds the few public rows get one class: what is tested is who teaches, not how well.
 pytestmark = pytest.mark.filterwarnings("ignore::evenhand.students.student.ConstantStudentWarning")
@@ -111,10 +114,20 @@ def test_a_module_and_a_maker_of_modules_are_trained_as_classifiers() -> None:
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+def test_an_architecture_is_trained_as_one_stack_and_is_saved(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    bare, wrapped = fitted(Dense(hidden=(4,))), fitted(NetworkTeachers(Dense(hidden=(4,))))
+    assert np.array_equal(bare.answers_.shares, wrapped.answers_.shares)
+    wrapped.save(tmp_path / "model")
+    again = evenhand.load(tmp_path / "model")
+    assert again.teachers.architecture == Dense(hidden=(4,))
+
+
 def test_a_model_of_modules_is_not_saved_and_says_why(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    for teachers in (torch.nn.Linear(3, 2), lambda d, k: torch.nn.Linear(d, k)):
-        with pytest.raises(ValueError, match="teachers holds a torch module, or what makes one"):
+    bare = torch.nn.Linear(3, 2), lambda d, k: torch.nn.Linear(d, k)
+    for teachers in (*bare, *(NetworkTeachers(one, epochs=1) for one in bare[:1])):
+        with pytest.raises(ValueError, match="holds a torch module, or what makes one"):
             fitted(teachers).save(tmp_path / "model")
 
 

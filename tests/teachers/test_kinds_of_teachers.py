@@ -11,7 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from evenhand.learners.nets.architectures import Dense
 from evenhand.teachers import LogisticTeachers, MLPTeachers, OutsideVotes, SklearnTeachers
+from evenhand.teachers.stacked import NetworkTeachers
 from evenhand.testing.teachers import (
     N_QUERIES,
     N_TEACHERS,
@@ -46,6 +48,13 @@ class TestDeepMLPTeachersOfTwoClasses(TrainedTeachersContract):
     def teachers(self) -> MLPTeachers:
         pytest.importorskip("torch", reason="needs the extra torch")
         return MLPTeachers(hidden=(9, 7), epochs=6, batch_size=10, learning_rate=0.02)
+
+
+@pytest.mark.torch
+class TestNetworkTeachers(TrainedTeachersContract):
+    def teachers(self) -> NetworkTeachers:
+        pytest.importorskip("torch", reason="needs the extra torch")
+        return NetworkTeachers(Dense(hidden=(16,)), epochs=5, batch_size=8, learning_rate=0.02)
 
 
 class TestRandomisedTrees(TrainedTeachersContract):

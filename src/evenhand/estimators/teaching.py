@@ -13,6 +13,7 @@ from evenhand._torch import torch
 from evenhand.students import ModuleClassifier
 from evenhand.teachers import LogisticTeachers, SklearnTeachers
 from evenhand.teachers.ensemble import Teachers
+from evenhand.teachers.stacked import NetworkTeachers
 
 
 def as_teachers(
@@ -22,8 +23,9 @@ def as_teachers(
 
     Parameters
     ----------
-    given : Teachers, classifier, torch.nn.Module, callable or None
-        A classifier is cloned for each teacher. A module maps encoded rows (n, n_features) to
+    given : Teachers, classifier, Architecture, torch.nn.Module, callable or None
+        A classifier is cloned for each teacher. An architecture is that of ``NetworkTeachers``. A
+        module maps encoded rows (n, n_features) to
         scores (n, n_classes); each teacher starts from its weights, which must be public. A
         callable returns either, as ``given(n_features, n_classes)``: how many features the encoder
         makes is known in ``fit`` only. None: ``LogisticTeachers()``.
@@ -45,6 +47,8 @@ def as_teachers(
         return LogisticTeachers()
     if not is_module(given) and makes_models(given):
         given = _made(given, n_features, n_classes, rng)
+    if hasattr(given, "build"):
+        return NetworkTeachers(given)
     if is_module(given):
         return SklearnTeachers(ModuleClassifier(given))
     if _is_classifier(given):

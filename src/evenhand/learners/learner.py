@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import IntArray
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work proceeds."""
@@ -22,7 +22,7 @@ class FittedModels(Protocol):
     def n_models(self) -> int:
         """Number of models."""
 
-    def predict(self, X: FloatArray) -> IntArray:
+    def predict(self, X: Any) -> IntArray:
         """Return the class of each row by each model, shape (n_models, n_rows)."""
 
 
@@ -38,7 +38,7 @@ class Learner(Protocol):
 
     def fit(
         self,
-        X: FloatArray,
+        X: Any,
         y: IntArray,
         rows: Sequence[IntArray],
         *,

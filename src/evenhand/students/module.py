@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from evenhand import _checks
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand._stored import stored
@@ -140,7 +141,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         """Train a copy of the module; under the constraint if there is a notion and groups."""
         from evenhand.learners.nets.module import ModuleLearner
 
-        rows: FloatArray = np.asarray(X, dtype=np.float64)
+        rows = _checks.rows("X", X)
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         regularizer = None
         if self.fairness is not None and sensitive_features is not None:
@@ -168,7 +169,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         """Return the probabilities of the classes, (n, n_classes)."""
         from evenhand.learners.nets.module import probabilities_of
 
-        return probabilities_of(self.module_, np.asarray(X, dtype=np.float64))
+        return probabilities_of(self.module_, _checks.rows("X", X))
 
     def predict(self, X: ArrayLike) -> Any:
         """Return the most likely classes."""

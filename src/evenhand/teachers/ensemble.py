@@ -9,7 +9,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand.learners.learner import Progress
 from evenhand.teachers.partition import Partition
-from evenhand.typing import ArrayLike, FloatArray, IntArray
+from evenhand.typing import ArrayLike, IntArray
 
 __all__ = [
     "Ensemble",
@@ -56,7 +56,8 @@ class Teachers(Protocol):
         Parameters
         ----------
         X : array, shape (n_records, d)
-            Private rows, finite numbers, encoded without looking at private data.
+            Private rows, finite numbers, encoded without looking at private data. Teachers that
+            read pictures also take (n_records, channels, height, width), uint8 or float32.
         y : array of int, shape (n_records,)
             Private labels, codes in [0, n_classes).
         partition : Partition
@@ -108,10 +109,10 @@ class GroupedTeachers(Protocol):
 
 def checked(
     X: ArrayLike, y: ArrayLike, partition: Partition, n_classes: int
-) -> tuple[FloatArray, IntArray]:
+) -> tuple[Any, IntArray]:
     """Return the private rows and labels as arrays, after checking them against the partition."""
     _checks.at_least("n_classes", n_classes, 2)
-    rows = _checks.matrix("X", X)
+    rows = _checks.rows("X", X)
     labels = _checks.codes("y", y, n_classes)
     _checks.same_length(X=rows, y=labels, partition=partition.teacher)
     return rows, labels
@@ -136,12 +137,28 @@ def checked_groups(
     return codes
 
 
-def queries(X: ArrayLike, n_features: int) -> FloatArray:
-    """Return the public rows as an array with the columns that the teachers were fitted on."""
-    rows = _checks.matrix("X", X)
-    if rows.shape[1] != n_features:
+def tables_only(teachers: Any, rows: Any) -> Any:
+    """Return rows of numbers; refuse pictures, which these teachers do not read."""
+    if rows.ndim > 2:
         raise ValueError(
-            f"X must have the {n_features} columns the teachers were fitted on, "
-            f"got {rows.shape[1]}. Encode private and public rows with the same encoder."
+            f"{type(teachers).__name__} reads tables, and X holds pictures of shape "
+            f"{rows.shape[1:]}. Use a network that reads pictures, for example "
+            f"NetworkTeachers(Convolutional()), or features of the pictures."
+        )
+    return rows
+
+
+def queries(X: ArrayLike, shape: tuple[int, ...]) -> Any:
+    """Return the public rows as an array, each of the shape that the teachers were fitted on."""
+    rows = _checks.rows("X", X)
+    if rows.shape[1:] != shape:
+        if rows.ndim == 2 and len(shape) == 1:
+            raise ValueError(
+                f"X must have the {shape[0]} columns the teachers were fitted on, "
+                f"got {rows.shape[1]}. Encode private and public rows with the same encoder."
+            )
+        raise ValueError(
+            f"X must hold rows of shape {shape}, on which the teachers were fitted, got "
+            f"{rows.shape[1:]}."
         )
     return rows

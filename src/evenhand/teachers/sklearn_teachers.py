@@ -29,7 +29,7 @@ class SklearnEnsemble:
     """Fitted scikit-learn classifiers and constants. Prints no parameter: they are private."""
 
     members: Sequence[Any] = field(repr=False)  # a classifier, or the one class as an int
-    n_features: int
+    shape: tuple[int, ...]  # of a row
     n_classes: int
     n_jobs: int | None = None
 
@@ -40,7 +40,7 @@ class SklearnEnsemble:
 
     def vote(self, X: ArrayLike) -> IntArray:
         """Return the class code of each teacher for each row, shape (n_teachers, n_queries)."""
-        rows = queries(X, self.n_features)
+        rows = queries(X, self.shape)
         tasks = (
             delayed(_vote_some)(self.members[start : start + TASK], rows, self.n_classes)
             for start in range(0, self.n_teachers, TASK)
@@ -60,7 +60,7 @@ class SklearnEnsemble:
                 f"A score of class 1 ranks rows for two classes only; these teachers have "
                 f"{self.n_classes}."
             )
-        rows = queries(X, self.n_features)
+        rows = queries(X, self.shape)
         out = np.empty((self.n_teachers, len(rows)))
         with threadpool_limits(limits=1):
             for t, member in enumerate(self.members):
@@ -135,7 +135,7 @@ class SklearnTeachers(Shown):
 
         members = _fit_each(fit_one, part, partition.n_teachers, self.n_jobs, progress)
         return SklearnEnsemble(
-            members=members, n_features=rows.shape[1], n_classes=n_classes, n_jobs=self.n_jobs
+            members=members, shape=rows.shape[1:], n_classes=n_classes, n_jobs=self.n_jobs
         )
 
     def _seeds(self, rng: np.random.Generator, n: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,17 @@ from evenhand._stored import stored
 from evenhand.learners.learner import FittedModels, Learner, Progress
 from evenhand.learners.linear import StackedLogistic
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.teachers.ensemble import checked, checked_groups, queries
+from evenhand.teachers.ensemble import checked, checked_groups, queries, tables_only
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
-__all__ = ["LogisticTeachers", "MLPTeachers", "StackedEnsemble", "StackedTeachers"]
+__all__ = [
+    "LogisticTeachers",
+    "MLPTeachers",
+    "NetworkTeachers",
+    "StackedEnsemble",
+    "StackedTeachers",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +31,11 @@ class StackedEnsemble:
 
     model: FittedModels = field(repr=False)
     n_teachers: int
-    n_features: int
+    shape: tuple[int, ...]  # of a row
 
     def vote(self, X: ArrayLike) -> IntArray:
         """Return the class code of each teacher for each row, shape (n_teachers, n_queries)."""
-        return self.model.predict(queries(X, self.n_features))
+        return self.model.predict(queries(X, self.shape))
 
     def scores(self, X: ArrayLike) -> FloatArray:
         """Return each teacher's score of class 1, positive where it votes for it; two classes.
@@ -43,7 +50,7 @@ class StackedEnsemble:
                 f"{type(self.model).__name__} gives votes and no scores. Use LogisticTeachers, or "
                 f"SklearnTeachers with a classifier that has predict_proba."
             )
-        found: FloatArray = self.model.scores(queries(X, self.n_features))
+        found: FloatArray = self.model.scores(queries(X, self.shape))
         return found
 
 
@@ -51,6 +58,7 @@ class StackedTeachers(Shown):
     """Settings of teachers that one learner fits all at once: a subclass says which."""
 
     reads_groups = False
+    reads_pictures = False
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
@@ -70,6 +78,8 @@ class StackedTeachers(Shown):
     ) -> StackedEnsemble:
         """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
         rows, labels = checked(X, y, partition, n_classes)
+        if not self.reads_pictures:
+            tables_only(self, rows)
         model = self.learner().fit(
             rows,
             labels,
@@ -80,9 +90,7 @@ class StackedTeachers(Shown):
             groups=checked_groups(self, groups, n_groups, len(rows)),
             n_groups=n_groups,
         )
-        return StackedEnsemble(
-            model=model, n_teachers=partition.n_teachers, n_features=rows.shape[1]
-        )
+        return StackedEnsemble(model=model, n_teachers=partition.n_teachers, shape=rows.shape[1:])
 
 
 @stored
@@ -194,3 +202,60 @@ class MLPTeachers(StackedTeachers):
 
     def _regularizer(self) -> Regularizer | None:
         return None
+
+
+@stored
+class NetworkTeachers(StackedTeachers):
+    """One network of any architecture for each teacher, trained as one stack, in PyTorch.
+
+    For pictures, and for tables. Needs the extra ``torch``. ``teachers=Convolutional()`` is
+    ``NetworkTeachers(Convolutional())``.
+
+    Parameters
+    ----------
+    architecture : Architecture, torch.nn.Module or callable
+        A named architecture (``evenhand.learners.nets.architectures``), or a function
+        ``(shape, n_classes)`` that makes a module: each teacher starts from weights of its own. A
+        module: all start from its weights, which must be public.
+    epochs, batch_size, learning_rate, weight_decay, device
+        As for ``MLPTeachers``.
+
+    Notes
+    -----
+    Pixels of uint8 are read as numbers from 0 to 1, a batch at a time: the pictures themselves stay
+    bytes. No early stopping, as for ``MLPTeachers``. Networks with dropout are trained one by one
+    (``StackedModules`` says why); normalise by groups, not by batches. ``save`` keeps a named
+    architecture, and refuses a module or a function.
+
+    Examples
+    --------
+    >>> from evenhand.learners.nets.architectures import Convolutional
+    >>> NetworkTeachers(Convolutional(widths=(8, 16)), epochs=5)
+    NetworkTeachers(architecture=Convolutional(shape=None, widths=(8, 16), hidden=()), epochs=5)
+    """
+
+    reads_pictures = True
+
+    def __init__(
+        self,
+        architecture: Any,
+        *,
+        epochs: int = 20,
+        batch_size: int = 32,
+        learning_rate: float = 0.003,
+        weight_decay: float = 0.0,
+        device: str = "cpu",
+    ) -> None:
+        self.architecture = architecture
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.device = device
+
+    def learner(self) -> Learner:
+        """Return the learner of these settings."""
+        # Here, not above: PyTorch is slow to import and only these teachers need it.
+        from evenhand.learners.nets.stacked_modules import StackedModules
+
+        return StackedModules(**self.get_params(deep=False))

@@ -14,6 +14,7 @@ from evenhand.typing import FloatArray, IntArray
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 import evenhand.learners.nets.mlp as mlp  # noqa: E402  # after the skip
+from evenhand.learners.nets.batches import Deal  # noqa: E402
 from evenhand.learners.nets.mlp import StackedMLP  # noqa: E402
 from evenhand.learners.nets.stack import StackedNetwork  # noqa: E402
 
@@ -182,9 +183,9 @@ def test_a_class_that_a_partition_does_not_hold_is_never_answered_from_it() -> N
 def test_every_epoch_reads_every_row_of_a_partition_once(batch_size, shape) -> None:
     X, y = table()
     own = parts(400, [45])
-    assert StackedMLP(batch_size=batch_size)._batches(45) == shape
+    assert StackedMLP(batch_size=batch_size).batches_of(45) == shape
     targets, streams = np.eye(3)[y], np.random.default_rng(0).spawn(1)
-    deal = mlp._Deal(X, targets, own, streams, shape, 3)
+    deal = Deal(X, targets, own, streams, shape, 3)
     orders = []
     for epoch in range(3):
         read = []

@@ -36,7 +36,8 @@ _OUTPUTS: Final = ("logistic", "softmax")
 def refuse_modules(model: Any) -> None:
     """Raise ValueError for a model whose student or teachers are torch modules of the user's."""
     for name, value in model.get_params(deep=True).items():
-        bare = name == "teachers" and (is_module(value) or makes_models(value))
+        at_teachers = name in ("teachers", "teachers__architecture")
+        bare = at_teachers and (is_module(value) or makes_models(value))
         of_module = isinstance(value, ModuleStudent | ModuleClassifier)
         if bare or (of_module and not is_architecture(value.module)):
             raise ValueError(

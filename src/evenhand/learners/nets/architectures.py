@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand._stored import stored
 from evenhand._torch import require_torch, torch
+from evenhand.learners.nets.fairpate_networks import CelebANetwork, ColorMNISTNetwork, of_picture
+from evenhand.learners.nets.resnet import SmallResNet
 from evenhand.learners.nets.tensors import array
 from evenhand.typing import Array
 
@@ -20,7 +23,9 @@ __all__ = [
     "Architecture",
     "Convolutional",
     "Dense",
+    "built",
     "is_architecture",
+    "require_architecture",
     "restored",
     "weights_of",
 ]
@@ -98,12 +103,12 @@ class Convolutional:
         for width in self.hidden:
             _checks.at_least("hidden", width, 1)
         if self.shape is not None:
-            _of_picture(self.shape)
+            of_picture(self.shape, 4)
 
     def build(self, shape: tuple[int, ...], n_outputs: int) -> Any:
         """Return the network; see ``Architecture.build``."""
         require_torch("A network")
-        channels, height, width = _of_picture(shape if self.shape is None else self.shape)
+        channels, height, width = of_picture(shape if self.shape is None else self.shape, 4)
         nn, (first, second) = torch.nn, self.widths
         return nn.Sequential(
             nn.Sequential(nn.Flatten(), nn.Unflatten(1, (channels, height, width))),
@@ -113,8 +118,32 @@ class Convolutional:
         )
 
 
-ARCHITECTURES: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (Convolutional, Dense)}
+ARCHITECTURES: Final[Mapping[str, type]] = {
+    kind.__name__: kind
+    for kind in (CelebANetwork, ColorMNISTNetwork, Convolutional, Dense, SmallResNet)
+}
 """By name: what a file may name, and nothing else is built from one."""
+
+
+def require_architecture(given: Any) -> None:
+    """Refuse what makes no network."""
+    if isinstance(given, torch.nn.Module) or (not isinstance(given, str) and callable(given)):
+        return
+    if not hasattr(given, "build"):
+        raise TypeError(
+            f"module must be a torch.nn.Module or an architecture that maps rows (n, d) to "
+            f"scores (n, n_classes), got {given!r}. Pass an object, for example "
+            f"torch.nn.Linear(d, n_classes), or Dense(hidden=(32,))."
+        )
+
+
+def built(given: Any, shape: tuple[int, ...], n_outputs: int) -> Any:
+    """Return a new network: a copy of a module, or what an architecture or a function makes."""
+    if isinstance(given, torch.nn.Module):
+        module = copy.deepcopy(given)
+    else:
+        module = (given.build if hasattr(given, "build") else given)(shape, n_outputs)
+    return module.to(torch.get_default_device())
 
 
 def is_architecture(value: Any) -> bool:
@@ -150,14 +179,3 @@ def restored(
     module.load_state_dict(tensors, assign=True)
     module.row_shape = shape
     return module.eval()
-
-
-def _of_picture(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    if len(shape) != 3 or min(shape) < 1 or min(shape[1:]) < 4:
-        raise ValueError(
-            f"shape must be (channels, height, width) with 4 x 4 pixels at least, got {shape!r}. "
-            f"For pictures that lie flat say it: Convolutional(shape=(3, 32, 32)). Smaller "
-            f"pictures are rows of numbers: use Dense."
-        )
-    channels, height, width = shape
-    return channels, height, width

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -11,17 +9,17 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand._torch import require_torch, torch
+from evenhand._torch import torch
 from evenhand.learners.learner import Progress, needed
+from evenhand.learners.nets.batches import Deal, Together, TrainedTogether
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of, round_up
+from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of
 from evenhand.learners.nets.tensors import array, computing, floats
 from evenhand.typing import FloatArray, IntArray
 
 CHUNK_MODELS: Final = 32  # of one stack: parameters, gradients and moments stay in the cache
 CHUNK_BYTES: Final = 2_000_000  # of activations when predicting
 FEW_MODELS: Final = 4  # at least so many predict together
-WIDTH_STEP: Final = 8  # batches are padded to a multiple of this, so that few shapes occur
 ADAM_BETAS: Final = (0.9, 0.999)
 ADAM_EPSILON: Final = 1e-8
 
@@ -73,7 +71,7 @@ class MLPStack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StackedMLP:
+class StackedMLP(TrainedTogether):
     """A ReLU network on each of many partitions, trained by Adam, all at once.
 
     Parameters
@@ -104,21 +102,12 @@ class StackedMLP:
     """
 
     hidden: tuple[int, ...] = (64, 64)
-    epochs: int = 20
-    batch_size: int = 128
-    learning_rate: float = 0.01
-    weight_decay: float = 0.0
     regularizer: Regularizer | None = None
-    device: str = "cpu"
 
     def __post_init__(self) -> None:
-        require_torch("MLPTeachers")
+        super().__post_init__()
         for width in self.hidden:
             _checks.at_least("hidden", width, 1)
-        _checks.at_least("epochs", self.epochs, 1)
-        _checks.at_least("batch_size", self.batch_size, 1)
-        _checks.positive("learning_rate", self.learning_rate)
-        _checks.non_negative("weight_decay", self.weight_decay)
 
     def fit(
         self,
@@ -143,53 +132,28 @@ class StackedMLP:
             regularizer = replace(regularizer, weights=weights)
         sizes = (X.shape[1], *self.hidden, n_classes)
         layers = layers_of(flat(len(rows), sizes), len(rows), sizes)
-        allowed = np.full((len(rows), n_classes), -np.inf)
-        streams = rng.spawn(len(rows))
-        shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
-        targets: FloatArray = (
-            np.eye(n_classes)[y.astype(np.int64)] if y.ndim == 1 else y.astype(np.float64)
-        )
-        for t, own in enumerate(rows):
-            present = np.flatnonzero(targets[own].any(axis=0))
-            if not len(present):
-                present = np.zeros(1, dtype=np.int64)
-            allowed[t, present] = 0.0
-            if len(present) > 1:
-                shapes[self._batches(len(own))].append(t)
-        done = len(rows) - sum(map(len, shapes.values()))
-        if progress is not None:
-            progress(done, len(rows))
+        together = Together.of(self, y, rows, n_classes, rng)
         with computing(self.device), torch.no_grad():
-            for shape in sorted(shapes):
-                for start in range(0, len(shapes[shape]), CHUNK_MODELS):
-                    some = shapes[shape][start : start + CHUNK_MODELS]
-                    parts = [rows[t] for t in some]
-                    own_streams = [streams[t] for t in some]
-                    trained = self._train(X, targets, parts, own_streams, sizes, shape, regularizer)
-                    for layer, its in zip(layers, trained, strict=True):
-                        layer[0][some], layer[1][some] = (part.to("cpu") for part in its)
-                    done += len(some)
-                    if progress is not None:
-                        progress(done, len(rows))
-        return MLPStack(layers=layers, allowed=allowed)
-
-    def _batches(self, n: int) -> tuple[int, int]:
-        """Return steps in an epoch and padded rows in a batch, for a partition of ``n`` rows."""
-        steps = math.ceil(n / self.batch_size)
-        return steps, round_up(math.ceil(n / steps), WIDTH_STEP)
+            for shape, some in together.stacks(lambda _: CHUNK_MODELS, progress):
+                trained = self._train(X, together, some, sizes, shape, regularizer)
+                for layer, its in zip(layers, trained, strict=True):
+                    layer[0][some], layer[1][some] = (part.to("cpu") for part in its)
+        return MLPStack(layers=layers, allowed=together.allowed)
 
     def _train(
         self,
         X: FloatArray,
-        targets: FloatArray,
-        parts: Sequence[IntArray],
-        streams: Sequence[np.random.Generator],
+        together: Together,
+        some: Sequence[int],
         sizes: tuple[int, ...],
         shape: tuple[int, int],
         regularizer: Regularizer | None,
     ) -> Sequence[tuple[Any, Any]]:
         """Train models of one shape together; return their layers."""
         steps, width = shape
+        targets = together.targets
+        parts = [together.rows[t] for t in some]
+        streams = [together.streams[t] for t in some]
         model = StackedNetwork(streams, sizes)
         penalty = None if regularizer is None else regularizer.of(parts, targets, steps * width)
         anchor = None
@@ -204,7 +168,7 @@ class StackedMLP:
             weight_decay=self.weight_decay,
             fused=True,
         )
-        deal = _Deal(X, targets, parts, streams, shape, self.epochs)
+        deal = Deal(X, targets, parts, streams, shape, self.epochs)
         for epoch in range(self.epochs):
             for step in range(steps):
                 batch, target, share, at = deal.batch(epoch, step)
@@ -215,64 +179,3 @@ class StackedMLP:
             if penalty is not None:
                 penalty.ascend()
         return model.layers
-
-
-class _Deal:
-    """Rows of all models in one table, and which of them each step reads.
-
-    A model that reads all its rows in every step has nothing to shuffle.
-    """
-
-    def __init__(
-        self,
-        X: FloatArray,
-        targets: FloatArray,
-        parts: Sequence[IntArray],
-        streams: Sequence[np.random.Generator],
-        shape: tuple[int, int],
-        epochs: int,
-    ) -> None:
-        steps, width = shape
-        self._shape = (len(parts), width)
-        rows = np.concatenate(parts)
-        self._features = floats(X.take(rows, axis=0))
-        self._labels = floats(targets.take(rows, axis=0))
-        orders = 1 if steps == 1 else epochs
-        # Row numbers in the table; a batch is padded with rows that are read and weighted 0.
-        order = np.zeros((orders, steps, len(parts), width), dtype=np.int64)
-        share = np.zeros((steps, len(parts), width, 1), dtype=np.float32)
-        first = 0
-        for i, (own, stream) in enumerate(zip(parts, streams, strict=True)):
-            n = len(own)
-            its = first + np.tile(np.arange(n), (orders, 1))
-            if steps > 1:
-                stream.permuted(its, axis=1, out=its)
-            edges = np.arange(steps + 1) * n // steps
-            for step in range(steps):
-                size = edges[step + 1] - edges[step]
-                order[:, step, i, :size] = its[:, edges[step] : edges[step + 1]]
-                order[:, step, i, size:] = first
-                share[step, i, :size] = 1.0 / size
-            first += n
-        self._order, self._share = torch.as_tensor(order), torch.as_tensor(share)
-        self._only = (*self._read(0, 0)[:3], None) if steps == 1 else None
-
-    def batch(self, epoch: int, step: int) -> tuple[Any, Any, Any, Any]:
-        """Return what a step reads.
-
-        Returns
-        -------
-        rows : tensor, shape (n_models, width, d)
-        targets : tensor, shape (n_models, width, n_classes)
-        share : tensor, shape (n_models, width, 1)
-            One over the size of the batch, and 0 where it is padded.
-        at : tensor of int64, or None
-            Which rows of the table these are, flat; None for all of them, in their order.
-        """
-        return self._read(epoch, step) if self._only is None else self._only
-
-    def _read(self, epoch: int, step: int) -> tuple[Any, Any, Any, Any]:
-        at = self._order[epoch, step].flatten()
-        rows = self._features.index_select(0, at).unflatten(0, self._shape)
-        targets = self._labels.index_select(0, at).unflatten(0, self._shape)
-        return rows, targets, self._share[step], at

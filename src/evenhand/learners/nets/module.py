@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,9 +9,10 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
+from evenhand.learners.nets.architectures import built, require_architecture
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.learners.nets.tensors import array, computing, floats
-from evenhand.typing import FloatArray
+from evenhand.learners.nets.tensors import array, computing, features_of, floats
+from evenhand.typing import Array, FloatArray
 
 AT_ONCE: Final = 512
 """Rows that are scored together."""
@@ -49,12 +49,7 @@ class ModuleLearner:
 
     def __post_init__(self) -> None:
         require_torch("A module")
-        if not (isinstance(self.module, torch.nn.Module) or hasattr(self.module, "build")):
-            raise TypeError(
-                f"module must be a torch.nn.Module or an architecture that maps rows (n, d) to "
-                f"scores (n, n_classes), got {self.module!r}. Pass an object, for example "
-                f"torch.nn.Linear(d, n_classes), or Dense(hidden=(32,))."
-            )
+        require_architecture(self.module)
         _checks.at_least("epochs", self.epochs, 1)
         _checks.at_least("batch_size", self.batch_size, 1)
         _checks.positive("learning_rate", self.learning_rate)
@@ -62,7 +57,7 @@ class ModuleLearner:
 
     def fit(
         self,
-        X: FloatArray,
+        X: Array,
         targets: FloatArray,
         *,
         rng: np.random.Generator,
@@ -84,28 +79,23 @@ class ModuleLearner:
 
     def _start(self, shape: tuple[int, ...], n_outputs: int) -> Any:
         """Return the network as it is before training."""
-        if isinstance(self.module, torch.nn.Module):
-            model = copy.deepcopy(self.module)
-        else:
-            model = self.module.build(shape, n_outputs)
+        model = built(self.module, shape, n_outputs)
         if self.regularizer is not None and self.regularizer.start is not None:
             model.load_state_dict(self.regularizer.start.state_dict())
-        return model.to(torch.get_default_device()).train()
+        return model.train()
 
-    def _train(
-        self, model: Any, X: FloatArray, targets: FloatArray, rng: np.random.Generator
-    ) -> None:
+    def _train(self, model: Any, X: Array, targets: FloatArray, rng: np.random.Generator) -> None:
         regularizer = Regularizer() if self.regularizer is None else self.regularizer
         start = [weight.detach().clone() for weight in model.parameters()]
         penalty = regularizer.of([np.arange(len(X))], targets, len(X))
         adam = torch.optim.Adam(
             model.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
-        rows, goal = floats(X), floats(targets)
+        rows, goal = torch.as_tensor(X), floats(targets)
         for _ in range(self.epochs):
             order = rng.permutation(len(X))
             for at in np.array_split(order, max(1, -(-len(X) // self.batch_size))):
-                scores = model(rows[at])
+                scores = model(features_of(rows[at]))
                 _refuse_other_shape(scores, (len(at), targets.shape[1]))
                 logs = scores.log_softmax(dim=1)
                 loss = -(goal[at] * logs).sum()
@@ -125,10 +115,13 @@ class ModuleLearner:
                 penalty.ascend()
 
 
-def probabilities_of(model: Any, X: FloatArray) -> FloatArray:
+def probabilities_of(model: Any, X: Array) -> FloatArray:
     """Return the probabilities (n, n_classes) that a trained module gives to rows."""
     with computing(), torch.no_grad():
-        parts = [array(model(part).softmax(dim=1).double()) for part in floats(X).split(AT_ONCE)]
+        parts = [
+            array(model(features_of(part)).softmax(dim=1).double())
+            for part in torch.as_tensor(X).split(AT_ONCE)
+        ]
     out: FloatArray = np.concatenate(parts)
     return out
 

@@ -10,13 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand._torch import torch
+from evenhand.learners.nets.batches import round_up
 from evenhand.learners.nets.regularizer import ConstraintPenalty
 from evenhand.learners.nets.tensors import array, floats
 from evenhand.typing import FloatArray
 
 LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
 
-__all__ = ["StackedNetwork", "flat", "layers_of", "round_up"]
+__all__ = ["LANES", "StackedNetwork", "flat", "layers_of"]
 
 
 class StackedNetwork:
@@ -111,8 +112,3 @@ def layers_of(flat: Any, n_models: int, sizes: tuple[int, ...]) -> list[tuple[An
         views.append((weight, flat[middle:last].view(n_models, 1, n_out)))
         first = last
     return views
-
-
-def round_up(n: int, step: int) -> int:
-    """Return the smallest multiple of ``step`` that is at least ``n``."""
-    return -(-n // step) * step

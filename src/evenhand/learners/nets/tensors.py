@@ -11,7 +11,7 @@ import numpy as np
 from evenhand._torch import torch
 from evenhand.typing import Array
 
-__all__ = ["array", "computing", "floats", "seeded"]
+__all__ = ["array", "computing", "features_of", "floats", "seeded"]
 
 
 @contextmanager
@@ -51,6 +51,13 @@ def _place(device: str) -> Any:
 def floats(values: Array) -> Any:
     """Return numbers as a tensor of float32, the one type that networks are trained in."""
     return torch.as_tensor(values, dtype=torch.float32)
+
+
+def features_of(rows: Any) -> Any:
+    """Return rows, a tensor or an array, as float32: pixels of uint8 lie between 0 and 1 then."""
+    tensor = torch.as_tensor(rows)
+    numbers = tensor.to(dtype=torch.float32, device=torch.get_default_device())
+    return numbers.div_(255.0) if tensor.dtype is torch.uint8 and tensor.ndim > 2 else numbers
 
 
 def array(tensor: Any) -> Array:
