@@ -16,7 +16,6 @@ that settings share once (``shared_teachers``).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -28,7 +27,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.fitted import FittedModel, StudentMargin
-from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, read_fit_inputs
+from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, read_fit_inputs, stage
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.plan import (
     choose_mechanism,
@@ -158,7 +157,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             given.partition,
             data.n_classes,
             given.rng.spawn(1)[0],
-            progress=None if progress is None else _stage(progress, "teachers"),
+            progress=stage(progress, "teachers"),
             **more,
         )
         votes = Votes.of(self._vote(ensemble, X_public, data), data.n_classes)
@@ -189,7 +188,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             gate=plan.gate,
             groups=groups,
             keep_order=self.keep_order,
-            progress=None if progress is None else _stage(progress, "answers"),
+            progress=stage(progress, "answers"),
         )
 
     def conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Self:
@@ -307,7 +306,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             # The number of units is private here: it may warn the curator, not enter the claim.
             warning = ""
             if to_curator := delta_warning(budget.delta, data.n_units):
-                warnings.warn(to_curator, stacklevel=4)
+                warnings.warn(to_curator, stacklevel=6)
         vouched = getattr(self.teachers, "vouched_for", "")
         return ledger.guarantee(
             public=tuple(public),
@@ -345,7 +344,3 @@ def _public_yardstick(
         return Yardstick.of_shares(answers.shares, decided, **others)
     labels = answers.labels[rows]
     return Yardstick.of_truth(labels, decided, answers.n_classes, where=RELEASED, **others)
-
-
-def _stage(progress: Progress, name: str) -> Callable[[int, int], None]:
-    return lambda done, total: progress(name, done, total)

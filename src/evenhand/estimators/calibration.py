@@ -117,7 +117,7 @@ def warn_of_unread(read: Within, data: FitInputs) -> None:
             f"{more}. The margin was not read there and says nothing about it. Give calibration "
             f"rows with labels and groups, or a larger budget.",
             CellsNotRead,
-            stacklevel=5,
+            stacklevel=7,
         )
 
 

@@ -67,8 +67,7 @@ class FitArguments:
 
     def stage(self, name: str) -> Callable[[int, int], None] | None:
         """Return ``progress`` of one stage: it is called with what is done, and of how much."""
-        progress = self.progress
-        return None if progress is None else lambda done, total: progress(name, done, total)
+        return stage(self.progress, name)
 
     def require(self, taken: tuple[str, ...], by: str) -> None:
         """Refuse arguments that a method does not take.
@@ -158,6 +157,11 @@ class FitInputs:
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.classes)
+
+
+def stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    """Return ``progress`` of one stage, where there is any."""
+    return None if progress is None else lambda done, total: progress(name, done, total)
 
 
 def read_fit_inputs(

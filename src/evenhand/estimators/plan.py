@@ -228,7 +228,7 @@ def warn_of_drowning(rounds: Rounds, noise: Noise, *, n_teachers: int, n_columns
             f"sqrt({n_columns} columns) = {signal:.2g}. Below 1 a model learns little, below .5 "
             f"nothing. Raise epsilon, or train on more records.",
             NoiseDrownsAnswers,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

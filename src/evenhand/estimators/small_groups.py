@@ -29,7 +29,7 @@ def warn_of_small_groups(student: Student, names: tuple[str, ...]) -> None:
         f"--merge-small {most + 1}), give more public rows of them, or insist on the margin with "
         f"small_groups='margin'.",
         SmallGroupsWarning,
-        stacklevel=5,
+        stacklevel=7,
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -15,24 +14,21 @@ from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.fitted import FittedModel, TrueGroups
-from evenhand.estimators.inputs import FitArguments, Progress
-from evenhand.estimators.ledgers import open_run
+from evenhand.estimators.inputs import FitArguments, Progress, stage
 from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
 from evenhand.estimators.sf_pate.learning import (
-    Learned,
     Problem,
     after_fair_votes,
     with_estimated_groups,
 )
+from evenhand.estimators.sf_pate.protected import Protected
+from evenhand.estimators.sf_pate.steps import PeopleGiven, PeoplePlan, PeopleTaught
 from evenhand.estimators.spec import ACCOUNT, BUDGET, MethodSpec, registered
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.notion import Notion, require_reference
-from evenhand.privacy import Budget, BudgetExceeded, Guarantee, Ledger, attribute_of
-from evenhand.privacy.gaussian import epsilon_from_mu
-from evenhand.privacy.guarantee import delta_warning
-from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
+from evenhand.privacy import Ledger
 from evenhand.students import NetworkStudent
 from evenhand.teachers import GroupMissingInPartition, by_position, by_unit
 from evenhand.teachers.coverage import groups_of_teachers
@@ -227,33 +223,119 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         return {name: value for name, value in state.items() if name not in _PRIVATE}
 
     def _learn(self, given: FitArguments) -> None:
-        budget, notion = self._checked_settings()
+        """Train teachers on the groups, ask them with noise, fit the student."""
+        read = self.read(given)
+        plan = self.plan(read, given.ledger)
+        taught = self.teach(read, given.progress)
+        self.conclude(taught, plan, self.ask(taught, plan))
+
+    def read(self, given: FitArguments) -> PeopleGiven:
+        """Check the arguments, assign rows to teachers, and draw the rows that they vote on."""
+        self._check_settings()
         rng = as_generator(self.random_state)
         names = None if self.groups is None else tuple(str(name) for name in self.groups)
         people = self._read_people(given, rng, names=names)
-        partition = self._deal(people, given.unit_ids, rng)
-        run = self._open(budget, given.ledger)
+        partition = self._deal(people, given.unit_ids, rng.spawn(1)[0])
+        n = people.data.n_private
+        wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
+        rows = np.sort(rng.permutation(n)[: min(n, wanted)])
+        return PeopleGiven(
+            people=people, partition=partition, rows=rows, unit_ids=given.unit_ids, rng=rng
+        )
+
+    def plan(self, given: PeopleGiven, ledger: Ledger | None = None) -> PeoplePlan:
+        """Open this run's ledger, and part the budget between votes, sums and table.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account does not cover the budget. Nothing is spent then.
+        """
+        run = self._protected.open(
+            self._checked_budget(), ledger, self.noise, purpose=type(self).__name__
+        )
         whole = run.remaining * (1.0 - 1e-9)  # a sum of three parts must not exceed it
-        queried = self._ask(people, partition, notion, run, whole, rng, given.progress)
+        votes, sums, table = (share * whole for share in self._shares)
+        histogram = histogram_for(run, len(given.rows), self._n_votable(given.people), votes)
+        rounds = Rounds.once(histogram, len(given.rows))
+        return PeoplePlan(ledger=run, mechanism=rounds, sums=sums, table=table)
+
+    def teach(self, given: PeopleGiven, progress: Progress | None = None) -> PeopleTaught:
+        """Train the teachers, on groups or under the constraint, and let all of them vote."""
+        people, partition = given.people, given.partition
+        z, names = people.groups.codes, people.groups.names
+        holdings, all_held = groups_of_teachers(z, partition, names)
+        n_votable = self._n_votable(people)
+        more: dict[str, Any] = {}
+        if self.variant == "student":
+            target = z
+            teachers = as_teachers(
+                self.teachers,
+                n_features=people.X_encoded.shape[1],
+                n_classes=n_votable,
+                rng=given.rng,
+            )
+        else:
+            if not all_held:
+                _warn_of_missing_groups(partition.n_teachers)
+            target = people.data.y_private
+            teachers = constrained(self.teachers, self.notion)
+            more = {"groups": z, "n_groups": people.groups.n_groups}
+        ensemble = teachers.fit(
+            people.X_encoded,
+            target,
+            partition,
+            n_votable,
+            given.rng.spawn(1)[0],
+            progress=stage(progress, "teachers"),
+            **more,
+        )
+        votes = Votes.of(ensemble.vote(people.X_encoded[given.rows]), n_votable)
+        return PeopleTaught(given=given, votes=votes, groups_of_teachers=holdings)
+
+    def ask(self, taught: PeopleTaught, plan: PeoplePlan) -> Shares:
+        """Release noisy shares of the votes, charged before they are drawn."""
+        return release_shares(taught.votes, plan.mechanism, plan.ledger)
+
+    def conclude(self, taught: PeopleTaught, plan: PeoplePlan, answers: Shares) -> Self:
+        """Fit the student on the answers, and write down what was claimed and spent."""
+        given = taught.given
+        people, partition = given.people, given.partition
         problem = Problem(
             people=people,
-            queried=queried,
-            notion=notion,
-            pull=self._pull,
+            queried=QueriedRows(
+                rows=given.rows, shares=answers, votes=taught.votes, sigma=plan.sigma
+            ),
+            notion=self.notion,
+            pull=PULLS[self.variant] if self.pull is None else self.pull,
             step=self.step,
             student=self.student,
-            ledger=run,
-            sums=self._shares[1] * whole,
-            table=self._shares[2] * whole,
+            ledger=plan.ledger,
+            sums=plan.sums,
+            table=plan.table,
             unit_ids=given.unit_ids,
-            rng=rng,
+            rng=given.rng,
         )
         if self.variant == "student":
-            self._keep(with_estimated_groups(problem, self.answers))
+            learned = with_estimated_groups(problem, self.answers)
         else:
             public = not self._labels_are_private
-            self._keep(after_fair_votes(problem, labels_are_public=public))
-        self._conclude(people, partition, queried, run)
+            learned = after_fair_votes(problem, labels_are_public=public)
+        self.student_, self.bounds_ = learned.student, learned.bounds
+        self.noisy_violation_ = learned.violation
+        self.within_alpha_ = not learned.violation > self.notion.margin
+        if learned.expected is not None:
+            self.expected_rates_ = learned.expected
+        self.groups_of_teachers_ = taught.groups_of_teachers
+        self.answers_, self.ledger_ = answers, plan.ledger
+        self.mechanism_ = plan.mechanism
+        self.encoder_, self.classes_ = people.encoder, people.data.classes
+        self.groups_, self.n_teachers_ = people.groups.names, partition.n_teachers
+        self.choices_ = self._choices(partition.n_teachers, problem.queried)
+        self.fairness_kind_ = FairnessKind.WEIGHTS
+        self.guarantee_ = self._protected.claim(people, partition, plan.ledger)
+        self._fitted = self._describe()
+        return self
 
     def _describe(self) -> FittedModel:
         return replace(
@@ -284,8 +366,9 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     def _aim(self) -> tuple[str | None, float | None]:
         return self.notion.name, self.notion.margin
 
-    def _checked_settings(self) -> tuple[Budget, Notion]:
-        budget = self._checked_budget()
+    def _check_settings(self) -> None:
+        """Check the arguments before anything is read."""
+        self._checked_budget()
         _checks.one_of("variant", self.variant, VARIANTS)
         _checks.one_of("answers", self.answers, ANSWERS)
         _checks.at_least("n_teachers", self.n_teachers, 1)
@@ -307,15 +390,15 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 f"student must be a NetworkStudent, or None for logistic regression, got "
                 f"{self.student!r}. To be trained under the constraint it must be known how."
             )
-        return budget, require_reference(self.notion, "overall", "SF-PATE")
+        require_reference(self.notion, "overall", "SF-PATE")
 
     @property
     def _labels_are_private(self) -> bool:
         return self.variant == "teachers" and self.pull == 0
 
-    @property
-    def _pull(self) -> float:
-        return PULLS[self.variant] if self.pull is None else self.pull
+    def _n_votable(self, people: PeopleInputs) -> int:
+        """Return how many groups, or classes, teachers vote for."""
+        return people.groups.n_groups if self.variant == "student" else people.data.n_classes
 
     @property
     def _shares(self) -> tuple[float, float, float]:
@@ -329,17 +412,13 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         return 1.0 - table - sums, sums, table
 
     @property
-    def _relation(self) -> tuple[str, str]:
-        """Unit and neighbors of the guarantee."""
-        both = self._labels_are_private
-        unit = attribute_of(self.unit, and_class_label=both)
-        return unit, GROUP_AND_CLASS_LABEL if both else GROUP_LABEL
+    def _protected(self) -> Protected:
+        return Protected(whose=self.unit, class_labels=self._labels_are_private)
 
     def _deal(
-        self, people: PeopleInputs, unit_ids: ArrayLike | None, rng: np.random.Generator
+        self, people: PeopleInputs, unit_ids: ArrayLike | None, seed: np.random.Generator
     ) -> Partition:
         """Assign rows to teachers by position or unit: no group is looked at."""
-        seed = rng.spawn(1)[0]
         if unit_ids is None:
             return by_position(people.data.n_private, self.n_teachers, seed)
         _checks.same_length(X=people.X_encoded, unit_ids=np.asarray(unit_ids))
@@ -350,97 +429,10 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             )
         return by_unit(unit_ids, self.n_teachers, seed.bytes(32), unit=self.unit)
 
-    def _open(self, budget: Budget, ledger: Ledger | None) -> Ledger:
-        unit, neighbors = self._relation
-        run = open_run(
-            budget,
-            ledger,
-            self.noise,
-            unit=unit,
-            neighbors=neighbors,
-            way_out=f"Open an account with unit={unit!r} and neighbors={neighbors!r} for runs that "
-            f"protect no more than that.",
-            purpose=type(self).__name__,
-        )
-        if run.remaining < budget.mu_squared * (1.0 - 1e-6):
-            left = max(run.remaining, 1e-300)
-            raise BudgetExceeded(
-                f"The account has epsilon={epsilon_from_mu(math.sqrt(left), budget.delta):.3f} "
-                f"left, and this run asks for epsilon={budget.epsilon:g} at "
-                f"delta={budget.delta:g}. Ask for less, or open another account for other people. "
-                f"Nothing was charged."
-            )
-        return run
-
-    def _ask(
-        self,
-        people: PeopleInputs,
-        partition: Partition,
-        notion: Notion,
-        run: Ledger,
-        whole: float,
-        rng: np.random.Generator,
-        progress: Progress | None,
-    ) -> QueriedRows:
-        """Train the teachers and release noisy shares of their votes on some of the rows."""
-        n = people.data.n_private
-        wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
-        rows = np.sort(rng.permutation(n)[: min(n, wanted)])
-        by_group = self.variant == "student"
-        n_said = people.groups.n_groups if by_group else people.data.n_classes
-        histogram = histogram_for(run, len(rows), n_said, whole * self._shares[0])
-        z, names = people.groups.codes, people.groups.names
-        self.groups_of_teachers_, all_held = groups_of_teachers(z, partition, names)
-        if not by_group and not all_held:
-            warnings.warn(
-                f"At least one of {partition.n_teachers} teachers holds no record of some group, "
-                f"and is trained without comparing it. This warning depends on private groups: it "
-                f"is for the curator, and not to be published. groups_of_teachers_."
-                f"reveal_to_curator() names the teachers, and how many teachers would do.",
-                GroupMissingInPartition,
-                stacklevel=3,
-            )
-        teachers = self.teachers
-        more: dict[str, Any] = {}
-        if by_group:
-            teachers = as_teachers(
-                teachers, n_features=people.X_encoded.shape[1], n_classes=n_said, rng=rng
-            )
-        else:
-            teachers = constrained(teachers, notion)
-            more = {"groups": z, "n_groups": people.groups.n_groups}
-        ensemble = teachers.fit(
-            people.X_encoded,
-            z if by_group else people.data.y_private,
-            partition,
-            n_said,
-            rng.spawn(1)[0],
-            progress=None if progress is None else _of(progress, "teachers"),
-            **more,
-        )
-        votes = Votes.of(ensemble.vote(people.X_encoded[rows]), n_said)
-        plan = Rounds.once(histogram, len(rows))
-        self.mechanism_ = plan
-        shares = release_shares(votes, plan, run)
-        return QueriedRows(rows=rows, shares=shares, votes=votes, sigma=histogram.sigma)
-
-    def _keep(self, learned: Learned) -> None:
-        self.student_, self.bounds_ = learned.student, learned.bounds
-        self.noisy_violation_ = learned.violation
-        self.within_alpha_ = not learned.violation > self.notion.margin
-        if learned.expected is not None:
-            self.expected_rates_ = learned.expected
-
-    def _conclude(
-        self, people: PeopleInputs, partition: Partition, queried: QueriedRows, run: Ledger
-    ) -> None:
-        self.answers_ = queried.shares
-        self.encoder_, self.classes_ = people.encoder, people.data.classes
-        self.groups_ = people.groups.names
-        self.n_teachers_ = partition.n_teachers
+    def _choices(self, n_teachers: int, queried: QueriedRows) -> tuple[str, ...]:
         what = "groups" if self.variant == "student" else "classes"
         choices = [
-            f"{partition.n_teachers:,} teachers vote on the {what} of {len(queried.rows):,} rows, "
+            f"{n_teachers:,} teachers vote on the {what} of {len(queried.rows):,} rows, "
             f"with noise of {queried.sigma:.3g} votes: what the budget pays for."
         ]
         if self.variant == "teachers" and self.calibration and not self._shares[1]:
@@ -448,35 +440,15 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 "The student is not held to the margin: the notion is about class labels, which "
                 "are protected here."
             )
-        self.choices_ = tuple(choices)
-        self.ledger_ = run
-        self.fairness_kind_ = FairnessKind.WEIGHTS
-        self.guarantee_ = self._relation_claim(people, partition, run)
-
-    def _relation_claim(self, people: PeopleInputs, partition: Partition, run: Ledger) -> Guarantee:
-        n = people.data.n_private
-        what = "features" if self._labels_are_private else "features and class labels"
-        whose = (
-            "that each row is another person"
-            if partition.neighbors == "replace one"
-            else f"whose row each is (the {self.unit} of each row)"
-        )
-        warning = delta_warning(run.budget.delta, n)
-        return run.guarantee(
-            public=(
-                f"the {what} of all {n} rows",
-                whose,
-                "the names of the groups and classes",
-                "all settings",
-            ),
-            not_covered=(
-                f"what the public {what} tell of the attribute",
-                "a choice of settings or of a model made by looking at the groups",
-                "measurements that read the groups",
-            ),
-            warnings=(warning,) if warning else (),
-        )
+        return tuple(choices)
 
 
-def _of(progress: Progress, stage: str) -> Any:
-    return lambda done, total: progress(stage, done, total)
+def _warn_of_missing_groups(n_teachers: int) -> None:
+    warnings.warn(
+        f"At least one of {n_teachers} teachers holds no record of some group, "
+        f"and is trained without comparing it. This warning depends on private groups: it "
+        f"is for the curator, and not to be published. groups_of_teachers_."
+        f"reveal_to_curator() names the teachers, and how many teachers would do.",
+        GroupMissingInPartition,
+        stacklevel=5,
+    )

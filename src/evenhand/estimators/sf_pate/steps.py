@@ -1,0 +1,82 @@
+"""What the steps of SF-PATE hand on to each other: those of ``base``, for one table of people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.estimators.attribute_privacy import PeopleInputs
+from evenhand.privacy import Ledger
+from evenhand.teachers.coverage import GroupsOfTeachers
+from evenhand.teachers.partition import Partition
+from evenhand.typing import ArrayLike, IntArray
+from evenhand.voting import Votes
+from evenhand.voting.shares import Rounds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PeopleGiven:
+    """What ``fit`` was given: checked, and dealt to teachers.
+
+    Parameters
+    ----------
+    people : PeopleInputs
+    partition : Partition
+        Which teacher reads which rows.
+    rows : ndarray of int64, shape (n_queries,)
+        The rows that the teachers vote on. Public.
+    unit_ids : array-like, shape (n,), optional
+        Whose row each is. Public.
+    rng : numpy Generator
+        Draws what teachers and student need; partition and ``rows`` are drawn already.
+    """
+
+    people: PeopleInputs
+    partition: Partition
+    rows: IntArray
+    unit_ids: ArrayLike | None
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PeoplePlan:
+    """What will be released, chosen from public numbers before any teacher is trained.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Pays for it.
+    mechanism : Rounds
+        One round: a noisy histogram of the votes on each row.
+    sums, table : float
+        Squared mu to spend on sums over the true groups, and on the certificate's table; 0: none.
+    """
+
+    ledger: Ledger
+    mechanism: Rounds
+    sums: float
+    table: float
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise, in votes."""
+        return self.mechanism.histograms[0].sigma
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PeopleTaught:
+    """What the teachers say about the rows. Private.
+
+    Parameters
+    ----------
+    given : PeopleGiven
+    votes : Votes
+        On groups, or on classes.
+    groups_of_teachers : GroupsOfTeachers
+        Which teacher holds which groups.
+    """
+
+    given: PeopleGiven
+    votes: Votes
+    groups_of_teachers: GroupsOfTeachers
