@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.generators import load
 from evenhand.generators.images import MeanEmbeddingImages
-from evenhand.testing.images import pictures
+from evenhand.testing.generators import pictures
 
 Run = Callable[..., Any]
 ASKED = (

@@ -24,7 +24,7 @@ from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.guarantee import no_guarantee
 from evenhand.report import write_report
 from evenhand.report.strips import png, strip
-from evenhand.testing.images import pictures
+from evenhand.testing.generators import pictures
 
 pillow = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
 

@@ -17,7 +17,7 @@ from evenhand.learners.nets.picture_critics import DenseCritic
 from evenhand.learners.nets.single_critic import BOUND, SingleCritic
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.teachers import by_position
-from evenhand.testing.images import pictures
+from evenhand.testing.generators import pictures
 
 pytestmark = [
     pytest.mark.torch,

@@ -11,7 +11,7 @@ from evenhand.generators.images import classifiers
 from evenhand.generators.images.classifiers import classify
 from evenhand.generators.images.codec import ImageSample
 from evenhand.generators.images.evaluation import evaluate_images
-from evenhand.testing.images import pictures
+from evenhand.testing.generators import pictures
 
 pytestmark = pytest.mark.torch
 

@@ -17,8 +17,15 @@ from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.memory import require_memory
 from evenhand.privacy import SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
-from evenhand.testing.generators import ROLES, SCHEMA, table
-from evenhand.testing.images import BUDGET, ImageSynthesizerContract, pictures
+from evenhand.testing.generators import (
+    ROLES,
+    SCHEMA,
+    ImageSynthesizerContract,
+    pictures,
+    table,
+)
+
+BUDGET = ImageSynthesizerContract.budget
 
 pytestmark = [
     pytest.mark.torch,

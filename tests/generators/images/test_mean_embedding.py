@@ -14,7 +14,7 @@ from evenhand.generators.images.embedding_network import EmbeddingNetwork, _blur
 from evenhand.generators.images.random_features import BANDWIDTHS, RandomFeatures
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
-from evenhand.testing.images import pictures
+from evenhand.testing.generators import pictures
 
 pytestmark = [
     pytest.mark.torch,

@@ -5,7 +5,7 @@ import pytest
 
 from evenhand.generators.images import GroupReference, TeacherGANImages
 from evenhand.privacy import Budget, SeededNoise
-from evenhand.testing.images import pictures
+from evenhand.testing.generators import pictures
 
 pytestmark = [
     pytest.mark.torch,

@@ -34,7 +34,7 @@ from evenhand.generators.registry import REGISTERED
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import MemoryStore
-from evenhand.testing.images import ImageSynthesizerContract, pictures
+from evenhand.testing.generators import ImageSynthesizerContract, pictures
 
 REPRODUCTIONS = Path(__file__).parents[3] / "reproductions"
 PUBLISHED = runpy.run_path(str(REPRODUCTIONS / "_published_sizes.py"))

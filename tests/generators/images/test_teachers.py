@@ -21,7 +21,7 @@ from evenhand.learners.nets.picture_critics import ConvCritic, CriticTraining, D
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.teachers import by_position
 from evenhand.teachers.partition import Partition
-from evenhand.testing.images import pictures
+from evenhand.testing.generators import pictures
 
 pytestmark = [
     pytest.mark.torch,

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="needs the extra torch")
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.registry import REGISTERED
 from evenhand.privacy import Budget, SeededNoise
-from evenhand.testing.images import ImageSynthesizerContract
+from evenhand.testing.generators import ImageSynthesizerContract
 
 from .linear_critics import BrightTeacherGANImages
 
