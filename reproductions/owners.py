@@ -25,8 +25,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from _table import commit, rule, write
-from scipy import stats
+from _table import commit, interval, rule, write
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -36,7 +35,6 @@ from evenhand.datasets.dataset import Split
 from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 from evenhand.teachers import OutsideVotes, by_position
-from evenhand.typing import FloatArray
 
 N_OWNERS = 100
 ALONE = 10
@@ -81,11 +79,7 @@ def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
         ("alone, not private", None): mean(own)
     }
     for epsilon in EPSILONS:
-        settings = {
-            "budget": Budget(epsilon=epsilon, delta=1e-5),
-            "noise": FloatNoise(),
-            "random_state": seed,
-        }
+        settings = settings_of(epsilon, seed)
         voted = FairSharesClassifier(
             fairness=MARGIN, teachers=OutsideVotes(np.array(votes)), **settings
         ).fit(X, y, X_public=split.public.X, sensitive_features_public=split.public.groups)
@@ -103,22 +97,34 @@ def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
                 )
             alone.append(judged(split, one.predict(split.test.X)))
         found["alone, private", epsilon] = mean(alone)
-        pooled = DPSGDClassifier(fairness=MARGIN, **settings).fit(
-            X, y, sensitive_features=split.private.groups, X_public=split.public.X
-        )
-        found["pooled, private", epsilon] = judged(split, pooled.predict(split.test.X))
+        found["pooled, private", epsilon] = pooled(split, epsilon, seed)
     return found
+
+
+def settings_of(epsilon: float, seed: int) -> dict[str, Any]:
+    """Return what every private model is given."""
+    return {
+        "budget": Budget(epsilon=epsilon, delta=1e-5),
+        "noise": FloatNoise(),
+        "random_state": seed,
+    }
+
+
+def pooled(split: Split, epsilon: float, seed: int) -> tuple[float, float]:
+    """Error and gap of one private model of all records."""
+    model = DPSGDClassifier(fairness=MARGIN, **settings_of(epsilon, seed)).fit(
+        split.private.X,
+        split.private.y.to_numpy(np.int64),
+        sensitive_features=split.private.groups,
+        X_public=split.public.X,
+    )
+    return judged(split, model.predict(split.test.X))
 
 
 def mean(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     """Mean of errors and of gaps."""
     error, gap = np.mean(pairs, axis=0)
     return float(error), float(gap)
-
-
-def interval(values: FloatArray) -> float:
-    """Half width of a 95 % interval for the mean."""
-    return float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def main() -> None:
@@ -128,19 +134,12 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     arguments = parser.parse_args()
     runs = [measure(seed) for seed in range(arguments.seeds)]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for way, epsilon in runs[0]:
-        found = np.array([run[way, epsilon] for run in runs])
-        rows.append(
-            {
-                "way": way,
-                "epsilon": epsilon,
-                "error": found[:, 0].mean(),
-                "error_pm": interval(found[:, 0]),
-                "gap": found[:, 1].mean(),
-                "gap_pm": interval(found[:, 1]),
-            }
-        )
+        row: dict[str, Any] = {"way": way, "epsilon": epsilon}
+        for at, name in enumerate(("error", "gap")):
+            row[name], row[f"{name}_pm"] = interval([run[way, epsilon][at] for run in runs])
+        rows.append(row)
     lines = [
         "| way | epsilon | error | gap |",
         rule(4),

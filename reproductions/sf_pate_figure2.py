@@ -39,6 +39,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from _random_groups import unbiased_weights
 from _table import RESULTS, beside_saved, commit, interval, rule, write
 
 from evenhand import (
@@ -60,10 +61,9 @@ from evenhand.datasets import (
 from evenhand.datasets.table import Table
 from evenhand.fairness import GeneralizedDemographicParity, Notion
 from evenhand.fairness.groups import encode_groups
-from evenhand.fairness.noisy_groups import unbiased_sums
 from evenhand.fairness.score_parity import score_distance
 from evenhand.fairness.tally import JointTally
-from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
+from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.objective import LabelLoss
@@ -128,10 +128,7 @@ def by_dual(rows: Table, notion: str, epsilon: float, seed: int) -> Any:
     weights = np.eye(groups.n_groups)[groups.codes]
     if np.isfinite(epsilon):
         budget = Budget(epsilon=epsilon, delta=DELTA)
-        response = RandomizedResponse.within(budget, n_groups=groups.n_groups)
-        ledger = Ledger(budget, noise=FloatNoise())
-        (answers,) = ledger.release(response, groups.codes[None, :], purpose="groups")
-        weights = unbiased_sums(np.eye(groups.n_groups)[answers], float(response.truth))
+        weights = unbiased_weights(groups.codes, groups.n_groups, budget)
     encoder = PublicEncoder().fit(rows.X)
     X, classes = encoder.transform(rows.X), np.unique(rows.y)
     y = np.searchsorted(classes, rows.y)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _random_groups import unbiased_weights
 from _table import beside_saved, rule, write
 from sf_pate_figure2 import DELTA, LOADERS
 
@@ -29,8 +30,7 @@ from evenhand import Budget, DemographicParity, PFLDClassifier, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.table import Table
 from evenhand.fairness.groups import encode_groups
-from evenhand.fairness.noisy_groups import unbiased_sums
-from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
+from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet, NetworkStudent
 from evenhand.students.lagrangian import Constraint
 from evenhand.teachers import GroupMissingInPartition, MLPTeachers
@@ -68,10 +68,7 @@ def sf_pate(variant: str) -> Callable[[Table], Any]:
 def m(rows: Table) -> Any:
     """Train M: every group by randomised response, then the student under the constraint."""
     groups = encode_groups(rows.groups)
-    response = RandomizedResponse.within(BUDGET, n_groups=groups.n_groups)
-    ledger = Ledger(BUDGET, noise=FloatNoise())
-    (answers,) = ledger.release(response, groups.codes[None, :], purpose="groups")
-    weights = unbiased_sums(np.eye(groups.n_groups)[answers], float(response.truth))
+    weights = unbiased_weights(groups.codes, groups.n_groups, BUDGET)
     X = PublicEncoder().fit(rows.X).transform(rows.X)
     truth = np.eye(2)[np.unique(rows.y, return_inverse=True)[1]]
     constraint = Constraint(notion=FAIRNESS, truth=truth, weights=weights)

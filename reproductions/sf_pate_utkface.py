@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _random_groups import unbiased_weights
 from _table import beside_saved, interval, rule, write
 from sf_pate_figure2 import DELTA, verdict
 
@@ -35,9 +36,8 @@ from evenhand import Budget, ErrorParity, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.images import load_utkface
 from evenhand.fairness.functions import worst_violation
-from evenhand.fairness.noisy_groups import unbiased_sums
 from evenhand.learners.nets.architectures import Convolutional
-from evenhand.privacy import FloatNoise, Ledger, RandomizedResponse
+from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet, ModuleClassifier, ModuleStudent
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.objective import LabelLoss
@@ -130,10 +130,7 @@ def fitted(learner: str, method: str, X: Any, y: Any, race: Any, seed: int) -> A
     z = (race == "White").astype(np.int64)
     weights = np.eye(2)[z]
     if method == "M":
-        response = RandomizedResponse.within(BUDGET, n_groups=2)
-        ledger = Ledger(BUDGET, noise=FloatNoise())
-        (answers,) = ledger.release(response, z[None, :], purpose="groups")
-        weights = unbiased_sums(np.eye(2)[answers], float(response.truth))
+        weights = unbiased_weights(z, 2, BUDGET)
     encoder = PublicEncoder().fit(X)
     rows, truth = encoder.transform(X), np.eye(2)[y]
     constraint = Constraint(notion=FAIRNESS, truth=truth, weights=weights)
@@ -147,6 +144,15 @@ def fitted(learner: str, method: str, X: Any, y: Any, race: Any, seed: int) -> A
     return lambda new: student.probabilities(net, encoder.transform(new))
 
 
+def one_run(learner: str, method: str, X: Any, y: Any, race: Any, seed: int) -> tuple[float, float]:
+    """Accuracy and violation on a quarter of the faces."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = order[len(y) // 4 :], order[: len(y) // 4]
+    proba = fitted(learner, method, X[train], y[train], race[train], seed)(X[test])
+    right = float((proba.argmax(axis=1) == y[test]).mean())
+    return right, worst_violation(FAIRNESS, proba, y[test], race[test])
+
+
 def measure(learner: str, seeds: int) -> list[dict[str, Any]]:
     """One row per method, with every repeat."""
     pictures, y, race = faces()
@@ -155,11 +161,7 @@ def measure(learner: str, seeds: int) -> list[dict[str, Any]]:
     for method in METHODS:
         runs, start = [], time.process_time()
         for seed in range(seeds):
-            order = np.random.default_rng(seed).permutation(len(y))
-            train, test = order[len(y) // 4 :], order[: len(y) // 4]
-            proba = fitted(learner, method, X[train], y[train], race[train], seed)(X[test])
-            right = float((proba.argmax(axis=1) == y[test]).mean())
-            runs.append((right, worst_violation(FAIRNESS, proba, y[test], race[test])))
+            runs.append(one_run(learner, method, X, y, race, seed))
         row: dict[str, Any] = {"data": learner, "notion": FAIRNESS.key, "method": method}
         row["epsilon"] = None if method == "fair" else 1.0
         row["accuracy"], row["accuracy_pm"] = interval([run[0] for run in runs])
