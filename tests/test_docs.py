@@ -16,6 +16,12 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+TESTS = {
+    name
+    for folder in ("tests", "src/evenhand/testing")
+    for file in (ROOT / folder).rglob("*.py")
+    for name in re.findall(r"def (test_\w+)\(", file.read_text(encoding="utf-8"))
+}
 
 
 def blocks(page: Path) -> list[tuple[int, str]]:
@@ -71,3 +77,19 @@ def test_the_blocks_of_a_page_run_as_one_script(
 def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_headings_files_and_tests_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+        there = page if not target else page.parent / target
+        headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.MULTILINE)
+        words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+        assert anchor in {heading.replace(" ", "-") for heading in words}, f"no {anchor} in {there}"
+    folders = ("", "src", "src/evenhand", "tests", "reproductions", "benchmarks")
+    for name in set(re.findall(r"`([\w/]+\.py)", text)):
+        found = any((ROOT / folder / name).exists() for folder in folders)
+        assert found or ("/" not in name and [*(ROOT / "tests").rglob(name)]), f"no {name}"
+    named = set(re.findall(r"`(test_\w+_\w+)`", text))  # `test_fraction` is an option
+    assert named <= TESTS
