@@ -1,5 +1,5 @@
 """The same small table as the estimators' tests."""
 
-from tests.estimators.conftest import Parts, array_api, loose, parts, settings
+from tests.estimators.conftest import Draws, Parts, array_api, draws, loose, parts, settings
 
-__all__ = ["Parts", "array_api", "loose", "parts", "settings"]
+__all__ = ["Draws", "Parts", "array_api", "draws", "loose", "parts", "settings"]

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from runs import falls_short
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import Budget, DemographicParity, DPFERMIClassifier, EqualizedOdds
@@ -14,35 +13,6 @@ from evenhand.estimators.ledgers import SeparateLedgers, split_epsilon
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
-
-
-class GroupedFERMI(DPFERMIClassifier):
-    """Every second row is of the other group: the checks know of no groups."""
-
-    def fit(self, X: Any, y: Any) -> "GroupedFERMI":  # type: ignore[override]
-        try:
-            groups = np.arange(len(np.asarray(X, dtype=float))) % 2
-        except (TypeError, ValueError, IndexError):
-            groups = None  # the row checks of fit speak first
-        return super().fit(X, y, sensitive_features=groups)
-
-
-@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
-@parametrize_with_checks(
-    [
-        GroupedFERMI(
-            Budget(epsilon=1e7, delta=1e-5),
-            n_steps=300,
-            group_shares={0: 0.5, 1: 0.5},
-            public_fraction=0.5,
-            noise=SeededNoise(0),
-            random_state=0,
-        )
-    ]
-)
-@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
-def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def fit(parts: Any, model: Any, **changes: Any) -> Any:
@@ -187,28 +157,8 @@ def test_the_steps_are_paid_with_what_the_table_left() -> None:
 
 @pytest.mark.parametrize("shares", [None, "released"])
 def test_the_noise_is_charged_before_it_is_drawn(
-    parts: Any, shares: str | None, monkeypatch: pytest.MonkeyPatch
+    parts: Any, shares: str | None, draws: Any
 ) -> None:
-    spent = []
-    ledgers: list[Ledger] = []
-    opened = Ledger.__init__
-
-    def watched_open(self: Any, *args: Any, **given: Any) -> None:
-        ledgers.append(self)
-        opened(self, *args, **given)
-
-    def watch(name: str) -> None:
-        draw = getattr(SeededNoise, name)
-
-        def watched(self: Any, scale: float, shape: Any) -> Any:
-            spent.append(ledgers[-1].spent / ledgers[-1].budget.mu_squared)
-            return draw(self, scale, shape)
-
-        monkeypatch.setattr(SeededNoise, name, watched)
-
-    monkeypatch.setattr(Ledger, "__init__", watched_open)
-    watch("gaussian")
-    watch("laplace")
     model = DPFERMIClassifier(
         Budget(epsilon=3.0, delta=1e-6),
         group_shares=shares,
@@ -217,9 +167,9 @@ def test_the_noise_is_charged_before_it_is_drawn(
         noise=SeededNoise(0),
     )
     fit(parts, model)
-    assert len(ledgers) == (1 if shares is None else 2)
-    assert spent
-    assert min(spent) > 0.99
+    assert len(draws.ledgers) == (1 if shares is None else 2)
+    assert draws.spent
+    assert min(draws.spent) > 0.99
 
 
 def test_the_noise_in_the_model_is_that_of_its_mechanism(

@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evenhand import Budget, DemographicParity, FairPATEClassifier, PATEClassifier, load
+from evenhand import DemographicParity, FairPATEClassifier, PATEClassifier, load
 from evenhand.baselines import InterventionClassifier
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.tally import Tally
-from evenhand.privacy import GNMax, SeededNoise
 from evenhand.students import MarginNotMet, ReductionStudent
 from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.teachers import (
@@ -334,35 +332,3 @@ def test_a_saved_reduction_decides_as_before(
         model = fitted(parts, settings, "S_in", student=ReductionStudent())
     again = load(model.save(tmp_path / "model"))
     assert np.array_equal(again.predict(parts.X), model.predict(parts.X))
-
-
-class Grouped(InterventionClassifier):
-    """Every other row is of the second group: scikit-learn's checks know of no groups."""
-
-    def fit(self, X: Any, y: Any) -> "Grouped":  # type: ignore[override]
-        try:
-            groups = np.arange(len(np.asarray(X, dtype=float))) % 2
-        except (TypeError, ValueError, IndexError):
-            groups = None  # the row checks of fit speak first
-        return super().fit(X, y, sensitive_features=groups)
-
-
-@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
-@parametrize_with_checks(
-    [
-        Grouped(
-            Budget(epsilon=1e7, delta=1e-5),
-            DemographicParity(margin=1.0),
-            at,
-            n_teachers=3,
-            mechanism=GNMax(sigma=0.05),
-            public_fraction=0.5,
-            noise=SeededNoise(0),
-            random_state=0,
-        )
-        for at in ("T_pre", "S_pre")
-    ]
-)
-@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
-def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
-    check(estimator)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from runs import falls_short
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import (
@@ -30,34 +29,6 @@ from evenhand.privacy import (
 )
 
 UNIT = {"unit": attribute_of("person"), "neighbors": "change one group label"}
-
-
-class GroupedPFLD(PFLDClassifier):
-    """Every second row is of the other group: the checks know of no groups."""
-
-    def fit(self, X: Any, y: Any) -> "GroupedPFLD":  # type: ignore[override]
-        try:
-            groups = np.arange(len(np.asarray(X, dtype=float))) % 2
-        except (TypeError, ValueError, IndexError):
-            groups = None  # the row checks of fit speak first
-        return super().fit(X, y, sensitive_features=groups)
-
-
-@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
-@parametrize_with_checks(
-    [
-        GroupedPFLD(
-            Budget(epsilon=1e7, delta=1e-5),
-            DemographicParity(margin=1.0),
-            n_steps=60,
-            noise=SeededNoise(0),
-            random_state=0,
-        )
-    ]
-)
-@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
-def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def people(n: int = 3000, k: int = 2, seed: int = 0) -> Any:
@@ -204,23 +175,10 @@ def test_the_sizes_that_noise_hides_are_not_divided_by() -> None:
     assert (model.estimated_shares_ > 0).all()
 
 
-def test_everything_is_charged_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent, ledgers = [], []
-    opened, draw = Ledger.__init__, SeededNoise.gaussian
-
-    def watched_open(self: Any, *args: Any, **given: Any) -> None:
-        ledgers.append(self)
-        opened(self, *args, **given)
-
-    def watched(self: Any, sigma: float, shape: Any) -> Any:
-        spent.append(ledgers[-1].spent / ledgers[-1].budget.mu_squared)
-        return draw(self, sigma, shape)
-
-    monkeypatch.setattr(Ledger, "__init__", watched_open)
-    monkeypatch.setattr(SeededNoise, "gaussian", watched)
+def test_everything_is_charged_before_anything_is_drawn(draws: Any) -> None:
     made(*people(400), n_steps=5)
-    assert len(spent) == 3
-    assert min(spent) > 0.99
+    assert len(draws.spent) == 3
+    assert min(draws.spent) > 0.99
 
 
 def test_equal_mechanisms_are_charged_apart() -> None:

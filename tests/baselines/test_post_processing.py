@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import (
@@ -27,46 +26,6 @@ def odds(margin: float) -> EqualizedOdds:
 
 
 NOTION = odds(0.05)
-
-
-class Grouped(DPPostProcessingClassifier):
-    """Groups by the first column: the checks know of none."""
-
-    def fit(self, X: Any, y: Any) -> "Grouped":  # type: ignore[override]
-        try:
-            groups = np.arange(len(np.asarray(X, dtype=float))) % 2
-        except (TypeError, ValueError, IndexError):
-            groups = None  # the row checks of fit speak first
-        return super().fit(X, y, sensitive_features=groups)
-
-    def predict(self, X: Any) -> Any:  # type: ignore[override]
-        return super().predict(X, sensitive_features=self.alike(X), random_state=0)
-
-    def predict_proba(self, X: Any) -> Any:  # type: ignore[override]
-        return super().predict_proba(X, sensitive_features=self.alike(X))
-
-    def alike(self, X: Any) -> Any:
-        """One group for all: the checks predict subsets, and want what they had for the whole."""
-        rows = np.asarray(X)
-        return np.zeros(len(rows), dtype=int) if rows.ndim == 2 else None
-
-
-@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
-@parametrize_with_checks(
-    [
-        Grouped(
-            Budget(epsilon=1e7, delta=1e-5),
-            fairness=odds(1.0),
-            n_steps=300,
-            public_fraction=0.5,
-            noise=SeededNoise(0),
-            random_state=0,
-        )
-    ]
-)
-@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
-def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def fit(parts: Any, model: Any, **changes: Any) -> Any:
@@ -174,32 +133,12 @@ def test_it_says_what_it_claims_and_how_the_budget_was_parted(parts: Any) -> Non
 
 
 def test_the_noise_is_charged_before_it_is_drawn(
-    parts: Any, loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    parts: Any, loose: dict[str, Any], draws: Any
 ) -> None:
-    spent = []
-    ledgers: list[Ledger] = []
-    opened = Ledger.__init__
-
-    def watched_open(self: Any, *args: Any, **given: Any) -> None:
-        ledgers.append(self)
-        opened(self, *args, **given)
-
-    def watch(name: str) -> None:
-        draw = getattr(SeededNoise, name)
-
-        def watched(self: Any, scale: float, shape: Any) -> Any:
-            spent.append(ledgers[-1].spent / ledgers[-1].budget.mu_squared)
-            return draw(self, scale, shape)
-
-        monkeypatch.setattr(SeededNoise, name, watched)
-
-    monkeypatch.setattr(Ledger, "__init__", watched_open)
-    watch("gaussian")
-    watch("laplace")
     fit(parts, DPPostProcessingClassifier(**loose))
-    assert len(ledgers) == 2
-    assert len(spent) >= 3  # samples, steps, table
-    assert min(spent) > 0.99
+    assert len(draws.ledgers) == 2
+    assert len(draws.spent) >= 3  # samples, steps, table
+    assert min(draws.spent) > 0.99
 
 
 def test_another_margin_reads_the_same_table_and_spends_nothing(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import (
@@ -29,35 +28,6 @@ from evenhand.privacy.relation import GROUP_LABEL
 
 OF_THE_USER = ["sklearn.tree._tree.Tree"]
 LOOSE = Budget(epsilon=1e6, delta=1e-5)  # everybody tells the truth, up to one in 2**63
-
-
-class GroupedResponse(RandomizedResponseClassifier):
-    """Every second row is of the other group: the checks know of no groups."""
-
-    def fit(self, X: Any, y: Any) -> "GroupedResponse":  # type: ignore[override]
-        try:
-            groups = np.arange(len(np.asarray(X, dtype=float))) % 2
-        except (TypeError, ValueError, IndexError):
-            groups = None  # the row checks of fit speak first
-        return super().fit(X, y, sensitive_features=groups)
-
-
-# At a margin of 1 the mixture has one member; see test_references.
-@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
-@parametrize_with_checks(
-    [
-        GroupedResponse(
-            LOOSE,
-            DemographicParity(margin=1.0),
-            max_iter=6,
-            noise=SeededNoise(0),
-            random_state=0,
-        )
-    ]
-)
-@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
-def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def people(n: int = 6000, k: int = 2, seed: int = 0) -> Any:

@@ -12,7 +12,6 @@ from fairlearn.metrics import demographic_parity_difference
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evenhand
 from evenhand import (
@@ -28,33 +27,6 @@ from evenhand.fairness.tally import JointTally, Tally
 from evenhand.learners.mixture import Mixture
 
 TIGHT = DemographicParity(margin=0.02)
-
-
-class GroupedFairOnly(FairOnlyClassifier):
-    """FairOnly with every other row in one group: the checks know of no groups."""
-
-    def fit(self, X: Any, y: Any) -> GroupedFairOnly:  # type: ignore[override]
-        try:
-            groups = np.arange(len(np.asarray(X, dtype=float)[:, 0])) % 2
-        except (TypeError, ValueError, IndexError):
-            groups = None  # the row checks of fit speak first
-        return super().fit(X, y, sensitive_features=groups)
-
-
-# No exception is needed. A mixture's `predict` is not the larger column of its `predict_proba`
-# where members disagree; at a margin of 1 there is one member, so the checks do not meet that.
-@pytest.mark.pinned(reason="thresholds of scikit-learn's checks are for its own data")
-@parametrize_with_checks(
-    [
-        NonPrivateClassifier(public_fraction=0.5, random_state=0),
-        GroupedFairOnly(
-            DemographicParity(margin=1.0), max_iter=6, public_fraction=0.5, random_state=0
-        ),
-    ]
-)
-@pytest.mark.filterwarnings("ignore")  # scikit-learn warns on purpose inside its checks
-def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def plain(parts: Any, **given: Any) -> NonPrivateClassifier:

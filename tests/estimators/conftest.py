@@ -11,7 +11,7 @@ import pytest
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier
 from evenhand._folder import seal
-from evenhand.privacy import GNMax, SeededNoise
+from evenhand.privacy import GNMax, Ledger, SeededNoise
 
 
 class Parts(NamedTuple):
@@ -47,6 +47,36 @@ def reseal() -> Reseal:
         seal(path, "model")
 
     return invoke
+
+
+class Draws(NamedTuple):
+    """What was charged when noise was drawn."""
+
+    ledgers: list[Ledger]
+    spent: list[float]  # at each draw: what the newest ledger has spent, as a share of its budget
+
+
+@pytest.fixture
+def draws(monkeypatch: pytest.MonkeyPatch) -> Draws:
+    """Watch every draw of ``SeededNoise``, and the ledgers that are opened."""
+    seen = Draws([], [])
+    opened = Ledger.__init__
+
+    def watched_open(self: Any, *args: Any, **given: Any) -> None:
+        seen.ledgers.append(self)
+        opened(self, *args, **given)
+
+    monkeypatch.setattr(Ledger, "__init__", watched_open)
+    for name in ("gaussian", "laplace"):
+        draw = getattr(SeededNoise, name)
+
+        def watched(self: Any, scale: float, shape: Any, draw: Any = draw) -> Any:
+            ledger = seen.ledgers[-1]
+            seen.spent.append(ledger.spent / ledger.budget.mu_squared)
+            return draw(self, scale, shape)
+
+        monkeypatch.setattr(SeededNoise, name, watched)
+    return seen
 
 
 @pytest.fixture(autouse=True)
