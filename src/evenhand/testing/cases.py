@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from evenhand import Budget
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Schema
 from evenhand.fairness import DemographicParity, EqualizedOdds
-from evenhand.methods import estimators
+from evenhand.methods import METHODS, estimators
 from evenhand.privacy.noise import WORD, Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
 from evenhand.testing.audit import Case
@@ -78,6 +78,8 @@ def pictures(n: int = N, seed: int = 0) -> Rows:
 def cases() -> dict[str, Case]:
     """Return a case for each method that promises privacy, and for its settings that noise sums.
 
+    One that has no case of its own here has one by its record.
+
     A name is that of the command line, with "images:" before generators of pictures, and a setting
     behind it where a method has several.
     """
@@ -89,6 +91,7 @@ def cases() -> dict[str, Case]:
         *_of_tables(),
         *_of_images(),
     ]
+    found += _of_records({case.name.partition(",")[0] for case in found})
     return {case.name: case for case in found}
 
 
@@ -124,16 +127,8 @@ def _estimator(
 def _asking() -> Iterator[Case]:
     """Those that ask teachers: two records each, so that one decides about votes."""
     of: Settings = {"relation": "replace one", "n_teachers": N // 2}
-    fair: Settings = {
-        "kind": "FairPATEClassifier",
-        "fairness": _MARGIN,
-        "public_groups": True,
-        **of,
-    }
     yield _estimator("pate", kind="PATEClassifier", **of)
     yield _estimator("pate, labels", kind="PATEClassifier", answers="labels", **of)
-    yield _estimator("fairpate", **fair)
-    yield _estimator("fair-shares", **fair | {"kind": "FairSharesClassifier"})
     for at in POINTS:
         yield _estimator(
             f"intervention, {at}",
@@ -143,6 +138,27 @@ def _asking() -> Iterator[Case]:
             public_groups=True,
             private=True,
             **of,
+        )
+
+
+def _of_records(named: Collection[str]) -> Iterator[Case]:
+    """Those that no other case names, as the records of their methods describe them."""
+    for name, spec in METHODS.items():
+        if not spec.private or name in named:
+            continue
+        settings: Settings = dict(spec.fixed)
+        if spec.teachers:
+            settings["n_teachers"] = N // 2
+        if "margin" in spec.needs:
+            settings["fairness"] = replace(_MARGIN, reference=spec.reference or "rest")
+        yield _estimator(
+            name,
+            spec.estimator.NEIGHBORS[0],
+            spec.estimator.__name__,
+            private="margin" in spec.needs and spec.reads_private_groups({}),
+            public="X_public" in spec.takes,
+            public_groups=spec.public_groups,
+            **settings,
         )
 
 
