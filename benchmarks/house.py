@@ -2,6 +2,8 @@
 
 ``python benchmarks/house.py`` reads the newest commit, ``--commit A`` another one, and ``--commit A
 --commit B`` puts both into a table. Nothing is imported: a commit's files are parsed as they stand.
+The last rows say what one more part of a kind touches: for one that is built in, how many other
+files of the package have its name in their code (docstrings and comments aside).
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import re
 import subprocess
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +26,17 @@ STRETCH: Final = 6
 
 LONG: Final = 80
 """Lines above which a function of a command is long, its signature and docstring included."""
+
+EXAMPLES: Final = {
+    "aggregator": ("LNMax", "LNMax"),
+    "notion": ("FalsePositiveParity", "FalsePositiveParity|false[-_]positive[-_]parity"),
+    "generator of tables": ("RONGaussSynthesizer", "RONGaussSynthesizer|ron[-_]gauss"),
+    "generator of pictures": ("DataLensImages", "DataLensImages|datalens"),
+    "data set": ("load_parkinsons", "(load_)?parkinsons"),
+    "picture backbone": ("Convolutional", "Convolutional"),
+    "method": ("DPFERMIClassifier", "DPFERMIClassifier|dp[-_]fermi"),
+}
+"""A built-in part of each kind: what defines it, and the ways in which other files write it."""
 
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -130,15 +144,25 @@ class House:
     def at(cls, commit: str) -> House:
         """Read a commit."""
         names = _git("ls-tree", "-r", "--name-only", commit, "src/evenhand").split()
+        return cls._of(commit, names, lambda name: _git("show", f"{commit}:{name}"))
+
+    @classmethod
+    def as_it_stands(cls) -> House:
+        """Read the files of this checkout."""
+        files = (ROOT / "src" / "evenhand").rglob("*.py")
+        names = sorted(file.relative_to(ROOT).as_posix() for file in files)
+        return cls._of("files", names, lambda name: (ROOT / name).read_text(encoding="utf-8"))
+
+    @classmethod
+    def _of(cls, commit: str, names: list[str], read: Callable[[str], str]) -> House:
         modules = {}
         for name in names:
             if name.endswith(".py"):
                 path = Path(name).with_suffix("").parts[1:]
                 face = path[-1] == "__init__"
                 dotted = ".".join(path[:-1] if face else path)
-                text = _git("show", f"{commit}:{name}")
-                modules[dotted] = Module(name=dotted, text=text, is_package=face)
-        layers = ast.parse(_git("show", f"{commit}:tests/test_layers.py"))
+                modules[dotted] = Module(name=dotted, text=read(name), is_package=face)
+        layers = ast.parse(read("tests/test_layers.py"))
         known = {}
         for node in layers.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -165,6 +189,29 @@ class House:
             f"repeated stretches of {STRETCH} lines": len(self.repeated()),
             "`getattr` and `hasattr` of fitted or private attributes": len(self.sniffed()),
         }
+
+    def naming(self, kind: str) -> list[str] | None:
+        """Return the modules whose code names the example of a kind, but the one that defines it.
+
+        None if there is no such example.
+        """
+        defined, written = EXAMPLES[kind]
+        own = {
+            name
+            for name, module in self.modules.items()
+            for node in module.tree.body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == defined
+        }
+        word = re.compile(rf"\b(?:{written})\b")
+        return (
+            sorted(
+                name
+                for name, module in self.modules.items()
+                if name not in own and any(word.search(line) for _, line in module.code)
+            )
+            if own
+            else None
+        )
 
     def defined_in(self, module: str, name: str | None, depth: int = 9) -> str:
         """Return the module that an import reads, seen through the faces of packages."""
@@ -307,6 +354,10 @@ def table(houses: list[House]) -> str:
     ]
     for name in columns[0]:
         lines.append(f"| {name} | " + " | ".join(f"{column[name]:,}" for column in columns) + " |")
+    for kind, (defined, _) in EXAMPLES.items():
+        found = [house.naming(kind) for house in houses]
+        numbers = " | ".join("-" if one is None else str(len(one)) for one in found)
+        lines.append(f"| files that name one {kind}, `{defined}`, beside its own | {numbers} |")
     return "\n".join(lines)
 
 
@@ -332,6 +383,7 @@ def main() -> None:
             "long functions": houses[-1].long_functions(),
             "repeated stretches": houses[-1].repeated(),
             "getattr and hasattr": houses[-1].sniffed(),
+            **{f"naming one {kind}": houses[-1].naming(kind) or [] for kind in EXAMPLES},
         }
         for title, found in last.items():
             print(f"\n{title}")
