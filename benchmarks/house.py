@@ -207,7 +207,9 @@ class House:
             sorted(
                 name
                 for name, module in self.modules.items()
-                if name not in own and any(word.search(line) for _, line in module.code)
+                if name not in own
+                and word.search(module.text)  # most have none: their code is not read
+                and any(word.search(line) for _, line in module.code)
             )
             if own
             else None
