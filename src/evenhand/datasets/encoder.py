@@ -99,7 +99,7 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         ----------
         X_public : DataFrame, 2-D array or None
             Public rows. None if the schema has bounds for every numeric column: then the scales
-            are those of a uniform law between the bounds.
+            are those of a uniform distribution between the bounds.
         y : ignored
             For scikit-learn's pipelines.
         """
@@ -267,7 +267,7 @@ def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:
 
 
 def _scale_of_bounds(column: ColumnSchema) -> Scale:
-    """Scale of a uniform law between the declared bounds."""
+    """Scale of a uniform distribution between the declared bounds."""
     if column.bounds is None:
         raise ValueError(
             f"Without public values the numeric column {column.name!r} needs bounds in the schema."

@@ -43,7 +43,7 @@ _written: ContextVar[tuple[str | None, str | None]] = ContextVar(
 
 @contextmanager
 def tables_written(*, separator: str | None = None, encoding: str | None = None) -> Iterator[None]:
-    """Let ``read_table`` take these in this block, where it is told nothing else."""
+    """Let ``read_table`` take these in this block, where it is given nothing else."""
     before = _written.get()
     token = _written.set((separator or before[0], encoding or before[1]))
     try:

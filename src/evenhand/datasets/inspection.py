@@ -36,7 +36,7 @@ from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import IntArray
 
 _ORDER: Final = tuple(Problem)
-_PROBED: Final = 20_000  # rows from which it is told whether a column has many values
+_PROBED: Final = 20_000  # rows that show whether a column has many values
 _READ: Final = 5_000  # different values whose form is looked at
 
 

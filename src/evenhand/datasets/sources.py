@@ -44,7 +44,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     name : str
         A name from ``available()``.
     progress : callable, optional
-        Is told in a few words what is being done.
+        Called with a few words on what is being done.
 
     Raises
     ------

@@ -4,9 +4,9 @@ Two results of SF-PATE in a form that can be used. Theorem 1 bounds what is lost
 made fair for noisy group attributes A~ in place of the true A; its factor can be made smaller
 (``alpha_from_eta``), but its eta is a supremum over all (x, y), which nobody observes. A table of
 counts of (A, A~) is enough for a bound of another kind (``attribute_certificate``). Theorem 2
-bounds the disparity of a vote by the distance of the *joint* laws of all teachers' votes: true, and
-silent about fair teachers, since teachers of nearly equal rates can vote far apart. What the noisy
-vote does with given counts is known exactly (``vote_rates``).
+bounds the disparity of a vote by the distance of the *joint* distributions of all teachers' votes.
+That is true, and silent about fair teachers, since teachers of nearly equal rates can vote far
+apart. What the noisy vote does with given counts is known exactly (``vote_rates``).
 """
 
 from __future__ import annotations
@@ -95,12 +95,13 @@ def attribute_certificate(table: ArrayLike, *, bound: float = 1.0) -> FloatArray
     -------
     ndarray of float64, shape (n_groups,)
         In [0, B], 0 is best; NaN for a group that has no record in truth or none in noise. For
-        *any* h, also one that reads A or A~, and for the law of this very table; attained. A model
-        that is alpha-fair for A~ is ``alpha`` plus the largest of these fair for A.
+        *any* h, also one that reads A or A~, and for the distribution of this very table;
+        attained. A model that is alpha-fair for A~ is ``alpha`` plus the largest of these fair
+        for A.
 
     References
     ----------
-    A usable stand-in for SF-PATE's Theorem 1. Both conditional laws hold the records with
+    A usable stand-in for SF-PATE's Theorem 1. Both conditional distributions hold the records with
     ``A = A~ = a``, with weights 1/p and 1/p~, so they overlap by ``P(A = A~ = a) / max(p, p~)``.
 
     Examples
@@ -138,7 +139,7 @@ def noisy_certificate(
     bound : float
         h lies in [0, B].
     population : bool, default True
-        Bound the certificate of the law from which the records of the table were drawn
+        Bound the certificate of the distribution from which the records of the table were drawn
         independently. False: of the records of the table themselves.
 
     Returns
@@ -202,7 +203,7 @@ def vote_rates(counts: ArrayLike, *, sigma: float) -> FloatArray:
     Notes
     -----
     The mean over the queries of a group is the expected rate of the noisy vote in that group: the
-    exact quantity that SF-PATE's Theorem 2 bounds by a distance of joint laws.
+    exact quantity that SF-PATE's Theorem 2 bounds by a distance of joint distributions.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 The answered queries say how often each group z was given each class, ``P_D(Yhat=k'|z)``. A labelled
 calibration set says what the truth was when a class was given, ``P_C(Y=k | Yhat=k', z)``. Together
-they are the joint law of truth and answer in each group,
+they are the joint distribution of truth and answer in each group,
 
     J_z(k, k') = P_D(Yhat=k' | z) P_C(Y=k | Yhat=k', z),
 

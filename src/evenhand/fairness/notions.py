@@ -1,4 +1,4 @@
-"""The notions of fairness that are about decisions, each told by its rates."""
+"""The notions of fairness that are about decisions, each defined by its rates."""
 
 from __future__ import annotations
 

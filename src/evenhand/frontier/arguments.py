@@ -215,7 +215,7 @@ def _varies(known: MethodSpec, name: str) -> bool:
 
 
 def _refuse_without_score(method: str, kept: Mapping[str, Plain]) -> None:
-    """Raise ValueError where a model decides by more than the score whose law is compared."""
+    """Raise ValueError where a model decides by more than the score that is compared."""
     if METHODS[method].kind_for(kept).needs_group:
         who = f"the method {method!r}" + (f" at {kept['at']!r}" if "at" in kept else "")
     elif "reject_margin" in kept:

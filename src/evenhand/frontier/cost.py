@@ -194,8 +194,8 @@ def choosing_cost(
     Returns
     -------
     float
-        In nats. It buys one model, and no other number of the frontier. Trying fewer often is much
-        cheaper than publishing them all; a fixed number of tries is not covered.
+        In nats. It pays for one model, and for no other number of the frontier. Trying fewer often
+        is much cheaper than publishing them all; a fixed number of tries is not covered.
 
     Raises
     ------

@@ -211,7 +211,7 @@ class SignalToNoise:
 
     @property
     def warning(self) -> str:
-        """What the user is told; empty if it is enough."""
+        """The warning to the user; empty if it is enough."""
         if self.enough:
             return ""
         return (

@@ -41,7 +41,7 @@ class NotedWarning(UserWarning):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedGenerator:
-    """All that may be told of a fitted generator; folders, reports and the command line read it.
+    """All that may be published of a fitted generator; folders, reports, command line read it.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Synthesizer(ABC):
 
     @property
     def fitted_(self) -> FittedGenerator:
-        """All that may be told of it, as one value."""
+        """All that may be published of it, as one value."""
         self._require_fitted()
         return FittedGenerator(
             name=type(self).__name__,
@@ -227,7 +227,7 @@ class Synthesizer(ABC):
 
     @property
     def unseen_(self) -> tuple[int, ...]:
-        """Positions of the combinations that cannot be told from none at all: none is drawn."""
+        """Positions of the combinations that may well be empty: none of theirs is drawn."""
         return tuple(self._unseen())
 
     def settings(self) -> dict[str, Any]:

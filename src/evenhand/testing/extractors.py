@@ -33,7 +33,7 @@ def pictures(n: int = N, seed: int = 0) -> NDArray[np.uint8]:
 
 
 class FeatureExtractorContract:
-    """Laws of the protocol ``FeatureExtractor``; subclass it and write :meth:`extractor`."""
+    """What holds of the protocol ``FeatureExtractor``; subclass it and write :meth:`extractor`."""
 
     def extractor(self) -> FeatureExtractor:
         """Return the extractor to check."""

@@ -38,7 +38,7 @@ def synthetic_runs(
 ) -> list[Run]:
     """Return runs that a formula made up: nothing was trained, and nothing measured.
 
-    Error falls with epsilon, a small gap costs accuracy, a reject option buys both with coverage,
+    Error falls with epsilon, a small gap costs accuracy, a reject option trades coverage for both,
     and "non-private" has no bound. Every value is drawn from ``seed``.
 
     Parameters

@@ -26,7 +26,7 @@ __all__ = ["GateContract", "stream"]
 
 
 class GateContract:
-    """Laws of the protocol ``Gate``; subclass it, write :meth:`gate` and :meth:`gap`."""
+    """What holds of the protocol ``Gate``; subclass it, write :meth:`gate` and :meth:`gap`."""
 
     margin: float = 0.1
 

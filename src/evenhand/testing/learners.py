@@ -25,7 +25,7 @@ __all__ = ["LearnerContract"]
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 class LearnerContract:
-    """Laws of the protocol ``Learner``; subclass it and write :meth:`learner`."""
+    """What holds of the protocol ``Learner``; subclass it and write :meth:`learner`."""
 
     def learner(self) -> Learner:
         """Return a new learner."""

@@ -33,7 +33,7 @@ __all__ = ["FALSE_ALARM", "MechanismContract", "WinnerContract"]
 
 
 class MechanismContract:
-    """Laws of the protocol ``Mechanism``; subclass it, write :meth:`mechanism` and :meth:`pair`."""
+    """What holds of every ``Mechanism``; subclass it, write :meth:`mechanism` and :meth:`pair`."""
 
     noises: ClassVar[tuple[Noise, ...]] = (InversionNoise(), FloatNoise())
     """Sources of noise that the mechanism is for."""
@@ -175,7 +175,7 @@ class MechanismContract:
 
 
 class WinnerContract(MechanismContract):
-    """Laws of a mechanism that votes are answered by: one class for each row of counts."""
+    """What holds of a mechanism that votes are answered by: one class for each row of counts."""
 
     def test_a_winner_is_a_class(self) -> None:
         made, rng = self.mechanism(), np.random.default_rng(0)

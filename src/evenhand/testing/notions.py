@@ -36,7 +36,7 @@ __all__ = ["NotionContract", "by_brute_force"]
 
 
 class NotionContract:
-    """Laws of ``RateNotion``; subclass it, write :meth:`notion` and :meth:`kinds`."""
+    """What holds of ``RateNotion``; subclass it, write :meth:`notion` and :meth:`kinds`."""
 
     n_classes: int = 3
 

@@ -33,7 +33,7 @@ def account(name: str = "a", limit: int = 100, within: str | None = None, **fact
 
 
 class LedgerStoreContract:
-    """Laws of the protocol ``Store`` of ledgers; subclass it and write the fixture ``store``."""
+    """What holds of every store of ledgers; subclass it and write the fixture ``store``."""
 
     @pytest.fixture
     def store(self) -> Store:
@@ -162,7 +162,7 @@ class LedgerStoreContract:
 
 
 class RunStoreContract:
-    """Laws of the protocol ``Store`` of runs; subclass it and write the fixture ``store``."""
+    """What holds of the protocol ``Store`` of runs; subclass it and write the fixture ``store``."""
 
     @pytest.fixture
     def store(self) -> Any:

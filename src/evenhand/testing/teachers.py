@@ -29,7 +29,7 @@ __all__ = ["N_QUERIES", "N_TEACHERS", "TeachersContract", "TrainedTeachersContra
 
 
 class TeachersContract:
-    """Laws of the protocol ``Teachers``; subclass it and write :meth:`teachers`."""
+    """What holds of the protocol ``Teachers``; subclass it and write :meth:`teachers`."""
 
     n_classes: int = 3
 
@@ -129,7 +129,7 @@ class TeachersContract:
 
 
 class TrainedTeachersContract(TeachersContract):
-    """More laws, for teachers that are trained here on the records of a partition."""
+    """What else holds of teachers that are trained here on the records of a partition."""
 
     def test_a_teacher_reads_nothing_of_the_other_partitions(self) -> None:
         # Not only one record: every other record is another one, and there are other numbers of

@@ -29,7 +29,7 @@ def binary_classes(
     """Keep two classes, the minority ``ratio`` times smaller; its class is each picture's group.
 
     PFGuard: digits 3 and 1, or sneakers and trousers, with ratio 2. The groups are to measure by:
-    a generator that is to be told the class alone is fitted without them.
+    a generator that is conditioned on the class alone is fitted without them.
 
     Raises
     ------

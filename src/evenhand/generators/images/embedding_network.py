@@ -104,7 +104,7 @@ def fit_network(
     rng : Generator
         Seeds the network and its draws.
     progress : callable
-        Is told how many steps are done.
+        Called with the number of steps that are done.
     smooth : float
         Standard deviation, in pixels, of a blur of what enters the sigmoid; 0 for none. The blur is
         fixed and linear, so the network holds it in its last layer.

@@ -1,4 +1,4 @@
-"""GroupReference: groups of private pictures told by a model of public ones."""
+"""GroupReference: groups of private pictures predicted by a model of public ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST: int = 10
 
 
 class GroupReference:
-    """A public set of pictures with groups, from which the groups of private ones are told.
+    """A public set of pictures with groups, from which the groups of private ones are predicted.
 
     Pass it to ``fit`` as ``sensitive_features``, where the private pictures have no groups.
 
@@ -70,8 +70,8 @@ class GroupReference:
             raise ValueError(
                 f"The reference pictures have shape {self._shape}, these {given.shape[1:]}."
             )
-        told: Array = self._model.predict(_flat(given))
-        return told
+        predicted: Array = self._model.predict(_flat(given))
+        return predicted
 
     @property
     def note(self) -> str:

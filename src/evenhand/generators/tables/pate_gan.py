@@ -56,8 +56,9 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
     sampler : GroupBalancedSampler or None
         How a teacher draws its minibatches. None is PATE-GAN; with a sampler this is PFGuard.
     condition : {"label+group", "label"}
-        What the generator is told. With "label" the group is a column that it generates, and the
-        sampler balances groups; otherwise it balances combinations of label and group.
+        What the generator is conditioned on. With "label" the group is a column that it
+        generates, and the sampler balances groups; otherwise it balances combinations of label and
+        group.
     start : float
         Part of the budget for counts of every column by label and group, from which the generator
         starts and to which its columns are brought back at the end. In [0, 1); 0 for PATE-GAN as

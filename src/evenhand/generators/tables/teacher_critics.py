@@ -32,7 +32,7 @@ class GivenRows:
     group : ndarray of int64, shape (n,)
     conditions : Conditions
     condition : {"label+group", "label"}
-        What the generator is told. With "label" the group is a column before the last.
+        What the generator is conditioned on. With "label" the group is a column before the last.
     """
 
     codes: IntArray
