@@ -18,7 +18,7 @@ from evenhand.privacy import Budget, ConfidentGNMax, GNMax, Ledger, SeededNoise
 from evenhand.students.student import fit_student
 from evenhand.teachers import LogisticTeachers, by_position
 from evenhand.voting import Votes, aggregate
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.blocks import Mechanism
 
 N_TEACHERS = 250
 SHARES = (0.16, 0.24, 0.4, 0.5, 0.65)

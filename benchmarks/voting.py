@@ -12,7 +12,7 @@ from _harness import run, seconds
 from evenhand.fairness import DemographicParity, DemographicParityGate
 from evenhand.privacy import Budget, ConfidentGNMax, DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.typing import REJECTED
-from evenhand.voting import Votes, aggregate, aggregator
+from evenhand.voting import Votes, aggregate, blocks
 
 N_QUERIES, N_TEACHERS, MARGIN, COLD = 10_000, 250, 0.05, 50
 MECHANISM = ConfidentGNMax(threshold=150.0, sigma_check=100.0, sigma=40.0)
@@ -109,11 +109,11 @@ def largest(
 
 
 def check() -> None:
-    kept, aggregator.BLOCK = aggregator.BLOCK, 1  # one charge per query draws noise in one order
+    kept, blocks.BLOCK = blocks.BLOCK, 1  # one charge per query draws noise in one order
     try:
         mine, theirs = ours(SeededNoise(3)), plain(SeededNoise(3))
     finally:
-        aggregator.BLOCK = kept
+        blocks.BLOCK = kept
     differing = int((mine != theirs).sum())
     # Which of several equally large blocks is released may differ; the gate's own tests cover it.
     assert differing <= COLD, differing

@@ -26,8 +26,8 @@ from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.noisy_max import NoisyThreshold
 from evenhand.typing import REJECTED, IntArray
 from evenhand.voting import Answers, Reason, Votes, aggregate
-from evenhand.voting import aggregator as module
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting import blocks as module
+from evenhand.voting.blocks import Mechanism
 from evenhand.voting.queue import QueryQueue
 
 PLENTY = Budget(epsilon=5000.0, delta=1e-5)
@@ -324,7 +324,7 @@ def test_open_queries_are_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     take = QueryQueue._most_open_first
 
     def watched(queue: QueryQueue) -> Any:
-        waiting = [z for z, rows in enumerate(queue._waiting) if rows]
+        waiting = [z for z, rows in enumerate(queue._lines) if rows]
         open_to_all = [z for z in waiting if len(gate.admissible(z)) == 2]
         found = take(queue)
         if found is not None:

@@ -17,7 +17,7 @@ from evenhand.privacy import (
     SeededNoise,
 )
 from evenhand.voting import Votes, aggregate
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.blocks import Mechanism
 from evenhand.voting.calibration import ask_calibration
 
 MECHANISMS = [

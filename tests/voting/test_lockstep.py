@@ -21,9 +21,8 @@ from evenhand.privacy import (
     SeededNoise,
 )
 from evenhand.typing import IntArray
-from evenhand.voting import Answers, Votes, aggregate, lockstep
-from evenhand.voting import aggregator as one_by_one
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting import Answers, Votes, aggregate, blocks, lockstep
+from evenhand.voting.blocks import Mechanism
 from evenhand.voting.lockstep import aggregate_many
 
 MECHANISMS: tuple[Mechanism, ...] = (
@@ -105,7 +104,7 @@ def test_settings_advanced_together_are_bit_for_bit_those_asked_one_by_one(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Small blocks: their borders lie inside the stream, at another query for each setting.
-        patch.setattr(one_by_one, "BLOCK", problem["block"])
+        patch.setattr(blocks, "BLOCK", problem["block"])
         patch.setattr(lockstep, "BLOCK", problem["block"])
         options = {"groups": problem["groups"], "keep_order": problem["keep_order"]}
         mechanisms, ledgers, gates = opened(problem)
@@ -197,6 +196,24 @@ def test_a_margin_beyond_int64_is_asked_one_by_one_with_the_same_answers() -> No
     alone = aggregate(votes, GNMax(sigma=5.0), ledgers[0], gate=gates[0], groups=groups)
     (ours,) = aggregate_many(votes, [GNMax(sigma=5.0)], ledgers[1:], gates[1:], groups=groups)
     assert said(ours) == said(alone)
+
+
+class LastWins(GNMax):
+    """Decides by a rule of its own: the last class, whatever the votes."""
+
+    def decide_row(self, row: Any, drawn: Any) -> int:
+        return len(row) - 1
+
+
+def test_a_mechanism_with_a_rule_of_its_own_is_asked_by_that_rule() -> None:
+    votes, groups = adult_like(60, seed=8)
+    gates = [DemographicParityGate(1.0, 2, 2) for _ in range(2)]
+    ledgers = [Ledger(Budget(epsilon=900.0, delta=1e-5), noise=SeededNoise(4)) for _ in gates]
+    ours, own = aggregate_many(
+        votes, [GNMax(sigma=5.0), LastWins(sigma=5.0)], ledgers, gates, groups=groups
+    )
+    assert set(ours.labels[ours.answered]) == {0, 1}
+    assert set(own.labels[own.answered]) == {1}
 
 
 def test_settings_that_share_a_ledger_or_a_gate_are_refused() -> None:

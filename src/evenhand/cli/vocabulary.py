@@ -10,7 +10,7 @@ from evenhand._checks import one_of, positive
 if TYPE_CHECKING:
     from evenhand.privacy.noise import Noise
     from evenhand.teachers.ensemble import Teachers
-    from evenhand.voting.aggregator import Mechanism
+    from evenhand.voting.blocks import Mechanism
 
 RULES: Final = ("sound", "published")
 REFERENCES: Final = ("rest", "pairwise", "overall")

@@ -49,7 +49,7 @@ from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Shares, Votes, aggregate
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.blocks import Mechanism
 from evenhand.voting.shares import Rounds, release_shares
 
 

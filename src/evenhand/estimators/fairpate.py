@@ -17,7 +17,7 @@ from evenhand.fairness.notion import RateNotion
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
 from evenhand.voting import Answers, Shares
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.blocks import Mechanism
 
 
 @registered(

@@ -12,7 +12,7 @@ from evenhand import _checks
 from evenhand.privacy import Budget, BudgetExceeded, GNMax, Ledger, NoisyHistogram
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.noise import Noise
-from evenhand.voting.aggregator import Mechanism, stages
+from evenhand.voting.blocks import Mechanism, stages
 from evenhand.voting.shares import Rounds
 
 ANSWERS: Final = ("labels", "shares")

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeVar
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import Notion
 from evenhand.privacy import Budget, ConfidentGNMax, GNMax
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.blocks import Mechanism
 
 Settings = Mapping[str, Any]
 """What a user chose, by the names of a grid's arguments."""

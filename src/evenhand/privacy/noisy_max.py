@@ -21,9 +21,34 @@ MOST_VOTES: Final = 2**52
 _HINT = "Zero noise would release the votes exactly."
 
 
+class _NoisyWinner:
+    """What decides by the largest noisy count, whatever the noise."""
+
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
+
+    def decide(self, counts: ArrayLike, drawn: Array) -> IntArray:
+        """Return the winning class of each row of ``counts`` (n, n_classes) plus ``drawn``.
+
+        The first class with the largest noisy count.
+        """
+        votes = _votes(counts)
+        if drawn.shape != votes.shape:
+            raise ValueError(
+                f"drawn must have the shape of counts {votes.shape}, got {drawn.shape}."
+            )
+        winners: IntArray = (votes + drawn).argmax(axis=1).astype(np.int64, copy=False)
+        return winners
+
+    def decide_row(self, row: Sequence[int], drawn: Sequence[float]) -> int:
+        """Decide one query, in plain numbers: where every answer changes what is asked next."""
+        noisy = [votes + noise for votes, noise in zip(row, drawn, strict=True)]
+        return noisy.index(max(noisy))
+
+
 @stored
 @dataclass(frozen=True, kw_only=True)
-class GNMax:
+class GNMax(_NoisyWinner):
     """Report the class with the most votes after adding Gaussian noise to the counts.
 
     Parameters
@@ -51,9 +76,6 @@ class GNMax:
     5.378
     """
 
-    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
-    delta: ClassVar[None] = None
-
     sigma: float
 
     def __post_init__(self) -> None:
@@ -72,18 +94,10 @@ class GNMax:
         """Draw noise for ``n`` queries, shape (n, n_classes). For the ledger only."""
         return noise.gaussian(self.sigma, (n, n_classes))
 
-    def decide(self, counts: ArrayLike, drawn: Array) -> IntArray:
-        """Return the winning class of each row of ``counts`` (n, n_classes) plus ``drawn``."""
-        return _winners(counts, drawn)
-
-    def decide_row(self, row: Sequence[int], drawn: Sequence[float]) -> int:
-        """Decide one query, in plain numbers: where every answer changes what is asked next."""
-        return _winner(row, drawn)
-
 
 @stored
 @dataclass(frozen=True, kw_only=True)
-class LNMax:
+class LNMax(_NoisyWinner):
     """Report the class with the most votes after adding Laplace noise to the counts.
 
     Parameters
@@ -103,9 +117,6 @@ class LNMax:
     >>> round(LNMax(scale=20.0).cost(100).epsilon(delta=1e-5), 3)
     3.127
     """
-
-    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
-    delta: ClassVar[None] = None
 
     scale: float
 
@@ -129,14 +140,6 @@ class LNMax:
     def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:
         """Draw noise for ``n`` queries, shape (n, n_classes). For the ledger only."""
         return noise.laplace(self.scale, (n, n_classes))
-
-    def decide(self, counts: ArrayLike, drawn: Array) -> IntArray:
-        """Return the winning class of each row of ``counts`` (n, n_classes) plus ``drawn``."""
-        return _winners(counts, drawn)
-
-    def decide_row(self, row: Sequence[int], drawn: Sequence[float]) -> int:
-        """Decide one query, in plain numbers: where every answer changes what is asked next."""
-        return _winner(row, drawn)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,21 +288,6 @@ class ConfidentGNMax:
     def cost(self, n_checks: int, n_answers: int) -> RenyiCurve:
         """Rényi cost of ``n_checks`` checks and ``n_answers`` answers, as the papers count it."""
         return self.check.cost(n_checks) + self.answer.cost(n_answers)
-
-
-def _winner(row: Sequence[int], drawn: Sequence[float]) -> int:
-    """First class with the largest noisy count; as ``_winners``, for one row."""
-    noisy = [votes + noise for votes, noise in zip(row, drawn, strict=True)]
-    return noisy.index(max(noisy))
-
-
-def _winners(counts: ArrayLike, drawn: Array) -> IntArray:
-    """First class with the largest noisy count."""
-    votes = _votes(counts)
-    if drawn.shape != votes.shape:
-        raise ValueError(f"drawn must have the shape of counts {votes.shape}, got {drawn.shape}.")
-    winners: IntArray = (votes + drawn).argmax(axis=1).astype(np.int64, copy=False)
-    return winners
 
 
 def _largest(votes: IntArray, admissible: ArrayLike) -> IntArray:

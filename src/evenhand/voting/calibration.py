@@ -6,7 +6,7 @@ from evenhand import _checks
 from evenhand.fairness.tally import JointTally
 from evenhand.privacy import Ledger, NoisyHistogram
 from evenhand.typing import ArrayLike, IntArray
-from evenhand.voting.aggregator import Mechanism, answer_block, stages
+from evenhand.voting.blocks import Mechanism, QueryBlocks
 from evenhand.voting.votes import Votes
 
 
@@ -79,4 +79,6 @@ def _answers(votes: Votes, mechanism: Mechanism | NoisyHistogram, ledger: Ledger
         noisy = ledger.release(mechanism, votes.counts, purpose=purpose)
         winners: IntArray = noisy.argmax(axis=1)
         return winners
-    return answer_block(votes.counts, *stages(mechanism), ledger, purpose=purpose)[0]
+    blocks = QueryBlocks(mechanism, ledger, votes.n_classes, purpose=purpose)
+    blocks.charge(len(votes))
+    return blocks.decide(votes.counts)[0]

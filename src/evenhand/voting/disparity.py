@@ -10,7 +10,7 @@ from evenhand import _checks
 from evenhand.fairness.bounds import vote_rates
 from evenhand.privacy import GNMax
 from evenhand.typing import ArrayLike, FloatArray
-from evenhand.voting.aggregator import Mechanism
+from evenhand.voting.blocks import Mechanism
 from evenhand.voting.votes import Votes
 
 _WAY_OUT = (

@@ -10,11 +10,12 @@ import numpy as np
 from evenhand import _checks
 from evenhand.fairness import DemographicParityGate
 from evenhand.fairness.gate.runner import GateStack, Pairs, fits
-from evenhand.privacy import Ledger, LNMax
-from evenhand.privacy.ledger import Grant
-from evenhand.typing import REJECTED, BoolArray, IntArray
-from evenhand.voting.aggregator import BLOCK, Mechanism, Progress, aggregate, stages
+from evenhand.privacy import GNMax, Ledger, LNMax
+from evenhand.typing import BoolArray, IntArray
+from evenhand.voting.aggregator import Progress, aggregate, require_same_classes
 from evenhand.voting.answers import Answers, Reason
+from evenhand.voting.blocks import BLOCK, Mechanism, QueryBlocks, stages
+from evenhand.voting.queue import QueueStack
 from evenhand.voting.votes import Votes
 
 LARGEST_SCALE: Final = 2.0**40
@@ -72,20 +73,11 @@ def aggregate_many(
             "change each other's answers."
         )
     for mechanism, ledger, gate in zip(mechanisms, ledgers, gates, strict=True):
-        uses = [stage for stage in stages(mechanism) if stage is not None]
-        if len(votes) and not ledger.affordable(*uses):
-            # Let the ledger say it: its message names the mechanism, the cost and the budget.
-            ledger.reserve(dict.fromkeys(uses, 1), purpose="first query")
-        if gate.n_classes != votes.n_classes:
-            raise ValueError(
-                f"The gate counts {gate.n_classes} classes, the votes have {votes.n_classes}."
-            )
+        if len(votes):
+            QueryBlocks(mechanism, ledger, votes.n_classes).require_one()
+        require_same_classes(gate, votes)
     answers: list[Answers | None] = [None] * n
-    together = [
-        i
-        for i in range(n)
-        if fits(gates[i], len(votes)) and _widest(mechanisms[i]) <= LARGEST_SCALE
-    ]
+    together = [i for i in range(n) if fits(gates[i], len(votes)) and _sums_exactly(mechanisms[i])]
     if together:
         run = _Lockstep(
             votes,
@@ -107,15 +99,21 @@ def aggregate_many(
     ]
 
 
-def _widest(mechanism: Mechanism) -> float:
-    """Return the largest scale of noise that it draws."""
+def _sums_exactly(mechanism: Mechanism) -> bool:
+    """Whether winners are those of votes plus noise, and such sums are exact in float64."""
     check, answer = stages(mechanism)
+    if type(answer) not in (GNMax, LNMax):
+        return False  # another's own rule, which is asked one query at a time
     own = answer.scale if isinstance(answer, LNMax) else answer.sigma
-    return own if check is None else max(own, check.sigma)
+    return max(own, 0.0 if check is None else check.sigma) <= LARGEST_SCALE
 
 
 class _Lockstep:
-    """One query of every setting at a time; row i of every array belongs to setting i."""
+    """One query of every setting at a time; row i of every array belongs to setting i.
+
+    A step asks the same questions as the loop of ``aggregate``, of all settings at once; whatever
+    is rare (blocks, late groups, deliveries) is handed to each setting's own blocks and gate.
+    """
 
     def __init__(
         self,
@@ -127,106 +125,69 @@ class _Lockstep:
         *,
         keep_order: bool,
     ) -> None:
-        n, n_settings = len(votes), len(mechanisms)
-        self._counts = votes.counts
-        self._n = n
-        self._groups = groups
-        self._stages = [stages(mechanism) for mechanism in mechanisms]
-        self._ledgers = ledgers
-        self._stack = stack
-        self._keep_order = keep_order
-        self._next = np.zeros(n_settings, dtype=np.int64)  # with keep_order
-        self._heads = np.zeros((n_settings, stack.n_groups), dtype=np.int64)  # and without
-        waiting = [np.flatnonzero(groups == z) for z in range(stack.n_groups)]
-        self._waiting = np.full((stack.n_groups, max(map(len, waiting)) + 1), n)
-        for z, rows in enumerate(waiting):
-            self._waiting[z, : len(rows)] = rows
-        self._taken = np.zeros(n_settings, dtype=np.int64)
-        self._labels = np.full((n_settings, n), REJECTED, dtype=np.int32)
+        n, n_classes, n_settings = len(votes), votes.n_classes, len(mechanisms)
+        self._counts, self._groups = votes.counts, groups
+        self._blocks = [
+            QueryBlocks(mechanism, ledger, n_classes)
+            for mechanism, ledger in zip(mechanisms, ledgers, strict=True)
+        ]
+        self._gates = stack
+        self._queues = QueueStack(groups, stack.n_groups, n_settings, keep_order=keep_order)
         self._reasons = np.full((n_settings, n), Reason.NOT_ASKED, dtype=np.int8)
-        self._order = np.zeros((n_settings, n), dtype=np.int32)
-        self._events = np.zeros((n_settings, n), dtype=np.int32)
-        self._event = np.zeros(n_settings, dtype=np.int64)
+        # What was given, in order.
+        self._rows = np.zeros((n_settings, n), dtype=np.int32)
+        self._labels = np.zeros((n_settings, n), dtype=np.int32)
+        self._begins = np.zeros((n_settings, n), dtype=np.bool_)
         self._n_given = np.zeros(n_settings, dtype=np.int64)
         # The open block of each setting.
-        self._grants: list[Grant | None] = [None] * n_settings
-        self._size = np.zeros(n_settings, dtype=np.int64)
-        self._asked = np.zeros(n_settings, dtype=np.int64)
-        self._drawn = np.zeros(n_settings, dtype=np.int64)
-        block = min(BLOCK, n)
-        self._check_noise = np.zeros((n_settings, block))
-        self._answer_noise = np.zeros((n_settings, block, votes.n_classes))
+        self._size, self._asked, self._drawn = np.zeros((3, n_settings), dtype=np.int64)
+        self._check_noise = np.zeros((n_settings, min(BLOCK, n)))
+        self._answer_noise = np.zeros((n_settings, min(BLOCK, n), n_classes))
         self._threshold = np.array(
-            [-np.inf if check is None else check.threshold for check, _ in self._stages]
+            [-np.inf if own.check is None else own.check.threshold for own in self._blocks]
         )
-        self._n_checks = np.zeros(n_settings, dtype=np.int64)
-        self._n_draws = np.zeros(n_settings, dtype=np.int64)
 
     def answers(self, progress: Progress | None) -> list[Answers]:
         """Ask until queries or budgets run out."""
-        live = np.array([i for i in range(len(self._ledgers)) if self._begin(i)], dtype=np.int64)
+        every = range(len(self._blocks))
+        live = np.array([i for i in every if self._open(i)], dtype=np.int64)
         steps = 0
         while len(live):
             live = self._step(live)
             steps += 1
             if progress and steps % BLOCK == 0:
-                progress(int(self._taken.sum()), self._n * len(self._ledgers))
-        done = [self._finish(i) for i in range(len(self._ledgers))]
-        self._stack.finish()
+                total = len(self._counts) * len(every)
+                progress(total - sum(map(self._queues.n_left, every)), total)
+        done = [self._finish(i) for i in every]
+        self._gates.finish()
         return done
 
     def _step(self, live: IntArray) -> IntArray:
         """Let every live setting take one query; return those that go on."""
-        rows, groups, found = self._take(live)
+        rows, groups, found = self._queues.take(live, self._gates.open)
         stopped = live[~found]
         at, rows, groups = live[found], rows[found], groups[found]
-        if self._keep_order:  # a query with no admissible class is passed over for good
-            ask = self._stack.open[at, groups].any(axis=1)
-            at, rows, groups = at[ask], rows[ask], groups[ask]
-        passed = self._check(at, rows, groups)
+        allowed = self._gates.open[at, groups]
+        ask = allowed.any(axis=1)  # with keep_order a query with no such class is passed over
+        if not ask.all():
+            at, rows, groups, allowed = at[ask], rows[ask], groups[ask], allowed[ask]
+        passed = self._check(at, rows, allowed)
         at, rows, groups = at[passed], rows[passed], groups[passed]
         noisy = self._counts[rows] + self._answer_noise[at, self._drawn[at]]
-        winners = noisy.argmax(axis=1)
         self._drawn[at] += 1
-        self._offer(at, rows, groups, winners)
+        self._offer(at, rows, groups, noisy.argmax(axis=1))
         full = self._asked[live] >= self._size[live]
         # Where nothing can be taken, what is withheld may fit by now and open the gate again.
-        ended = [i for i in stopped.tolist() if not (self._deliver(i) and self._may_take(i))]
-        over = [i for i in (*ended, *live[full].tolist()) if not (self._end(i) and self._begin(i))]
+        ended = [
+            i
+            for i in stopped.tolist()
+            if not (self._deliver(i) and self._queues.may_take(i, self._gates.open))
+        ]
+        over = [i for i in (*ended, *live[full].tolist()) if not (self._close(i) and self._open(i))]
         return np.setdiff1d(live, over) if over else live
 
-    def _take(self, live: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
-        """Return rows, groups and whether there was one, as ``QueryQueue`` takes them."""
-        if self._keep_order:
-            rows = self._next[live]
-            found = rows < self._n
-            at = live[found]
-            self._next[at] += 1
-            self._taken[at] += 1
-            return rows, self._groups[np.minimum(rows, self._n - 1)], found
-        every = np.arange(self._stack.n_groups)
-        heads = self._waiting[every, self._heads[live]]
-        n_open = self._stack.open[live].sum(axis=2)
-        rank = heads + np.where(n_open < self._stack.n_classes, self._n + 1, 0)
-        rank[(n_open == 0) | (heads == self._n)] = 4 * self._n + 4
-        groups = rank.argmin(axis=1)
-        here = np.arange(len(live))
-        found = rank[here, groups] < 4 * self._n + 4
-        at = live[found]
-        self._heads[at, groups[found]] += 1
-        self._taken[at] += 1
-        return heads[here, groups], groups, found
-
-    def _may_take(self, i: int) -> bool:
-        """Whether a query is left that may be asked now."""
-        if self._keep_order:
-            return False  # it passed over the others for good
-        left = self._waiting[np.arange(self._stack.n_groups), self._heads[i]] < self._n
-        return bool((left & self._stack.open[i].any(axis=1)).any())
-
-    def _check(self, at: IntArray, rows: IntArray, groups: IntArray) -> BoolArray:
+    def _check(self, at: IntArray, rows: IntArray, allowed: BoolArray) -> BoolArray:
         """Ask the cheap question where there is one; return who passed."""
-        allowed = self._stack.open[at, groups]
         largest = np.where(allowed, self._counts[rows], -1).max(axis=1)
         noise = self._check_noise[at, self._asked[at]]
         self._asked[at] += 1
@@ -235,88 +196,59 @@ class _Lockstep:
         return passed
 
     def _offer(self, at: IntArray, rows: IntArray, groups: IntArray, labels: IntArray) -> None:
-        given, others = self._stack.offer(at, rows, groups, labels)
+        given, others = self._gates.offer(at, rows, groups, labels)
         self._reasons[at, rows] = Reason.OUTSIDE_MARGIN
         for i, (pairs, _) in others.items():
-            self._give(int(at[i]), pairs)
-        at, rows = at[given], rows[given]
-        self._labels[at, rows] = labels[given]
-        self._reasons[at, rows] = Reason.ANSWERED
-        self._order[at, self._n_given[at]] = rows
-        self._events[at, self._n_given[at]] = self._event[at]
-        self._n_given[at] += 1
-        self._event[at] += 1
+            self._give_together(int(at[i]), pairs)
+        self._give(at[given], rows[given], labels[given])
 
     def _deliver(self, i: int) -> bool:
-        delivered = self._stack.deliver(i)
-        for pair in delivered:
-            self._give(i, [pair])
+        delivered = self._gates.deliver(i)
+        for row, label in delivered:
+            self._give(i, row, label)
         return bool(delivered)
 
-    def _give(self, i: int, pairs: Pairs) -> None:
-        """Write down what setting ``i`` gives together."""
-        for row, label in pairs:
-            self._labels[i, row] = label
-            self._reasons[i, row] = Reason.ANSWERED
-            self._order[i, self._n_given[i]] = row
-            self._events[i, self._n_given[i]] = self._event[i]
-            self._n_given[i] += 1
-        self._event[i] += bool(pairs)
+    def _give_together(self, i: int, pairs: Pairs) -> None:
+        for j, (row, label) in enumerate(pairs):
+            self._give(i, row, label, begins=not j)
 
-    def _begin(self, i: int) -> bool:
-        """Reserve and draw the next block of setting ``i``; False if there is none."""
-        check, answer = self._stages[i]
-        uses = (answer,) if check is None else (check, answer)
-        left = self._n - int(self._taken[i])
-        size = min(BLOCK, left, self._ledgers[i].affordable(*uses))
+    def _give(
+        self,
+        at: IntArray | int,
+        rows: IntArray | int,
+        labels: IntArray | int,
+        *,
+        begins: bool = True,
+    ) -> None:
+        """Write down what one setting, or each of several, gives next."""
+        n = self._n_given[at]
+        self._rows[at, n], self._labels[at, n], self._begins[at, n] = rows, labels, begins
+        self._n_given[at] += 1
+
+    def _open(self, i: int) -> bool:
+        """Open the next block of setting ``i``; False if there is none."""
+        own = self._blocks[i]
+        size = own.open(self._queues.n_left(i))
         if not size:
             return False
-        grant = self._ledgers[i].reserve(
-            dict.fromkeys(uses, size), purpose="answers to public queries"
-        )
-        n_classes = self._stack.n_classes
-        if check is not None:
-            self._check_noise[i, :size] = grant.draw(check, n_classes)
-        self._answer_noise[i, :size] = grant.draw(answer, n_classes)
-        self._grants[i] = grant
+        self._check_noise[i, : len(own.check_noise)] = own.check_noise
+        self._answer_noise[i, :size] = own.answer_noise
         self._size[i], self._asked[i], self._drawn[i] = size, 0, 0
         return True
 
-    def _end(self, i: int) -> bool:
-        """Settle the block of setting ``i``; False if nothing could be asked in it."""
-        check, answer = self._stages[i]
-        asked, drawn = int(self._asked[i]), int(self._drawn[i])
-        grant = self._grants[i]
-        assert grant is not None
-        grant.settle({answer: drawn} if check is None else {check: asked, answer: drawn})
-        self._grants[i] = None
-        self._n_checks[i] += asked if check is not None else 0
-        self._n_draws[i] += drawn
-        return asked > 0
+    def _close(self, i: int) -> bool:
+        """Close the block of setting ``i``; False if nothing could be asked in it."""
+        return self._blocks[i].close(asked=int(self._asked[i]), drawn=int(self._drawn[i]))
 
     def _finish(self, i: int) -> Answers:
-        check, answer = self._stages[i]
         self._deliver(i)
-        if self._ledgers[i].affordable(*((answer,) if check is None else (check, answer))):
-            # Budget was left: these were passed over because no class was admissible.
-            self._reasons[i, self._rest(i)] = Reason.NO_CLASS_ADMISSIBLE
-        self._reasons[i, self._stack.waiting(i)] = Reason.WITHHELD
-        given = int(self._n_given[i])
-        return Answers(
-            labels=self._labels[i].astype(np.int64),
+        given = slice(self._n_given[i])
+        return self._blocks[i].answers(
+            self._rows[i, given].astype(np.int64),
+            self._labels[i, given].astype(np.int64),
+            np.cumsum(self._begins[i, given]) - 1,
             reasons=self._reasons[i].astype(np.int64),
-            order=self._order[i, :given].astype(np.int64),
-            events=self._events[i, :given].astype(np.int64),
             groups=self._groups,
-            n_checks=int(self._n_checks[i]),
-            n_draws=int(self._n_draws[i]),
-            n_classes=self._stack.n_classes,
+            passed_over=self._queues.rest(i),
+            waiting=self._gates.waiting(i),
         )
-
-    def _rest(self, i: int) -> IntArray:
-        """Return the queries that setting ``i`` never took."""
-        if self._keep_order:
-            return np.arange(self._next[i], self._n)
-        rows = np.concatenate([self._waiting[z, head:] for z, head in enumerate(self._heads[i])])
-        untaken: IntArray = rows[rows < self._n]
-        return untaken

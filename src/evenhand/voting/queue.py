@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
+
 from evenhand.fairness import DemographicParityGate
-from evenhand.typing import IntArray
+from evenhand.typing import BoolArray, IntArray
 
 
 class QueryQueue:
@@ -33,14 +35,10 @@ class QueryQueue:
         self._gate = gate
         self._keep_order = keep_order
         self._groups = groups.tolist()
-        self._next = 0
-        self._waiting: list[deque[int]] = [deque() for _ in range(gate.n_groups)]
-        self._left = len(groups)
-        for row, group in enumerate(self._groups):
-            self._waiting[group].append(row)
+        self._lines = [deque(rows.tolist()) for rows in _lines(groups, gate.n_groups, keep_order)]
 
     def __len__(self) -> int:
-        return self._left
+        return sum(map(len, self._lines))
 
     def take(self) -> tuple[int, int, tuple[int, ...]] | None:
         """Return (query, group, admissible classes), or None where no query may be asked now."""
@@ -48,34 +46,102 @@ class QueryQueue:
 
     def rest(self) -> list[int]:
         """Return the queries still waiting."""
-        if self._keep_order:
-            return list(range(self._next, len(self._groups)))
-        return [row for waiting in self._waiting for row in waiting]
+        return [row for line in self._lines for row in line]
 
     def _in_order(self) -> tuple[int, int, tuple[int, ...]] | None:
-        while self._next < len(self._groups):
-            row, group = self._next, self._groups[self._next]
-            self._next += 1
-            self._left -= 1
-            allowed = self._gate.admissible(group)
-            if allowed:
+        (line,) = self._lines
+        while line:
+            row = line.popleft()
+            group = self._groups[row]
+            if allowed := self._gate.admissible(group):
                 return row, group, allowed
         return None
 
     def _most_open_first(self) -> tuple[int, int, tuple[int, ...]] | None:
         best: tuple[bool, int, int] | None = None
-        for group, waiting in enumerate(self._waiting):
-            if not waiting:
+        for group, line in enumerate(self._lines):
+            if not line:
                 continue
             allowed = self._gate.admissible(group)
             if not allowed:
                 continue
-            rank = (len(allowed) < self._gate.n_classes, waiting[0], group)
+            rank = (len(allowed) < self._gate.n_classes, line[0], group)
             if best is None or rank < best:
                 best = rank
         if best is None:
             return None
         _, row, group = best
-        self._waiting[group].popleft()
-        self._left -= 1
+        self._lines[group].popleft()
         return row, group, self._gate.admissible(group)
+
+
+class QueueStack:
+    """The queues of many settings over the same queries, which advance together.
+
+    Parameters
+    ----------
+    groups : ndarray of int64, shape (n_queries,)
+        Public group codes of the queries.
+    n_groups, n_settings : int
+    keep_order : bool
+        As for ``QueryQueue``.
+    """
+
+    def __init__(
+        self, groups: IntArray, n_groups: int, n_settings: int, *, keep_order: bool
+    ) -> None:
+        self._n, self._keep_order = len(groups), keep_order
+        self._groups = np.append(groups, 0)  # the end of a line stands for no query
+        lines = _lines(groups, n_groups, keep_order)
+        self._lines = np.full((len(lines), max(map(len, lines)) + 1), self._n)
+        for line, rows in zip(self._lines, lines, strict=True):
+            line[: len(rows)] = rows
+        self._every = np.arange(len(lines))
+        self._heads = np.zeros((n_settings, len(lines)), dtype=np.int64)
+
+    def take(self, live: IntArray, is_open: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
+        """Take one query for each of the settings ``live``.
+
+        ``is_open`` are the admissible classes, shape (n_settings, n_groups, n_classes). Returns
+        the query and its group, and whether there was one. With ``keep_order`` a query is taken
+        though no class is admissible, to be passed over for good.
+        """
+        heads = self._lines[self._every, self._heads[live]]
+        here = np.arange(len(live))
+        if self._keep_order:
+            line = np.zeros(len(live), dtype=np.int64)
+            found = heads[:, 0] < self._n
+        else:
+            n_open = is_open[live].sum(axis=2)
+            rank = heads + np.where(n_open < is_open.shape[2], self._n + 1, 0)
+            nothing = 4 * self._n + 4
+            rank[(n_open == 0) | (heads == self._n)] = nothing
+            line = rank.argmin(axis=1)
+            found = rank[here, line] < nothing
+        self._heads[live[found], line[found]] += 1
+        rows = heads[here, line]
+        return rows, self._groups[rows], found
+
+    def may_take(self, i: int, is_open: BoolArray) -> bool:
+        """Whether setting ``i`` has a query left that may be asked now."""
+        if self._keep_order:
+            return False  # it passed over the others for good
+        left = self._lines[self._every, self._heads[i]] < self._n
+        return bool((left & is_open[i].any(axis=1)).any())
+
+    def n_left(self, i: int) -> int:
+        """Return how many queries setting ``i`` has not taken."""
+        return self._n - int(self._heads[i].sum())
+
+    def rest(self, i: int) -> IntArray:
+        """Return the queries that setting ``i`` never took."""
+        rows = np.concatenate([self._lines[z, head:] for z, head in enumerate(self._heads[i])])
+        untaken: IntArray = rows[rows < self._n]
+        return untaken
+
+
+def _lines(groups: IntArray, n_groups: int, keep_order: bool) -> list[IntArray]:
+    """Return the queries of each group in their order, or of all where the order is kept."""
+    if keep_order:
+        return [np.arange(len(groups))]
+    return [np.flatnonzero(groups == z) for z in range(n_groups)]
