@@ -9,7 +9,7 @@ import _harness
 import numpy as np
 from gate import recompute
 
-from evenhand.fairness import RejectOption
+from evenhand.fairness import DemographicParity, RejectOption
 
 SEED = 0
 SIZE = 50_000
@@ -25,7 +25,7 @@ def stream() -> tuple[np.ndarray, np.ndarray]:
 
 
 def decide(labels: np.ndarray, groups: np.ndarray, *, plain: bool) -> list[int]:
-    option = RejectOption(0.05, ["M", "F"], ["no", "yes"])
+    option = RejectOption(DemographicParity(margin=0.05), ["M", "F"], ["no", "yes"])
     if not plain:
         return option.decide(labels, groups).labels.tolist()
     option._gate._admission = recompute

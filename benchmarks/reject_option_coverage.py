@@ -11,7 +11,7 @@ import argparse
 import _harness
 import numpy as np
 
-from evenhand.fairness import RejectOption
+from evenhand.fairness import DemographicParity, RejectOption
 
 N_REQUESTS, N_SEEDS, STARVED = 4000, 60, 0.2
 SETTINGS = (
@@ -27,7 +27,9 @@ def shares(margin: float, cold_start: int, seed: int) -> tuple[float, np.ndarray
     rng = np.random.default_rng(seed)
     groups = (rng.random(N_REQUESTS) < 0.32).astype(int)
     labels = (rng.random(N_REQUESTS) < np.where(groups == 1, 0.1136, 0.3125)).astype(int)
-    option = RejectOption(margin, ["M", "F"], ["no", "yes"], cold_start=cold_start)
+    option = RejectOption(
+        DemographicParity(margin=margin), ["M", "F"], ["no", "yes"], cold_start=cold_start
+    )
     option.decide(labels, groups)
     option.deliver()
     assert option.gap <= margin

@@ -22,6 +22,7 @@ from scipy.stats import binom, norm
 from evenhand.fairness import DemographicParityGate
 from evenhand.fairness.bounds import alpha_from_eta, vote_rates
 from evenhand.fairness.calibration import calibrated_rates
+from evenhand.fairness.gate.published import PublishedGate
 from evenhand.fairness.preprocessor import cap_majority, filter_in_turn, k_gamma
 from evenhand.fairness.tally import JointTally
 from evenhand.privacy import ConfidentGNMax
@@ -130,7 +131,10 @@ def gate() -> Any:
         "5 groups x 2 classes": ([[300, 700]] * 5, five_groups),
     }
     found = {
-        name: [largest_gap(start, stream, margin, rule) / margin for rule in ("published", "sound")]
+        name: [
+            largest_gap(start, stream, margin, kind) / margin
+            for kind in (PublishedGate, DemographicParityGate)
+        ]
         for name, (start, stream) in cases.items()
     }
     said = "; ".join(f"{name} {p:.2f}, sound rule {s:.2f}" for name, (p, s) in found.items())
@@ -144,10 +148,12 @@ def gate() -> Any:
     )
 
 
-def largest_gap(start: list[list[int]], stream: Rows, margin: float, rule: str) -> float:
+def largest_gap(
+    start: list[list[int]], stream: Rows, margin: float, kind: type[DemographicParityGate]
+) -> float:
     """Largest gap after a start in equal shares that neither rule refuses."""
     n_groups, n_classes, cold_start = len(start), len(start[0]), sum(start[0])
-    gate = DemographicParityGate(margin, n_groups, n_classes, cold_start=cold_start, rule=rule)
+    gate = kind(margin, n_groups, n_classes, cold_start=cold_start)
     for z, counts in enumerate(start):
         for k, times in enumerate(counts):
             for _ in range(times):

@@ -25,6 +25,7 @@ SHARED = {
     "_units",
     "_values",
     "_version",
+    "_words",
     "methods",
     "typing",
 }

@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand
-from evenhand import DemographicParity, EqualizedOdds
+from evenhand import DemographicParity, EqualizedOdds, _words
 from evenhand.baselines.intervention_points import POINTS
-from evenhand.cli import app, results, vocabulary
+from evenhand.cli import app, results
 from evenhand.cli.train_settings import NOT_ALWAYS_READ
 from evenhand.fairness import FairnessKind
 from evenhand.methods import METHODS
@@ -66,7 +66,7 @@ def cut(cut_folder: Path, town: Path) -> Path:
 
 
 def test_the_command_line_knows_every_point() -> None:
-    assert tuple(POINTS) == vocabulary.POINTS
+    assert tuple(POINTS) == _words.POINTS
 
 
 def test_the_settings_that_a_method_may_have_no_use_for_are_options_or_set_by_it() -> None:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import binomtest
 
+from evenhand._words import REFERENCES
 from evenhand.fairness import FalsePositiveParity, calibrated_range, gap_of
 from evenhand.fairness.calibrated_range import Column, _mean
 from evenhand.fairness.calibration import CalibratedJoint, calibrated_rates
 from evenhand.fairness.intervals import clopper_pearson
 from evenhand.fairness.metrics import error_rate
-from evenhand.fairness.notion import REFERENCES, RateNotion
+from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import known_notions, notion_named
 from evenhand.fairness.tally import JointTally, Tally
 

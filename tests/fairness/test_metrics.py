@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 from sklearn.metrics import zero_one_loss
 
+from evenhand._words import REFERENCES
 from evenhand.fairness import DemographicParity, FalsePositiveParity, fairness_report, gap_of
 from evenhand.fairness import intervals as intervals_module
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate, clopper_pearson, estimate_gap
 from evenhand.fairness.metrics import error_rate, selection_rates
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import known_notions, notion_named
 from evenhand.fairness.tally import JointTally, Tally
 

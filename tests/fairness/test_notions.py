@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand
+from evenhand._words import REFERENCES
 from evenhand.fairness import (
     DemographicParity,
     EqualizedOdds,
@@ -18,7 +19,6 @@ from evenhand.fairness import (
     FalsePositiveParity,
     gap_of,
 )
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import known_notions, notion_named, require_notion
 from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import JointTally

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenhand._words import REFERENCES
 from evenhand.fairness import DemographicParity
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import exact_gap, parity_gaps
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.fairness.trace import Coverage, coverage_table, gap_trace

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from runs import falls_short
 from scipy.optimize import approx_fprime
 
+from evenhand._words import REFERENCES
 from evenhand.fairness import EqualizedOdds, ErrorParity, FalsePositiveParity, gap_of
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.tally import JointTally
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import _Problem, fit_linear

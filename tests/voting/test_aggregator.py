@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.published import PublishedGate
 from evenhand.fairness.notions import exact_gap
 from evenhand.privacy import (
     Budget,
@@ -160,7 +161,7 @@ def test_fairness_refusals_of_a_close_vote_are_charged_what_they_tell() -> None:
     # label: here 1000 such queries at 126:124 against the neighbor's 125:125, whose exact epsilon
     # (the number of refusals is sufficient, and binomial) is the 3.83 of the closing comparison.
     votes = Votes(counts=np.tile([126, 124], (1000, 1)), n_teachers=250)
-    gate = DemographicParityGate(0.05, 2, 2, cold_start=1, rule="published")
+    gate = PublishedGate(0.05, 2, 2, cold_start=1)
     for group, label, times in ((0, 1, 100), (1, 0, 100), (0, 0, 900), (1, 1, 900)):
         gate.cold_start = 10_000  # fill the table untested: group 0 far above, group 1 far below
         for _ in range(times):
@@ -222,7 +223,7 @@ def test_without_a_gate_every_check_and_draw_is_charged_too(n: int) -> None:
 
 def test_a_query_whose_winner_is_inadmissible_dies_in_the_cheap_stage() -> None:
     # Group 0 stands far above in class 0, so only class 1 is admissible; every vote is for class 0.
-    gate = DemographicParityGate(0.05, 2, 2, cold_start=10_000, rule="published")
+    gate = PublishedGate(0.05, 2, 2, cold_start=10_000)
     for group, label, times in ((0, 1, 100), (1, 0, 100), (0, 0, 900), (1, 1, 900)):
         for _ in range(times):
             gate.offer(group, label)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.published import PublishedGate
 from evenhand.fairness.gate.runner import fits
 from evenhand.privacy import (
     Budget,
@@ -44,9 +45,9 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
     groups = rng.integers(0, n_groups, n)
     groups = np.sort(groups) if draw(st.booleans()) else groups
     counts = np.array([rng.multinomial(20, lean[z]) for z in groups])
-    rule = draw(st.sampled_from(["sound", "published"]))
+    kind = draw(st.sampled_from([DemographicParityGate, PublishedGate]))
     reference = (
-        "rest" if rule == "published" else draw(st.sampled_from(["rest", "pairwise", "overall"]))
+        "rest" if kind is PublishedGate else draw(st.sampled_from(["rest", "pairwise", "overall"]))
     )
     each = st.tuples(
         st.sampled_from([0.0, 0.05, 0.125, 0.3, 1.0, 0.1 + 0.2, 0.333]),
@@ -59,7 +60,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         "votes": Votes(counts=counts, n_teachers=20),
         "groups": groups,
         "shape": (n_groups, n_classes),
-        "rule": rule,
+        "kind": kind,
         "reference": reference,
         "keep_order": draw(st.booleans()),
         "block": draw(st.sampled_from([3, 16, 1024])),
@@ -70,12 +71,8 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
 def opened(problem: dict[str, Any]) -> tuple[list[Any], list[Ledger], list[DemographicParityGate]]:
     """Ledgers and gates anew: equal seeds draw equal noise."""
     gates = [
-        DemographicParityGate(
-            margin,
-            *problem["shape"],
-            cold_start=cold_start,
-            rule=problem["rule"],
-            reference=problem["reference"],
+        problem["kind"](
+            margin, *problem["shape"], cold_start=cold_start, reference=problem["reference"]
         )
         for margin, cold_start, *_ in problem["settings"]
     ]

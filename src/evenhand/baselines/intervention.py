@@ -17,7 +17,8 @@ from evenhand.estimators.inputs import FitArguments, FitInputs, Progress
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.estimators.steps import Given, Plan, Taught
-from evenhand.fairness import DemographicParity, DemographicParityGate, FairnessKind
+from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.gate.gate import Gate, open_gate
 from evenhand.fairness.gate.runner import admitted
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy import Guarantee, Ledger
@@ -246,23 +247,18 @@ class InterventionClassifier(PATEClassifier):
             fairness=self.fairness,
         )
 
-    def _open_gate(self, data: FitInputs) -> DemographicParityGate | None:
+    def _open_gate(self, data: FitInputs) -> Gate | None:
         return self._gate("aggregator", data)
 
-    def _gate(self, at: str, data: FitInputs) -> DemographicParityGate | None:
+    def _gate(self, at: str, data: FitInputs) -> Gate | None:
         """Return a new gate if this is the point (step 4 or 5)."""
         if self.at != at:
             return None
         assert self.fairness is not None
-        return DemographicParityGate(
-            self.fairness.margin,
-            data.required_groups.n_groups,
-            data.n_classes,
-            reference=self.fairness.reference,
-        )
+        return open_gate(self.fairness, data.required_groups.n_groups, data.n_classes)
 
     def _sift(
-        self, answers: Answers | Shares, groups: GroupCodes, gate: DemographicParityGate | None
+        self, answers: Answers | Shares, groups: GroupCodes, gate: Gate | None
     ) -> Answers | Shares:
         """Drop answers that were paid for, in the order in which they were given (step 5)."""
         if gate is None or isinstance(answers, Shares):

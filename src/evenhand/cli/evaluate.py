@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand import _words
 from evenhand.cli import options, vocabulary
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show
@@ -41,7 +42,7 @@ class EvaluateOptions(Options):
     reference: Annotated[
         str | None,
         options.choice(
-            vocabulary.REFERENCES,
+            _words.REFERENCES,
             help="What a group is compared with: all others pooled, each other one, or everybody.",
             show_default="that of training",
         ),

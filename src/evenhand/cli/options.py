@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from evenhand import _words
 from evenhand._random import LARGEST_SEED
 from evenhand._values import show_values
 from evenhand.cli import vocabulary
@@ -208,7 +209,7 @@ Margin = Annotated[
 Reference = Annotated[
     str,
     choice(
-        vocabulary.REFERENCES,
+        _words.REFERENCES,
         help="What a group is compared with: all others pooled, each other one, or everybody.",
         rich_help_panel=FAIRNESS,
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenhand import _words
 from evenhand._notions import NOTIONS
 from evenhand.cli import options, vocabulary
 from evenhand.cli.command import HelpAll, Options, from_file
@@ -172,7 +173,7 @@ class TrainOptions(Options):
     rule: Annotated[
         str,
         choice(
-            vocabulary.RULES,
+            _words.RULES,
             help="Keep every group within the margin, or follow the published algorithm, for "
             "comparison.",
             rich_help_panel=FAIRNESS,
@@ -209,7 +210,7 @@ class TrainOptions(Options):
     at: Annotated[
         str,
         choice(
-            vocabulary.POINTS,
+            _words.POINTS,
             help="Of intervention: before, in or after the teachers; at the aggregator; before, in "
             "or after the student.",
             rich_help_panel=FAIRNESS,
@@ -236,7 +237,7 @@ class TrainOptions(Options):
     answers: Annotated[
         str | None,
         choice(
-            vocabulary.ANSWERS,
+            _words.ANSWERS,
             help="What --method pate releases about a public row: noisy shares of the votes, for a "
             "model that knows the noise, or a noisy label.",
             show_default="shares; labels with --sigma",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from evenhand import _words
 from evenhand._checks import non_negative, one_of
 from evenhand._notions import NOTIONS, OF_DECISIONS
 from evenhand.cli import vocabulary
@@ -102,12 +103,12 @@ def _budget(given: TrainOptions) -> None:
 def _check_words(given: TrainOptions) -> None:
     """Refuse a word that an option does not know, and a weight below zero."""
     allowed = {
-        "at": vocabulary.POINTS,
-        "rule": vocabulary.RULES,
-        "reference": vocabulary.REFERENCES,
+        "at": _words.POINTS,
+        "rule": _words.RULES,
+        "reference": _words.REFERENCES,
         "noise": vocabulary.NOISES,
         "teacher": vocabulary.TEACHERS,
-        "answers": vocabulary.ANSWERS,
+        "answers": _words.ANSWERS,
     }
     if ":" not in given.fairness:
         one_of("--fairness", given.fairness, NOTIONS)

@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._checks import one_of, positive
+from evenhand._words import REFERENCES
 
 if TYPE_CHECKING:
     from evenhand.privacy.noise import Noise
     from evenhand.teachers.ensemble import Teachers
     from evenhand.voting.blocks import Mechanism
 
-RULES: Final = ("sound", "published")
-REFERENCES: Final = ("rest", "pairwise", "overall")
 PROTECTS: Final = ("record", "attribute")
 NOISES: Final = ("exact", "float")
-ANSWERS: Final = ("labels", "shares")
-POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
 
 
 def _logistic() -> Teachers:

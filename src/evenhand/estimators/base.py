@@ -38,7 +38,8 @@ from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.teaching import as_teachers
-from evenhand.fairness import DemographicParityGate, FairnessKind
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.gate.gate import Gate
 from evenhand.fairness.yardstick import RELEASED, Yardstick
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.guarantee import delta_warning
@@ -253,7 +254,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Let each teacher vote on each public row."""
         return ensemble.vote(X_public)
 
-    def _open_gate(self, data: FitInputs) -> DemographicParityGate | None:
+    def _open_gate(self, data: FitInputs) -> Gate | None:
         """Return a new gate, where one stands before the labels."""
         return None
 

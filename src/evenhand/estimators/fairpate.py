@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
+from evenhand._words import RULES
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.estimators.steps import Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
-from evenhand.fairness import DemographicParity, DemographicParityGate, FairnessKind
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.gate.gate import Gate, has_gate, open_gate
+from evenhand.fairness.gate.published import PublishedGate
 from evenhand.fairness.notion import RateNotion
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
@@ -97,8 +101,8 @@ class FairPATEClassifier(MarginClassifier):
         As for ``PATEClassifier``.
     groups_ : tuple of str
         Names of the groups of the public rows.
-    gate_ : DemographicParityGate or None
-        The table of given answers, ``gap`` and ``violations``; None for a notion that needs true
+    gate_ : Gate or None
+        The table of given answers and its ``gap``; None for a notion that needs true
         classes.
     bound_, within_margin_, public_gap_ : bool, bool or None, float
         Whether the margin was a constraint on the student, whether it was met (if not, the best
@@ -140,7 +144,7 @@ class FairPATEClassifier(MarginClassifier):
     cold_start: int | None = None
     keep_order: bool = False
 
-    gate_: DemographicParityGate | None = field(init=False)
+    gate_: Gate | None = field(init=False)
 
     def _what_is_released(self) -> str:
         way_out = "use FairSharesClassifier, which learns from noisy shares"
@@ -180,19 +184,18 @@ class FairPATEClassifier(MarginClassifier):
     def _within(self, taught: Taught) -> Within | None:
         return super()._within(taught) if self.student_margin else None
 
-    def _open_gate(self, data: FitInputs) -> DemographicParityGate | None:
+    def _open_gate(self, data: FitInputs) -> Gate | None:
         """Open the gate on labels; a notion that needs true classes has none."""
         notion = self._notion(data)
-        if not isinstance(notion, DemographicParity):
+        _checks.one_of("rule", self.rule, RULES)
+        if not has_gate(notion):
             return None
-        return DemographicParityGate(
-            notion.margin,
-            data.required_groups.n_groups,
-            data.n_classes,
-            cold_start=self.cold_start,
-            rule=self.rule,
-            reference=notion.reference,
-        )
+        size = data.required_groups.n_groups, data.n_classes
+        if self.rule == "published":
+            return PublishedGate(
+                notion.margin, *size, cold_start=self.cold_start, reference=notion.reference
+            )
+        return open_gate(notion, *size, cold_start=self.cold_start)
 
     def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:
         self.gate_ = plan.gate

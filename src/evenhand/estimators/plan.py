@@ -9,14 +9,12 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from evenhand import _checks
+from evenhand._words import ANSWERS
 from evenhand.privacy import Budget, BudgetExceeded, GNMax, Ledger, NoisyHistogram
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.noise import Noise
 from evenhand.voting.blocks import Mechanism, stages
 from evenhand.voting.shares import Rounds
-
-ANSWERS: Final = ("labels", "shares")
-"""What is released about a public row: a noisy winner, or the noisy histogram."""
 
 LARGEST_NOISE_SHARE: Final = 0.4
 """Largest default noise per teacher; ``benchmarks/default_mechanism.py`` compares shares."""

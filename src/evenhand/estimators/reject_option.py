@@ -69,8 +69,6 @@ class RejectOptionClassifier:
     cold_start : int, optional
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
         or ``2 / margin`` where that is more.
-    rule : {"sound", "published"}
-        As for ``DemographicParityGate``; the published one does not keep the margin.
     groups : sequence of str, optional
         Every group that may come, as ``encode_groups`` names them. Default: ``estimator.groups_``.
     classes : array-like, optional
@@ -118,7 +116,6 @@ class RejectOptionClassifier:
         *,
         reference: str = "rest",
         cold_start: int | None = None,
-        rule: str = "sound",
         groups: Sequence[str] | None = None,
         classes: ArrayLike | None = None,
         threshold: float | None = None,
@@ -137,12 +134,10 @@ class RejectOptionClassifier:
         self.groups_ = _checked_groups(fitted, groups)
         self._codes = {label: code for code, label in enumerate(self.classes_.tolist())}
         self._option = RejectOption(
-            margin,
+            DemographicParity(margin=margin, reference=reference),
             self.groups_,
             [str(label) for label in self.classes_.tolist()],
             cold_start=cold_start,
-            reference=reference,
-            rule=rule,
             model=fingerprint(estimator) if model_id is None else model_id,
         )
         self._file: StateFile | None = None

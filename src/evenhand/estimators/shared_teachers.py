@@ -162,14 +162,13 @@ def _ask_together(
     taught: Taught,
     progress: Progress | None,
 ) -> dict[int, Answers]:
-    """Ask for the models with a gate before labels, those of one rule at a time."""
-    kinds: dict[tuple[str, str, bool], list[int]] = {}
+    """Ask for the models with a gate before labels, those of one order at a time."""
+    orders: dict[bool, list[int]] = {}
     for i, plan in plans.items():
         if plan.gate is not None:
-            kind = (plan.gate.rule, plan.gate.notion.reference, models[i].keep_order)
-            kinds.setdefault(kind, []).append(i)
+            orders.setdefault(models[i].keep_order, []).append(i)
     found: dict[int, Answers] = {}
-    for (_, _, keep_order), same in kinds.items():
+    for keep_order, same in orders.items():
         answers = aggregate_many(
             taught.votes,
             [plans[i].mechanism for i in same],  # type: ignore[misc]  # a gate is for labels

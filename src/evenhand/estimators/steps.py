@@ -10,7 +10,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.estimators.calibration import Calibration
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import Release
-from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.gate import Gate
 from evenhand.privacy import Ledger
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array, FloatArray
@@ -53,7 +53,7 @@ class Plan:
     ledger : Ledger
         Pays for it.
     mechanism : GNMax, ConfidentGNMax, LNMax or Rounds
-    gate : DemographicParityGate or None
+    gate : Gate or None
         Stands before the labels.
     n_teachers : int
     choices : tuple of str
@@ -62,7 +62,7 @@ class Plan:
 
     ledger: Ledger
     mechanism: Release
-    gate: DemographicParityGate | None
+    gate: Gate | None
     n_teachers: int
     choices: tuple[str, ...]
 

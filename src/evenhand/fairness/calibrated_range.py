@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
+from evenhand._words import REFERENCES
 from evenhand.fairness.intervals import clopper_pearson
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.tally import ratio
 from evenhand.typing import BoolArray, FloatArray, IntArray
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
+from evenhand._words import RULES
 from evenhand.fairness.calibrated_range import Column, largest_gap, weighted_rate
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion, rates_of
@@ -32,8 +33,6 @@ from evenhand.fairness.notions import ErrorParity
 from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import JointTally, Tally, ratio
 from evenhand.typing import FloatArray
-
-RULES = ("sound", "published")
 
 ERROR_RATE = "P(Yhat!=Y) among the answered; in [0, 1], best 0"
 CONDITIONS = (

@@ -23,7 +23,7 @@ from scipy.special import betaincinv
 from scipy.stats import chi2
 
 from evenhand import _checks
-from evenhand.fairness.notion import REFERENCES
+from evenhand._words import REFERENCES
 from evenhand.fairness.tally import ratio
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 

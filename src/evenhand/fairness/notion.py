@@ -19,11 +19,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from evenhand import _checks
+from evenhand._words import REFERENCES
 from evenhand.fairness.rates import Rates, exact_rate_gap
 from evenhand.typing import ArrayLike, FloatArray
-
-REFERENCES = ("rest", "pairwise", "overall")
-"""What a group's rate is compared with: all other groups pooled, each other group, everybody."""
 
 _SAID = {"rest": "all others together", "pairwise": "each other group", "overall": "everybody"}
 _OTHERS = {"rest": "Z!=z", "pairwise": "Z=z'", "overall": ""}

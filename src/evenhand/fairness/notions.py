@@ -14,7 +14,8 @@ import numpy as np
 
 from evenhand import _checks, _notions
 from evenhand._stored import STORED, stored
-from evenhand.fairness.notion import REFERENCES, Notion, RateNotion
+from evenhand._words import REFERENCES
+from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import ratio
 from evenhand.typing import ArrayLike, FloatArray

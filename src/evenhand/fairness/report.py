@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
+from evenhand._words import REFERENCES
 from evenhand.fairness import metrics
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import known_notions
 from evenhand.fairness.score_parity import generalized_demographic_parity
 from evenhand.fairness.tally import JointTally, Tally, answers

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.stats import wasserstein_distance
 
 from evenhand import _checks
+from evenhand._words import REFERENCES
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import LEVEL
-from evenhand.fairness.notion import REFERENCES, Notion
+from evenhand.fairness.notion import Notion
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from evenhand import _checks
-from evenhand.baselines.intervention_points import POINTS
-from evenhand.estimators.plan import ANSWERS
+from evenhand._words import ANSWERS, POINTS, REFERENCES, RULES
 from evenhand.estimators.spec import MethodSpec
-from evenhand.fairness.gate.demographic_parity import RULES
-from evenhand.fairness.notion import REFERENCES, RateNotion
+from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
 from evenhand.frontier.run import Plain, Setting
 from evenhand.methods import METHODS, method_named
@@ -25,7 +23,7 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "rule": RULES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
-    "at": tuple(POINTS),
+    "at": POINTS,
 }
 """Arguments that are words, and which."""
 

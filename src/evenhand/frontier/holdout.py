@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
+from evenhand._words import REFERENCES
 from evenhand.fairness.intervals import Estimate, clopper_pearson
-from evenhand.fairness.notion import REFERENCES
 from evenhand.privacy import Ledger, NoisyHistogram
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
 

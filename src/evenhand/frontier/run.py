@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from evenhand import _checks
 from evenhand._notions import NOTIONS, called_now
-from evenhand.fairness.notion import REFERENCES
+from evenhand._words import REFERENCES
 
 Plain: TypeAlias = str | int | float | bool | None
 

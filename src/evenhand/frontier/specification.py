@@ -14,8 +14,8 @@ from scipy import stats
 
 from evenhand import _checks
 from evenhand._notions import NOTIONS, called_now
+from evenhand._words import REFERENCES
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.notions import notion_named
 from evenhand.frontier.pareto import by_setting
 from evenhand.frontier.run import Run

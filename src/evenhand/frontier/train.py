@@ -16,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
-from evenhand.fairness import DemographicParityGate, FairnessKind, gap_of
+from evenhand.fairness import DemographicParity, FairnessKind, gap_of
+from evenhand.fairness.gate.gate import open_gate
 from evenhand.fairness.gate.runner import admitted
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
@@ -289,7 +290,7 @@ class _Trial:
     def _within(self, margin: float, predicted: IntArray, n_classes: int) -> IntArray:
         """Refuse labels as a reject option with this margin does, in the order of the rows."""
         groups = self._groups
-        gate = DemographicParityGate(margin, groups.n_groups, n_classes)
+        gate = open_gate(DemographicParity(margin=margin), groups.n_groups, n_classes)
         given = admitted(gate, groups.codes, predicted)
         kept = np.full(len(predicted), REJECTED, dtype=np.int64)
         kept[given] = predicted[given]

@@ -10,7 +10,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand._display import Shown
 from evenhand._stored import stored
-from evenhand.fairness import DemographicParity, DemographicParityGate
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.gate.gate import open_gate
 from evenhand.fairness.gate.runner import admitted
 from evenhand.teachers.ensemble import Ensemble, Progress, Teachers, checked, checked_groups
 from evenhand.teachers.partition import Partition
@@ -157,13 +158,7 @@ class KeepWithin:
         """Return positions of the records to learn from; see ``Resample.keep``."""
         sizes = np.bincount(groups, minlength=n_groups)
         smallest = int(sizes[sizes > 0].min()) if len(groups) else 1
-        gate = DemographicParityGate(
-            self.fairness.margin,
-            n_groups,
-            n_classes,
-            cold_start=max(1, smallest // 2),
-            reference=self.fairness.reference,
-        )
+        gate = open_gate(self.fairness, n_groups, n_classes, cold_start=max(1, smallest // 2))
         return admitted(gate, groups, labels)
 
 

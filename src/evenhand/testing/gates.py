@@ -75,6 +75,12 @@ class GateContract:
             refused += not admissible
         assert refused, "the stream never left the margin: nothing was shown"
 
+    def test_its_gap_is_that_of_the_given_table(self) -> None:
+        gate = self.new()
+        for group, label in stream(2, 300):
+            gate.offer(group, label)
+            assert gate.gap == pytest.approx(float(self.gap(gate.counts)), abs=1e-12)
+
     @pytest.mark.parametrize("seed", SEEDS)
     def test_what_is_released_or_delivered_was_withheld_before(self, seed: int) -> None:
         gate = self.new()

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evenhand._words import REFERENCES
 from evenhand.fairness import gap_of
 from evenhand.fairness.calibration import CalibratedJoint
 from evenhand.fairness.functions import worst_violation
-from evenhand.fairness.notion import REFERENCES
 from evenhand.fairness.tally import JointTally
 from evenhand.students.within import Within
 from evenhand.typing import IntArray

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.gate import Gate
 from evenhand.fairness.gate.runner import GateRun, Pairs
 from evenhand.privacy import Ledger
 from evenhand.typing import REJECTED, IntArray
@@ -26,7 +26,7 @@ def aggregate(
     mechanism: Mechanism,
     ledger: Ledger,
     *,
-    gate: DemographicParityGate | None = None,
+    gate: Gate | None = None,
     groups: IntArray | None = None,
     keep_order: bool = False,
     progress: Progress | None = None,
@@ -50,7 +50,7 @@ def aggregate(
         How a winner is drawn; only ``ConfidentGNMax`` has step 2.
     ledger : Ledger
         Pays for every draw before it is made; its budget ends the asking.
-    gate : DemographicParityGate, optional
+    gate : Gate, optional
         Without it every drawn winner is an answer (plain PATE).
     groups : ndarray of int64, shape (n_queries,)
         Public group codes of the queries; needed with a gate.
@@ -89,7 +89,7 @@ def aggregate(
     return _answer_gated(votes, codes, blocks, GateRun(gate), queue, progress)
 
 
-def require_same_classes(gate: DemographicParityGate, votes: Votes) -> None:
+def require_same_classes(gate: Gate, votes: Votes) -> None:
     """Refuse a gate that counts other classes than the votes have."""
     if gate.n_classes != votes.n_classes:
         raise ValueError(

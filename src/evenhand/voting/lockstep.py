@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.gate import Gate
 from evenhand.fairness.gate.runner import GateStack, Pairs, fits
 from evenhand.privacy import GNMax, Ledger, LNMax
 from evenhand.typing import BoolArray, IntArray
@@ -26,7 +26,7 @@ def aggregate_many(
     votes: Votes,
     mechanisms: Sequence[Mechanism],
     ledgers: Sequence[Ledger],
-    gates: Sequence[DemographicParityGate],
+    gates: Sequence[Gate],
     *,
     groups: IntArray,
     keep_order: bool = False,
@@ -76,26 +76,28 @@ def aggregate_many(
         if len(votes):
             QueryBlocks(mechanism, ledger, votes.n_classes).require_one()
         require_same_classes(gate, votes)
-    answers: list[Answers | None] = [None] * n
-    together = [i for i in range(n) if fits(gates[i], len(votes)) and _sums_exactly(mechanisms[i])]
-    if together:
+    together: dict[str, list[int]] = {}  # by what a group is compared with
+    for i, gate in enumerate(gates):
+        if fits(gate, len(votes)) and _sums_exactly(mechanisms[i]):
+            together.setdefault(gate.notion.reference, []).append(i)
+    answers: dict[int, Answers] = {}
+    for same in together.values():
         run = _Lockstep(
             votes,
-            [mechanisms[i] for i in together],
-            [ledgers[i] for i in together],
-            GateStack([gates[i] for i in together]),
+            [mechanisms[i] for i in same],
+            [ledgers[i] for i in same],
+            GateStack([gate for i in same if fits(gate := gates[i], len(votes))]),
             codes,
             keep_order=keep_order,
         )
-        for i, one in zip(together, run.answers(progress), strict=True):
-            answers[i] = one
+        answers |= zip(same, run.answers(progress), strict=True)
     return [
-        aggregate(
+        answers[i]
+        if i in answers
+        else aggregate(
             votes, mechanisms[i], ledgers[i], gate=gates[i], groups=codes, keep_order=keep_order
         )
-        if one is None
-        else one
-        for i, one in enumerate(answers)
+        for i in range(n)
     ]
 
 

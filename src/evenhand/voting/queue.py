@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.gate import Gate
 from evenhand.typing import BoolArray, IntArray
 
 
@@ -22,16 +22,14 @@ class QueryQueue:
     ----------
     groups : ndarray of int64, shape (n_queries,)
         Public group codes of the queries.
-    gate : DemographicParityGate
+    gate : Gate
         The gate that the answers will meet.
     keep_order : bool, default False
         Take the queries strictly in the given order; one with no admissible class is then skipped
         for good.
     """
 
-    def __init__(
-        self, groups: IntArray, gate: DemographicParityGate, *, keep_order: bool = False
-    ) -> None:
+    def __init__(self, groups: IntArray, gate: Gate, *, keep_order: bool = False) -> None:
         self._gate = gate
         self._keep_order = keep_order
         self._groups = groups.tolist()

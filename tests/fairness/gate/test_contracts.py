@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.fairness.gate import DemographicParityGate
-from evenhand.fairness.gate.demographic_parity import Outcome
+from evenhand.fairness.gate.gate import Outcome
 from evenhand.testing.gates import GateContract
 from evenhand.typing import IntArray
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.fairness import DemographicParityGate
+from evenhand.fairness.gate.published import PublishedGate
 from evenhand.fairness.gate.runner import admitted
 from evenhand.fairness.notions import exact_gap
 from evenhand.typing import IntArray
@@ -73,7 +74,7 @@ def test_the_published_rule_is_algorithm_3_line_by_line(
         if own < least or fits:
             m[z, y] += 1
             returned.append(row)
-    gate = DemographicParityGate(0.25, 2, 2, cold_start=least, rule="published")
+    gate = PublishedGate(0.25, 2, 2, cold_start=least)
     assert admitted(gate, [z for z, _ in rows], [y for _, y in rows]).tolist() == returned
 
 

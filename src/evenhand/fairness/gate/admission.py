@@ -111,28 +111,4 @@ def _candidates(unchosen_fails: list[bool], chosen_fails: list[bool]) -> tuple[i
     return ()
 
 
-def published(table: GivenTable, group: int, p: int, q: int, cold_start: int) -> tuple[int, ...]:
-    """Apply the test of FairPATE, Algorithm 1, lines 3 to 11, as printed.
-
-    Only the pair (group, k) being answered is looked at, on one side, with a strict ``< p / q``,
-    and not at all while the group has fewer than ``cold_start`` answers. When no other group has
-    an answer the rate of the rest is 0/0: not a number, hence not below the margin, hence refused.
-    """
-    size = table.sizes[group]
-    row = table.counts[group]
-    if size < cold_start:
-        return tuple(range(len(row)))
-    others = table.total - size
-    if others == 0:
-        return ()
-    bound = p * (size + 1) * others
-    return tuple(
-        [
-            k
-            for k, own in enumerate(row)
-            if q * ((own + 1) * others - (table.classes[k] - own) * (size + 1)) < bound
-        ]
-    )
-
-
 ADMISSION: dict[str, Admission] = {"rest": rest, "pairwise": pairwise, "overall": overall}

@@ -4,44 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness.gate import admission
 from evenhand.fairness.gate.activation import largest_block
+from evenhand.fairness.gate.gate import Outcome, gate_of
 from evenhand.fairness.notions import DemographicParity, exact_gap
 from evenhand.typing import BoolArray, IntArray
 
-RULES = ("sound", "published")
 
-_FORMAT = "evenhand demographic parity gate 1"
-_KEYS = {
-    "format",
-    "margin",
-    "reference",
-    "rule",
-    "cold_start",
-    "counts",
-    "held",
-    "active",
-    "first_held",
-    "violations",
-}
-
-
-class Outcome(NamedTuple):
-    """What became of one offered answer."""
-
-    given: bool
-    """Whether the offered answer may be handed out now."""
-    withheld: bool
-    """Whether it is kept for later; if neither given nor withheld, it is refused for good."""
-    released: tuple[int, ...]
-    """Per class, how many *earlier* withheld answers of this group are given now, oldest first."""
-
-
+@gate_of(DemographicParity)
 class DemographicParityGate:
     """Decide, answer by answer, which classes each group may receive.
 
@@ -52,15 +27,10 @@ class DemographicParityGate:
     n_groups, n_classes : int
         Size of the table; at least 1 group and 2 classes.
     cold_start : int, optional
-        ``rule="sound"``: answers withheld for a late group before a block of them is released.
-        ``rule="published"``: answers a group gets before it is tested at all (M in FairPATE).
-        Default: 50, or ``2 / margin`` where that is more.
-    rule : {"sound", "published"}
-        ``"sound"``: after every given answer *all* active groups are within the margin in *all*
-        classes. ``"published"``: FairPATE's Algorithm 1 as printed, which looks only at the pair
-        being answered; the margin it leaves behind is counted in ``violations``.
+        Answers withheld for a late group before a block of them is released. Default: 50, or
+        ``2 / margin`` where that is more.
     reference : {"rest", "pairwise", "overall"}
-        What a group's rate is compared with, see ``DemographicParity``. Algorithm 1 knows "rest".
+        What a group's rate is compared with, see ``DemographicParity``.
 
     Privacy
     -------
@@ -70,11 +40,12 @@ class DemographicParityGate:
 
     Notes
     -----
-    The promise is about the set of given answers. It says nothing of the population they are drawn
-    from, nor of a student trained on them. With ``rule="sound"`` the first group is active at
-    once; a later group's answers are withheld until a block of them fits (tested one by one, its
-    first answer would have a rate of 1 and never fit). How the queries are ordered decides who is
-    first, and where the table goes; it must not depend on private data.
+    After every given answer *all* active groups are within the margin in *all* classes. The promise
+    is about the set of given answers. It says nothing of the population they are drawn from, nor of
+    a student trained on them. The first group is active at once; a later group's answers are
+    withheld until a block of them fits (tested one by one, its first answer would have a rate of 1
+    and never fit). How the queries are ordered decides who is first, and where the table goes; it
+    must not depend on private data.
 
     Examples
     --------
@@ -91,6 +62,11 @@ class DemographicParityGate:
     ((0,), (1,))
     """
 
+    format: ClassVar[str] = "evenhand demographic parity gate 2"
+    _keys: ClassVar[frozenset[str]] = frozenset(
+        ["format", "margin", "reference", "cold_start", "counts", "held", "active", "first_held"]
+    )
+
     def __init__(
         self,
         margin: float,
@@ -98,7 +74,6 @@ class DemographicParityGate:
         n_classes: int,
         *,
         cold_start: int | None = None,
-        rule: str = "sound",
         reference: str = "rest",
     ) -> None:
         self.notion = DemographicParity(margin=margin, reference=reference)
@@ -106,13 +81,6 @@ class DemographicParityGate:
         self.n_classes = _checks.at_least("n_classes", n_classes, 2)
         known = default_cold_start(margin) if cold_start is None else cold_start
         self.cold_start = _checks.at_least("cold_start", known, 1)
-        self.rule = _checks.one_of("rule", rule, RULES)
-        if rule == "published" and reference != "rest":
-            raise ValueError(
-                f"rule='published' compares a group with the rest, got reference={reference!r}. "
-                "Use reference='rest', or rule='sound' for the other references."
-            )
-        self.violations = 0
         exact = self.notion.exact_margin
         self._p, self._q = exact.numerator, exact.denominator
         self._admission = admission.ADMISSION[reference]
@@ -126,6 +94,20 @@ class DemographicParityGate:
         self._given = Outcome(True, False, nothing)
         self._refused = Outcome(False, False, nothing)
         self._withheld = Outcome(False, True, nothing)
+
+    @classmethod
+    def of(
+        cls,
+        notion: DemographicParity,
+        n_groups: int,
+        n_classes: int,
+        *,
+        cold_start: int | None = None,
+    ) -> Self:
+        """Return a new gate that keeps the margin of a notion."""
+        return cls(
+            notion.margin, n_groups, n_classes, cold_start=cold_start, reference=notion.reference
+        )
 
     def admissible(self, group: int) -> tuple[int, ...]:
         """Return the classes whose answer would be given or withheld now; () means skip the query.
@@ -145,30 +127,13 @@ class DemographicParityGate:
 
     def offer(self, group: int, label: int) -> Outcome:
         """Give the answer, withhold it, or refuse it, and record which."""
-        if not 0 <= label < self.n_classes:
-            raise ValueError(
-                f"label must be a class from 0 to {self.n_classes - 1}, got label={label!r}. An "
-                "answer that was already rejected (-1) is not offered."
-            )
-        classes = self.admissible(group)
-        if self.rule == "published":
-            if label not in classes:
-                return self._refused
-            self._record(group, label)
-            if not self._active[group]:
-                self._activate(group)
-            self.violations += self._exceeds()
-            return self._given
-        if self._active[group]:
-            if label not in classes:
-                return self._refused
-            self._record(group, label)
-            return self._given
-        if not self._table.groups:
-            self._record(group, label)
-            self._activate(group)
-            return self._given
-        return self._withhold(int(group), int(label))
+        classes = self._candidates(group, label)
+        if not self._active[group] and self._table.groups:
+            return self._withhold(int(group), int(label))
+        if label not in classes:
+            return self._refused
+        self._give(group, label)
+        return self._given
 
     def deliver(self) -> list[tuple[int, int]]:
         """Return withheld answers, as (group, label), that may be given now, each recorded.
@@ -218,22 +183,20 @@ class DemographicParityGate:
     def to_dict(self) -> dict[str, object]:
         """Return the whole state in JSON's types; it holds given and withheld labels, no more."""
         return {
-            "format": _FORMAT,
+            "format": self.format,
             "margin": self.notion.margin,
             "reference": self.notion.reference,
-            "rule": self.rule,
             "cold_start": self.cold_start,
             "counts": [list(row) for row in self._table.counts],
             "held": [list(row) for row in self._held],
             "active": list(self._table.groups),
             "first_held": [list(cell) for cell in self._first_held],
-            "violations": self.violations,
         }
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> DemographicParityGate:
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Return a gate that goes on where ``to_dict`` stopped; anything doubtful is refused."""
-        _check_keys(state)
+        cls._check_keys(state)
         counts, held = _rows("counts", state["counts"]), _rows("held", state["held"])
         if len(counts) != len(held) or len(counts[0]) != len(held[0]):
             raise ValueError("A gate's counts and held must have the same shape.")
@@ -242,10 +205,8 @@ class DemographicParityGate:
             len(counts),
             len(counts[0]),
             cold_start=state["cold_start"],
-            rule=state["rule"],
             reference=state["reference"],
         )
-        gate.violations = _checks.at_least("violations", state["violations"], 0)
         for group, row in enumerate(counts):
             for label, times in enumerate(row):
                 gate._record(group, label, times)
@@ -262,11 +223,25 @@ class DemographicParityGate:
         gate._check_consistent()
         return gate
 
-    def catch_up(self, counts: list[list[int]], violations: int) -> None:
+    def catch_up(self, counts: list[list[int]]) -> None:
         """Take over what a ``GateStack`` counted for this gate since it was last asked."""
         self._table.replace(counts)
         self._open = [None] * self.n_groups
-        self.violations = violations
+
+    @classmethod
+    def _check_keys(cls, state: Mapping[str, Any]) -> None:
+        found = state.get("format")
+        if found != cls.format:
+            way_out = ""
+            if found == "evenhand demographic parity gate 1" and state.get("rule") == "sound":
+                way_out = " Leave out its rule and its violations, and call it that."
+            raise ValueError(f"A gate's format must be {cls.format!r}, got {found!r}.{way_out}")
+        missing, unknown = sorted(cls._keys - set(state)), sorted(set(state) - cls._keys)
+        if missing or unknown:
+            raise ValueError(
+                f"A gate's state must have exactly the keys {', '.join(sorted(cls._keys))}; "
+                f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}."
+            )
 
     def _check_consistent(self) -> None:
         cells = set(self._first_held)
@@ -279,18 +254,33 @@ class DemographicParityGate:
         for group, row in enumerate(self._table.counts):
             if any(row) and not self._active[group]:
                 raise ValueError(f"Group {group} has given answers but is not listed as active.")
-        if self.rule == "sound" and self._exceeds():
+        self._check_margin()
+
+    def _check_margin(self) -> None:
+        if self._exceeds():
             raise ValueError(
                 f"The given answers have a gap of {self.gap:.6g}, above the margin of "
                 f"{self.notion.margin}. A sound gate never gets there: the state is not its own."
             )
 
     def _compute_open(self, group: int) -> tuple[int, ...]:
-        if self.rule == "published":
-            return admission.published(self._table, group, self._p, self._q, self.cold_start)
         if not self._active[group]:
             return self._all
         return self._admission(self._table, group, self._p, self._q)
+
+    def _candidates(self, group: int, label: int) -> tuple[int, ...]:
+        """Return the admissible classes of a group, for an answer that is in the table."""
+        if not 0 <= label < self.n_classes:
+            raise ValueError(
+                f"label must be a class from 0 to {self.n_classes - 1}, got label={label!r}. An "
+                "answer that was already rejected (-1) is not offered."
+            )
+        return self.admissible(group)
+
+    def _give(self, group: int, label: int) -> None:
+        self._record(group, label)
+        if not self._active[group]:
+            self._activate(group)
 
     def _record(self, group: int, label: int, times: int = 1) -> None:
         self._table.add(group, label, times)
@@ -347,17 +337,6 @@ def default_cold_start(margin: float) -> int:
     (``benchmarks/reject_option_coverage.py``: 1 / margin is too few).
     """
     return max(50, math.ceil(2 / max(margin, 0.001)))
-
-
-def _check_keys(state: Mapping[str, Any]) -> None:
-    if state.get("format") != _FORMAT:
-        raise ValueError(f"A gate's format must be {_FORMAT!r}, got {state.get('format')!r}.")
-    missing, unknown = sorted(_KEYS - set(state)), sorted(set(state) - _KEYS)
-    if missing or unknown:
-        raise ValueError(
-            f"A gate's state must have exactly the keys {', '.join(sorted(_KEYS))}; missing: "
-            f"{', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}."
-        )
 
 
 def _rows(name: str, table: Any) -> list[list[int]]:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand import _checks, _values
-from evenhand.fairness.gate.demographic_parity import DemographicParityGate
+from evenhand.fairness.gate.gate import Gate, gate_from_dict, open_gate
 from evenhand.fairness.gate.runner import GateRun
+from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
 from evenhand.typing import REJECTED, ArrayLike, BoolArray, IntArray
@@ -94,16 +95,13 @@ class RejectOption:
 
     Parameters
     ----------
-    margin : float
-        Largest allowed difference of two rates among the given labels, in [0, 1].
+    fairness : RateNotion
+        What is kept among the given labels; one that has a gate, as ``DemographicParity`` has.
     groups, classes : sequence of str
         Every group and every class that may come, in the order of their codes. Public.
     cold_start : int, optional
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
         or ``2 / margin`` where that is more.
-    reference, rule
-        As for ``DemographicParityGate``. ``rule="published"`` gives a group's first ``cold_start``
-        labels untested, as the paper does, and does not keep the margin.
     model : str, optional
         What the labels are from, for example a checksum of its parameters. It is written into the
         state, so that counts are not carried over to another model.
@@ -121,7 +119,9 @@ class RejectOption:
 
     Examples
     --------
-    >>> option = RejectOption(0.1, ["F", "M"], ["no", "yes"], cold_start=3)
+    >>> from evenhand.fairness import DemographicParity
+    >>> within = DemographicParity(margin=0.1)
+    >>> option = RejectOption(within, ["F", "M"], ["no", "yes"], cold_start=3)
     >>> option.decide([0, 1, 0, 0], groups=[0, 0, 1, 1]).labels
     array([ 0, 1, -1, -1])
     >>> option.decide([1], groups=[1])
@@ -134,27 +134,17 @@ class RejectOption:
 
     def __init__(
         self,
-        margin: float,
+        fairness: RateNotion,
         groups: Sequence[str],
         classes: Sequence[str],
         *,
         cold_start: int | None = None,
-        reference: str = "rest",
-        rule: str = "sound",
         model: str = "",
     ) -> None:
         self.groups = _names("groups", groups)
         self.classes = _names("classes", classes)
         self.model = model
-        _checks.closed_unit("margin", margin)
-        gate = DemographicParityGate(
-            margin,
-            len(self.groups),
-            len(self.classes),
-            cold_start=cold_start,
-            rule=rule,
-            reference=reference,
-        )
+        gate = open_gate(fairness, len(self.groups), len(self.classes), cold_start=cold_start)
         shape = (len(self.groups), len(self.classes))
         self._offered = np.zeros(shape, dtype=np.int64)
         self._unsure = np.zeros(shape, dtype=np.int64)
@@ -243,11 +233,6 @@ class RejectOption:
         return self._gate.gap
 
     @property
-    def violations(self) -> int:
-        """Given labels that left the set outside the margin; always 0 with ``rule="sound"``."""
-        return self._gate.violations
-
-    @property
     def coverage(self) -> Coverage:
         """How many labels of each group and class the model said, and how many were given."""
         return Coverage(offered=self._offered.copy(), given=self.counts, names=self.groups)
@@ -285,14 +270,12 @@ class RejectOption:
                 f"{', '.join(sorted(map(str, state)))}."
             )
         try:
-            gate = DemographicParityGate.from_dict(dict(state["gate"]))
+            gate = gate_from_dict(dict(state["gate"]))
             option = cls(
-                gate.notion.margin,
+                gate.notion,
                 state["groups"],
                 state["classes"],
                 cold_start=gate.cold_start,
-                reference=gate.notion.reference,
-                rule=gate.rule,
                 model=state["model"],
             )
             option._run = GateRun(gate)
@@ -316,7 +299,7 @@ class RejectOption:
         Raises
         ------
         StateOfAnotherModel
-            If the model, groups, classes, margin, reference, rule or cold start differ; the
+            If the model, groups, classes, notion, margin, reference or cold start differ; the
             message names what does. Nothing is changed then.
         """
         other = RejectOption.from_dict(state)
@@ -357,7 +340,7 @@ class RejectOption:
         return given, verdicts
 
     @property
-    def _gate(self) -> DemographicParityGate:
+    def _gate(self) -> Gate:
         return self._run.gate
 
     @property
@@ -373,9 +356,9 @@ class RejectOption:
             "the model": self.model,
             "the classes": self.classes,
             "the groups": self.groups,
+            "the notion": gate.notion.name,
             "the margin": gate.notion.margin,
             "the reference": gate.notion.reference,
-            "the rule": gate.rule,
             "the cold start": gate.cold_start,
         }
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness.gate.demographic_parity import DemographicParityGate
+from evenhand.fairness.gate.gate import Gate
 from evenhand.typing import ArrayLike, BoolArray, IntArray
 
 Pairs: TypeAlias = list[tuple[int, int]]
@@ -31,7 +32,7 @@ class GateRun:
 
     Parameters
     ----------
-    gate : DemographicParityGate
+    gate : Gate
         Asked by nobody else from now on.
 
     Privacy
@@ -49,7 +50,7 @@ class GateRun:
 
     __slots__ = ("_nothing", "gate", "held")
 
-    def __init__(self, gate: DemographicParityGate) -> None:
+    def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self.held: dict[tuple[int, int], deque[int]] = {}
         """Numbers of the requests that wait, per group and label, oldest first."""
@@ -84,12 +85,12 @@ class GateRun:
         return [request for numbers in self.held.values() for request in numbers]
 
 
-def admitted(gate: DemographicParityGate, groups: ArrayLike, labels: ArrayLike) -> IntArray:
+def admitted(gate: Gate, groups: ArrayLike, labels: ArrayLike) -> IntArray:
     """Offer labels to a gate one by one, and return the rows that it gave.
 
     Parameters
     ----------
-    gate : DemographicParityGate
+    gate : Gate
         A new one; its table is filled.
     groups, labels : array-like of int, shape (n,)
         Group and class codes, in the order in which they are offered.
@@ -125,8 +126,10 @@ LARGEST: Final = 2**62
 """``2 q (N + 1)**2`` must stay below it: see :func:`fits`."""
 
 
-def fits(gate: DemographicParityGate, n_answers: int) -> bool:
-    """Whether a gate's arithmetic on up to ``n_answers`` more answers is exact in int64.
+def fits(gate: Gate, n_answers: int) -> TypeGuard[DemographicParityGate]:
+    """Whether a gate may stand in a stack for up to ``n_answers`` more answers.
+
+    Its rule must be that of ``DemographicParityGate`` itself, and exact in int64.
 
     With N answers in the end and a margin ``p / q``, every product that is compared is at most
     ``2 q (N + 1)**2``: counts are at most N, ``p <= q``, and a difference of two products is at
@@ -138,6 +141,8 @@ def fits(gate: DemographicParityGate, n_answers: int) -> bool:
     >>> [fits(DemographicParityGate(margin, 2, 2), 10_000) for margin in (0.05, 0.1 + 0.2)]
     [True, False]
     """
+    if type(gate) is not DemographicParityGate:
+        return False  # another's rule is asked one by one
     q = gate.notion.exact_margin.denominator
     return 2 * q * (int(gate.counts.sum()) + n_answers + 1) ** 2 < LARGEST
 
@@ -148,7 +153,7 @@ class GateStack:
     Parameters
     ----------
     gates : sequence of DemographicParityGate
-        Of one size, reference and rule; margins and cold starts may differ. They must not be used
+        Of one size and reference; margins and cold starts may differ. They must not be used
         elsewhere until ``finish``, which brings them up to date.
 
     Privacy
@@ -170,22 +175,20 @@ class GateStack:
     """
 
     def __init__(self, gates: Sequence[DemographicParityGate]) -> None:
-        kinds = {(g.n_groups, g.n_classes, g.notion.reference, g.rule) for g in gates}
+        kinds = {(g.n_groups, g.n_classes, g.notion.reference) for g in gates}
         if len(kinds) != 1:
             raise ValueError(
-                f"A stack takes gates of one size, reference and rule, and at least one; got "
+                f"A stack takes gates of one size and reference, and at least one; got "
                 f"{len(gates)} gates of {len(kinds)} kinds. Make one stack for each kind."
             )
         self.gates = tuple(gates)
         self._runs = [GateRun(gate) for gate in gates]
-        ((self.n_groups, self.n_classes, self._reference, self._rule),) = kinds
+        ((self.n_groups, self.n_classes, self._reference),) = kinds
         margins = [gate.notion.exact_margin for gate in gates]
         self._p = np.array([margin.numerator for margin in margins], dtype=np.int64)
         self._q = np.array([margin.denominator for margin in margins], dtype=np.int64)
-        self._cold_start = np.array([gate.cold_start for gate in gates], dtype=np.int64)
         self._counts = np.array([gate.counts for gate in gates])
         self._active = np.array([gate.active for gate in gates])
-        self._violations = np.array([gate.violations for gate in gates], dtype=np.int64)
         self._sizes = self._counts.sum(axis=2)
         self._behind = np.zeros(len(gates), dtype=np.bool_)  # gates that have not counted on
         self._same = np.eye(self.n_groups, dtype=np.bool_)
@@ -220,8 +223,6 @@ class GateStack:
             i: self._offer_late(int(which[i]), int(requests[i]), int(groups[i]), int(labels[i]))
             for i in late.tolist()
         }
-        if self._rule == "published":
-            self._violations[at] += self._exceeds(at)  # late ones are counted by their gate
         self._reopen(np.concatenate([at, which[late]]))
         return given, others
 
@@ -252,7 +253,7 @@ class GateStack:
     def _caught_up(self, i: int) -> GateRun:
         run = self._runs[i]
         if self._behind[i]:
-            run.gate.catch_up(self._counts[i].tolist(), int(self._violations[i]))
+            self.gates[i].catch_up(self._counts[i].tolist())
             self._behind[i] = False
         return run
 
@@ -261,14 +262,10 @@ class GateStack:
         self._counts[i] = gate.counts
         self._sizes[i] = self._counts[i].sum(axis=1)
         self._active[i] = gate.active
-        self._violations[i] = gate.violations
 
     def _reopen(self, at: IntArray) -> None:
         """Find the admissible classes of the gates ``at`` anew."""
         if not len(at):
-            return
-        if self._rule == "published":
-            self.open[at] = self._published(at)
             return
         pairwise = self._reference == "pairwise"
         unchosen, chosen = self._apart_by_pairs(at) if pairwise else self._apart_from_pool(at)
@@ -302,23 +299,3 @@ class GateStack:
         unchosen = (np.abs(difference) > bound) & compared
         chosen = (np.abs(difference + other[..., None]) > bound) & compared
         return unchosen.any(axis=2), chosen.any(axis=2)
-
-    def _published(self, at: IntArray) -> BoolArray:
-        counts, size = self._counts[at], self._sizes[at][:, :, None]
-        classes = counts.sum(axis=1, keepdims=True)
-        others = size.sum(axis=1, keepdims=True) - size
-        p, q = self._p[at][:, None, None], self._q[at][:, None, None]
-        left = q * ((counts + 1) * others - (classes - counts) * (size + 1))
-        within = (left < p * (size + 1) * others) & (others > 0)
-        found: BoolArray = within | (size < self._cold_start[at][:, None, None])
-        return found
-
-    def _exceeds(self, at: IntArray) -> BoolArray:
-        """Whether the table of given answers is beyond the margin, against the rest."""
-        counts, size = self._counts[at], self._sizes[at][:, :, None]
-        total = size.sum(axis=1, keepdims=True)
-        apart = np.abs(counts * total - counts.sum(axis=1, keepdims=True) * size)
-        p, q = self._p[at][:, None, None], self._q[at][:, None, None]
-        # A group without answers, or alone, has both sides 0.
-        found: BoolArray = (q * apart > p * size * (total - size)).any(axis=(1, 2))
-        return found

@@ -1,0 +1,17 @@
+"""The words that arguments may be, for the command line and for whoever checks them; light."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REFERENCES: Final = ("rest", "pairwise", "overall")
+"""What a group's rate is compared with: all other groups pooled, each other group, everybody."""
+
+RULES: Final = ("sound", "published")
+"""A rule that keeps what it promises, and the one that a paper printed."""
+
+ANSWERS: Final = ("labels", "shares")
+"""What is released about a public row: a noisy winner, or the noisy histogram."""
+
+POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
+"""Where fairness can be put into PATE, along the data's way."""

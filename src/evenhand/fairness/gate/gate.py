@@ -1,0 +1,141 @@
+"""What a gate is, and which notion has which: the one place that an aggregator asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
+
+from evenhand.fairness.notion import RateNotion
+from evenhand.typing import IntArray
+
+
+class Outcome(NamedTuple):
+    """What became of one offered answer."""
+
+    given: bool
+    """Whether the offered answer may be handed out now."""
+    withheld: bool
+    """Whether it is kept for later; if neither given nor withheld, it is refused for good."""
+    released: tuple[int, ...]
+    """Per class, how many *earlier* withheld answers of this group are given now, oldest first."""
+
+
+class Gate(Protocol):
+    """What decides, answer by answer, which classes each group may receive.
+
+    Whoever asks teachers calls ``admissible`` before a query is asked, ``offer`` with the answer
+    that was drawn, and ``deliver`` when nothing more can be asked. The given answers are within the
+    margin after each of these. ``testing.gates.GateContract`` checks a gate of your own.
+
+    Privacy
+    -------
+    Reads released labels and public groups only, so that asking it is free.
+    """
+
+    format: ClassVar[str]
+    """The name of its saved state, with a number that rises when the state changes."""
+    n_groups: int
+    n_classes: int
+    cold_start: int
+    """Answers of a late group that are withheld before a block of them may be released."""
+
+    @classmethod
+    def of(
+        cls, notion: Any, n_groups: int, n_classes: int, *, cold_start: int | None = None
+    ) -> Self:
+        """Return a new gate that keeps the margin of a notion."""
+
+    @property
+    def notion(self) -> RateNotion:
+        """The notion whose margin is kept among the given answers."""
+
+    def admissible(self, group: int) -> tuple[int, ...]:
+        """Return the classes whose answer would be given or withheld; () means skip the query."""
+
+    def offer(self, group: int, label: int) -> Outcome:
+        """Give the answer, withhold it, or refuse it, and record which."""
+
+    def deliver(self) -> list[tuple[int, int]]:
+        """Return withheld answers, as (group, label), that may be given now, each recorded."""
+
+    @property
+    def counts(self) -> IntArray:
+        """Given answers, shape (n_groups, n_classes)."""
+
+    @property
+    def held(self) -> IntArray:
+        """Withheld answers, shape (n_groups, n_classes)."""
+
+    @property
+    def gap(self) -> float:
+        """Largest difference in the given table now."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the whole state in JSON's types, ``format`` among them."""
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Return a gate that goes on where ``to_dict`` stopped; anything doubtful is refused."""
+
+
+GATES: Final[dict[type[RateNotion], type[Gate]]] = {}
+"""The gate of each notion that has one."""
+
+_Kind = TypeVar("_Kind", bound=type[Gate])
+
+
+def gate_of(notion: type[RateNotion]) -> Callable[[_Kind], _Kind]:
+    """Register the gate of a notion; a class of gates stands below it."""
+
+    def register(gate: _Kind) -> _Kind:
+        GATES[notion] = gate
+        return gate
+
+    return register
+
+
+def has_gate(notion: object) -> bool:
+    """Whether answers can be held within the margin of this notion as they are given."""
+    return any(kind in GATES for kind in type(notion).__mro__)
+
+
+def open_gate(
+    notion: RateNotion, n_groups: int, n_classes: int, *, cold_start: int | None = None
+) -> Gate:
+    """Return a new gate that keeps given answers within the margin of a notion.
+
+    Raises
+    ------
+    ValueError
+        If the notion has no gate.
+
+    Examples
+    --------
+    >>> from evenhand.fairness import DemographicParity, EqualizedOdds
+    >>> open_gate(DemographicParity(margin=0.1), n_groups=2, n_classes=2).admissible(0)
+    (0, 1)
+    >>> open_gate(EqualizedOdds(margin=0.1), n_groups=2, n_classes=2)
+    Traceback (most recent call last):
+    ValueError: EqualizedOdds has no gate: answers can be held within a margin of DemographicParity.
+    """
+    for kind in type(notion).__mro__:
+        if kind in GATES:
+            return GATES[kind].of(notion, n_groups, n_classes, cold_start=cold_start)
+    able = " or ".join(kind.__name__ for kind in GATES)
+    raise ValueError(
+        f"{type(notion).__name__} has no gate: answers can be held within a margin of {able}."
+    )
+
+
+def gate_from_dict(state: Mapping[str, Any]) -> Gate:
+    """Return the gate whose ``to_dict`` wrote a state; anything doubtful is refused."""
+    kinds = {_without_number(kind.format): kind for kind in GATES.values()}
+    found = str(state.get("format"))
+    if _without_number(found) not in kinds:
+        able = " or ".join(repr(kind.format) for kind in GATES.values())
+        raise ValueError(f"A gate's format must be {able}, got {found!r}.")
+    return kinds[_without_number(found)].from_dict(state)
+
+
+def _without_number(name: str) -> str:
+    return name.rstrip("0123456789")
