@@ -11,7 +11,30 @@ from evenhand.typing import REJECTED, ArrayLike, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tally:
+class _Counts:
+    """A table whose first axis is groups and whose others are classes."""
+
+    counts: IntArray
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, empty ones included."""
+        return int(self.counts.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, empty ones included."""
+        return int(self.counts.shape[1])
+
+    @property
+    def totals(self) -> IntArray:
+        """Answers per group, shape (n_groups,)."""
+        totals: IntArray = self.counts.sum(axis=tuple(range(1, self.counts.ndim)))
+        return totals
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tally(_Counts):
     """How often each group was given each class.
 
     Parameters
@@ -28,8 +51,6 @@ class Tally:
     array([[0.5, 0.5], [0. , 1. ], [nan, nan]])
     """
 
-    counts: IntArray
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", _table("counts", self.counts, ndim=2))
 
@@ -43,22 +64,6 @@ class Tally:
         cells = z[kept] * n_classes + k[kept]
         flat = np.bincount(cells, minlength=n_groups * n_classes).astype(np.int64)
         return cls(counts=flat.reshape(n_groups, n_classes))
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups, empty ones included."""
-        return int(self.counts.shape[0])
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, empty ones included."""
-        return int(self.counts.shape[1])
-
-    @property
-    def totals(self) -> IntArray:
-        """Answers per group, shape (n_groups,)."""
-        totals: IntArray = self.counts.sum(axis=1)
-        return totals
 
     @property
     def rates(self) -> FloatArray:
@@ -78,7 +83,7 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JointTally:
+class JointTally(_Counts):
     """How often each group had each true class and was given each class.
 
     Parameters
@@ -92,8 +97,6 @@ class JointTally:
     >>> joint.errors, joint.totals
     (array([1, 1]), array([2, 1]))
     """
-
-    counts: IntArray
 
     def __post_init__(self) -> None:
         counts = _table("counts", self.counts, ndim=3)
@@ -121,22 +124,6 @@ class JointTally:
         cells = (z[kept] * n_classes + y[kept]) * n_classes + k[kept]
         flat = np.bincount(cells, minlength=n_groups * n_classes**2).astype(np.int64)
         return cls(counts=flat.reshape(n_groups, n_classes, n_classes))
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups, empty ones included."""
-        return int(self.counts.shape[0])
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, empty ones included."""
-        return int(self.counts.shape[1])
-
-    @property
-    def totals(self) -> IntArray:
-        """Answers per group, shape (n_groups,)."""
-        totals: IntArray = self.counts.sum(axis=(1, 2))
-        return totals
 
     @property
     def errors(self) -> IntArray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Final
 
 import numpy as np
@@ -12,10 +13,13 @@ import pandas as pd
 from evenhand import Budget
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Schema
+from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness import DemographicParity, EqualizedOdds
-from evenhand.methods import METHODS, estimators
+from evenhand.fairness.notions import notion_named
+from evenhand.generators.registry import GENERATORS, generators
+from evenhand.methods import METHODS
 from evenhand.privacy.noise import WORD, Noise
-from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
+from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL
 from evenhand.testing.audit import Case
 from evenhand.testing.door import coins
 from evenhand.testing.neighbors import EXTREME, Rows, neighbors_of
@@ -75,136 +79,66 @@ def pictures(n: int = N, seed: int = 0) -> Rows:
     return Rows(X=X, y=y, groups=groups, ids=np.arange(n), rare=rare, extreme=extreme)
 
 
+SMALL: Final[Settings] = {
+    "n_steps": 20,
+    "batch_size": N,
+    "n_records": N,
+    "n_teachers": N // 2,
+    "table_budget": 0.1,
+}
+"""What makes a classifier small, where its constructor takes it: every record in every step, so
+that no amplification is claimed; two records a teacher, so that one decides about votes."""
+
+VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
+    "pate": {"": {}, "labels": {"answers": "labels"}},
+    "intervention": {at: {"at": at} for at in POINTS},
+    "dpsgd": {"": {}, "margin": {"fairness": _MARGIN}, "hidden": {"hidden": (4,)}},
+    "dp-fermi": {
+        "": {"group_shares": {"a": 0.6, "b": 0.4}},
+        "noisy shares": {"group_shares": "released"},
+    },
+    "dp-post-processing": {"": {"fairness": EqualizedOdds(margin=0.2, reference="pairwise")}},
+    "sf-teachers": {
+        "": {"pull": 1.0},
+        "labels": {"pull": 0.0, "relation": GROUP_AND_CLASS_LABEL},
+    },
+    "randomized-response": {"": {"budget": PURE}},
+}
+"""Settings that noise sums of their own, by method and by the words behind its name. A method that
+is not here is audited as its record describes it."""
+
+
 def cases() -> dict[str, Case]:
     """Return a case for each method that promises privacy, and for its settings that noise sums.
 
-    One that has no case of its own here has one by its record.
-
-    A name is that of the command line, with "images:" before generators of pictures, and a setting
-    behind it where a method has several.
+    What a case is fitted on, and which neighbors its claim is about, follow from the record of the
+    method or the constructor of the generator: whoever registers one is audited. A name is that of
+    the command line, with "images:" before generators of pictures, and a setting behind it where a
+    method has several.
     """
-    found = [
-        *_asking(),
-        *_by_gradients(),
-        *_set_aside(),
-        *_of_groups(),
-        *_of_tables(),
-        *_of_images(),
-    ]
-    found += _of_records({case.name.partition(",")[0] for case in found})
+    found = [*_of_classifiers(), *_set_aside(), *_of_tables(), *_of_images()]
     return {case.name: case for case in found}
 
 
-def _estimator(
-    name: str,
-    relation: str,
-    kind: str,
-    *,
-    private: bool = False,
-    public: bool = True,
-    public_groups: bool = False,
-    budget: Budget = BUDGET,
-    **settings: Any,
-) -> Case:
-    """Return the case of a registered class; ``private``: it reads their groups."""
-    rows, other = table(), table(_N_PUBLIC, seed=1)
-    made: Callable[..., Any] = estimators()[kind]
-
-    def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
-        given: dict[str, Any] = {}
-        if private:
-            given["sensitive_features"] = rows.groups
-        if public:
-            given["X_public"] = other.X
-        if public_groups:
-            given["sensitive_features_public"] = other.groups
-        model = made(budget, noise=noise, random_state=seed, classes=["no", "yes"], **settings)
-        return model.fit(rows.X, rows.y, **given)
-
-    return Case(name=name, fit=fit, rows=rows, relation=relation)
-
-
-def _asking() -> Iterator[Case]:
-    """Those that ask teachers: two records each, so that one decides about votes."""
-    of: Settings = {"relation": "replace one", "n_teachers": N // 2}
-    yield _estimator("pate", kind="PATEClassifier", **of)
-    yield _estimator("pate, labels", kind="PATEClassifier", answers="labels", **of)
-    for at in POINTS:
-        yield _estimator(
-            f"intervention, {at}",
-            kind="InterventionClassifier",
-            fairness=_MARGIN,
-            at=at,
-            public_groups=True,
-            private=True,
-            **of,
-        )
-
-
-def _of_records(named: Collection[str]) -> Iterator[Case]:
-    """Those that no other case names, as the records of their methods describe them."""
+def _of_classifiers() -> Iterator[Case]:
     for name, spec in METHODS.items():
-        if not spec.private or name in named:
-            continue
-        settings: Settings = dict(spec.fixed)
-        if spec.teachers:
-            settings["n_teachers"] = N // 2
-        if "margin" in spec.needs:
-            settings["fairness"] = replace(_MARGIN, reference=spec.reference or "rest")
-        yield _estimator(
-            name,
-            spec.estimator.NEIGHBORS[0],
-            spec.estimator.__name__,
-            private="margin" in spec.needs and spec.reads_private_groups({}),
-            public="X_public" in spec.takes,
-            public_groups=spec.public_groups,
-            **settings,
-        )
-
-
-def _by_gradients() -> Iterator[Case]:
-    """Those of noisy gradients, with every record in every step: no amplification."""
-    of: Settings = {"relation": "add or remove one", "n_steps": 20, "batch_size": N, "n_records": N}
-    yield _estimator("dpsgd", kind="DPSGDClassifier", **of)
-    yield _estimator("dpsgd, margin", kind="DPSGDClassifier", fairness=_MARGIN, private=True, **of)
-    yield _estimator("dpsgd, hidden", kind="DPSGDClassifier", hidden=(4,), **of)
-    fermi: Settings = {"kind": "DPFERMIClassifier", "private": True, **of}
-    yield _estimator("dp-fermi", group_shares={"a": 0.6, "b": 0.4}, **fermi)
-    yield _estimator("dp-fermi, noisy shares", group_shares="released", **fermi)
-    yield _estimator(
-        "dp-post-processing",
-        kind="DPPostProcessingClassifier",
-        fairness=EqualizedOdds(margin=0.2, reference="pairwise"),
-        private=True,
-        table_budget=0.1,
-        **of,
-    )
+        for words, settings in VARIANTS.get(name, {"": {}}).items() if spec.private else ():
+            yield _classifier(spec, f"{name}, {words}" if words else name, **settings)
 
 
 def _set_aside(budget: Budget = BUDGET) -> Iterator[Case]:
     """Those of noisy gradients, on a table of which they set rows aside themselves."""
-    of: Settings = {
-        "relation": "add or remove one",
-        "budget": budget,
-        "public": False,
-        "public_fraction": 0.3,
-        "schema": Schema.declared(_DECLARED),
-        "n_steps": 20,
-        "batch_size": N,
-        "n_records": N,
-    }
     aside = coins(1, N) < 0.3 * WORD
-    kinds: dict[str, Settings] = {
-        "dpsgd": {"kind": "DPSGDClassifier"},
-        "dp-fermi": {"kind": "DPFERMIClassifier", "private": True},
-        "dp-post-processing": {
-            "kind": "DPPostProcessingClassifier",
-            "private": True,
-            "table_budget": 0.1,
-        },
-    }
-    for name, settings in kinds.items():
-        case = _estimator(f"{name}, public_fraction", **settings, **of)
+    for name, spec in METHODS.items():
+        if not spec.private or spec.teachers or "public_fraction" not in spec.reads:
+            continue
+        case = _classifier(
+            spec,
+            f"{name}, public_fraction",
+            budget=budget,
+            public_fraction=0.3,
+            schema=Schema.declared(_DECLARED),
+        )
         open_rows = {
             neighbor.name: "the features of rows set aside are not covered"
             for neighbor in neighbors_of(case.rows)
@@ -213,43 +147,71 @@ def _set_aside(budget: Budget = BUDGET) -> Iterator[Case]:
         yield replace(case, uncovered=open_rows)
 
 
-def _of_groups() -> Iterator[Case]:
-    """Those that protect the group alone, where all else of a record is public."""
-    of: Settings = {"relation": GROUP_LABEL, "private": True, "public": False}
-    within = DemographicParity(margin=0.1, reference="overall")
-    sf: Settings = {"kind": "SFPATEClassifier", "n_teachers": N // 3, "fairness": within, **of}
-    yield _estimator("sf-student", variant="student", **sf)
-    yield _estimator("sf-teachers", variant="teachers", pull=1.0, **sf)
-    labels: Settings = {**sf, "relation": GROUP_AND_CLASS_LABEL}
-    yield _estimator("sf-teachers, labels", variant="teachers", pull=0.0, **labels)
-    yield _estimator(
-        "randomized-response",
-        kind="RandomizedResponseClassifier",
-        fairness=_MARGIN,
-        budget=PURE,
-        **of,
-    )
-    yield _estimator("pf-ld", kind="PFLDClassifier", fairness=_MARGIN, n_steps=10, **of)
+def _classifier(
+    spec: MethodSpec,
+    name: str,
+    *,
+    budget: Budget = BUDGET,
+    relation: str = "",
+    **settings: Any,
+) -> Case:
+    """Return the case of a method; the relation is that of its record, if no other is named."""
+    rows, other = table(), table(_N_PUBLIC, seed=1)
+    takes = signature(spec.estimator).parameters
+    settings = {k: v for k, v in SMALL.items() if k in takes} | dict(spec.fixed) | settings
+    if spec.margin == "needed" and "fairness" not in settings:
+        reference = spec.reference or "rest"
+        settings["fairness"] = notion_named(next(iter(spec.notions))).of(
+            margin=0.2, reference=reference
+        )
+    by_group = bool(spec.private_groups) and ("fairness" in settings or spec.margin == "weight")
+    public = "X_public" in spec.takes and "public_fraction" not in settings
+
+    def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
+        given: dict[str, Any] = {}
+        if by_group:
+            given["sensitive_features"] = rows.groups
+        if public:
+            given["X_public"] = other.X
+        if public and spec.public_groups and spec.teachers:
+            given["sensitive_features_public"] = other.groups
+        model = spec.estimator(
+            budget=budget, noise=noise, random_state=seed, classes=["no", "yes"], **settings
+        )
+        return model.fit(rows.X, rows.y, **given)
+
+    return Case(name=name, fit=fit, rows=rows, relation=relation or spec.estimator.NEIGHBORS[0])
+
+
+SMALL_TABLES: Final[Settings] = {
+    "n_frequencies": 10,
+    "n_parts": 5,
+    "n_steps": 3,
+    "n_teachers": 10,
+    "n_rounds": 3,
+    "batch_size": 8,
+    "n_dimensions": 3,
+}
+SMALL_IMAGES: Final[Settings] = {
+    "n_frequencies": 10,
+    "hidden": (8,),
+    "n_steps": 3,
+    "n_samples": 8,
+    "n_teachers": 10,
+    "n_batches": 5,
+    "n_rows": 4,
+    "critic_rows": 8,
+}
+"""What makes a generator small, where its constructor takes it."""
 
 
 def _of_tables() -> Iterator[Case]:
-    from evenhand.generators.registry import generators
-
     schema = Schema.declared({**_DECLARED, "y": ["no", "yes"], "g": ["a", "b"]})
-    small: dict[str, Settings] = {
-        "mean-embedding": {"n_frequencies": 10, "n_parts": 5, "n_steps": 3},
-        "pate-gan": {"n_teachers": 10, "n_rounds": 3, "batch_size": 8},
-        "ron-gauss": {"n_dimensions": 3},
-        "ffpdg": {"n_dimensions": 3},
-        "dp-wgan": {"n_steps": 5, "batch_size": 16},
-    }
 
     def case(name: str, kind: Any, words: str, schema: Schema | None, **more: Any) -> Case:
-        relation = "add or remove one"
-        settings = small.get(name, {}) | more
-
+        settings, relation = _settings_of(kind, SMALL_TABLES, more)
         # Without ids a record's teacher is a secret coin of its position; ids follow the record.
-        by_id = name == "pate-gan" and "neighbors" not in settings
+        by_id = "n_teachers" in settings and "neighbors" not in settings
 
         def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
             made = kind(noise=noise, random_state=seed, **settings)
@@ -257,7 +219,6 @@ def _of_tables() -> Iterator[Case]:
             roles = {"label": "y", "sensitive": "g", "unit": "id" if by_id else None}
             return made.fit(frame, budget=BUDGET, schema=schema, **roles)
 
-        relation = str(settings.get("neighbors", relation))
         rows = table() if schema is not None else table(20 * N)
         # A category that one record alone has is named with probability at most delta / 10.
         tail = {"rare category removed": "within delta: generators/tables/test_released_schema.py"}
@@ -272,20 +233,8 @@ def _of_tables() -> Iterator[Case]:
 
 
 def _of_images() -> Iterator[Case]:
-    from evenhand.generators.registry import GENERATORS, generators
-
-    gan: Settings = {"n_teachers": 10, "n_steps": 3, "n_rows": 4, "critic_rows": 8}
-    small: dict[str, Settings] = {
-        "mean-embedding": {"n_frequencies": 10, "hidden": (8,), "n_steps": 3, "n_samples": 8},
-        "dp-wgan": {"n_batches": 5, "n_steps": 3, "n_rows": 4, "critic_rows": 8},
-        "g-pate": gan,
-        "teacher-gan": gan,
-        "gs-wgan": gan,
-        "datalens": gan,
-    }
-
-    def case(kind: Any, words: str = "", of: Settings | None = None) -> Case:
-        settings = small[kind.method] if of is None else of
+    def case(name: str, kind: Any) -> Case:
+        settings, relation = _settings_of(kind, SMALL_IMAGES, {})
 
         def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
             made = kind(noise=noise, random_state=seed, **settings)
@@ -298,15 +247,18 @@ def _of_images() -> Iterator[Case]:
                 groups=["left", "right"],
             )
 
-        relation = "add or remove one" if kind.method == "mean-embedding" else "replace one"
-        return Case(
-            name=f"images:{words or kind.method}",
-            fit=fit,
-            rows=pictures(),
-            relation=relation,
-        )
+        return Case(name=f"images:{name}", fit=fit, rows=pictures(), relation=relation)
 
-    for kind in generators("images", offered=True).values():
-        yield case(kind)
-    yield case(GENERATORS["images", "gs-wgan-published"], "gs-wgan, in turn", gan)
-    yield case(GENERATORS["images", "teacher-gan-strata"], "teacher-gan, strata", gan)
+    for name, kind in generators("images", offered=True).items():
+        yield case(name, kind)
+    yield case("gs-wgan, in turn", GENERATORS["images", "gs-wgan-published"])
+    yield case("teacher-gan, strata", GENERATORS["images", "teacher-gan-strata"])
+
+
+def _settings_of(kind: Any, small: Settings, more: Settings) -> tuple[Settings, str]:
+    """Return what a generator is made of, and the neighbors that its claim is then about."""
+    takes = signature(kind).parameters
+    settings = {name: value for name, value in small.items() if name in takes} | more
+    # Without the choice records are dealt by their position among a public number of them.
+    by_default = takes["neighbors"].default if "neighbors" in takes else "replace one"
+    return settings, str(settings.get("neighbors", by_default))
