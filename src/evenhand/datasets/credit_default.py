@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
-import pandas as pd
-
 from evenhand.datasets.dataset import Dataset
-from evenhand.datasets.sources import read_source
+from evenhand.datasets.sources import read_frame
 
 REPAYMENT = ("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
 
@@ -27,8 +23,7 @@ def load_credit_default() -> Dataset:
     DataNotAvailable
         If the file cannot be had.
     """
-    content = read_source("credit-default", "UCI_Credit_Card.csv")
-    frame = pd.read_csv(io.BytesIO(content))
+    frame = read_frame("credit-default", "UCI_Credit_Card.csv")
     frame["SEX"] = frame["SEX"].map({1: "Male", 2: "Female"})
     frame["EDUCATION"] = frame["EDUCATION"].replace({0: 4, 5: 4, 6: 4})
     frame["MARRIAGE"] = frame["MARRIAGE"].replace({0: 3})

