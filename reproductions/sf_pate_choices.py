@@ -34,7 +34,7 @@ from sf_pate_figure2 import held, judge
 
 from evenhand import Budget, PFLDClassifier, SFPATEClassifier
 from evenhand.datasets import Dataset, load_acs_income, load_german
-from evenhand.datasets.table import Table
+from evenhand.datasets.dataset import Table
 from evenhand.fairness.groups import encode_groups
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet

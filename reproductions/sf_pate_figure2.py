@@ -58,7 +58,7 @@ from evenhand.datasets import (
     load_credit_default,
     load_parkinsons,
 )
-from evenhand.datasets.table import Table
+from evenhand.datasets.dataset import Table
 from evenhand.fairness import GeneralizedDemographicParity, Notion
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.score_parity import score_distance

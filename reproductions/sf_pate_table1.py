@@ -28,7 +28,7 @@ from sf_pate_figure2 import DELTA, LOADERS
 
 from evenhand import Budget, DemographicParity, PFLDClassifier, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.table import Table
+from evenhand.datasets.dataset import Table
 from evenhand.fairness.groups import encode_groups
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet, NetworkStudent

@@ -22,7 +22,7 @@ from sf_pate_choices import TABLES, TEACHERS, fitted, parts
 from sf_pate_figure2 import by_dual, held
 
 from evenhand.datasets import PublicEncoder, load_acs_income
-from evenhand.datasets.table import Table
+from evenhand.datasets.dataset import Table
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.tally import Tally

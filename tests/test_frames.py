@@ -19,7 +19,7 @@ from evenhand import (
 )
 from evenhand._frames import as_pandas
 from evenhand.datasets import PublicEncoder, Schema
-from evenhand.datasets.columns import kind_of
+from evenhand.datasets.columns import Column
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators import MarginalSynthesizer
 from evenhand.privacy import SeededNoise
@@ -149,7 +149,7 @@ def test_the_kind_of_a_column_does_not_depend_on_what_is_missing(values: list[An
     as_whole = as_pandas(pl.DataFrame({"x": pl.Series(values).cast(pl.Int64)}))["x"]
     assert [str(c.dtype) for c in (as_bool, as_text, as_whole)] == ["boolean", "string", "Int64"]
     if values[0] is not None:
-        assert [kind_of(c) for c in (as_bool, as_text, as_whole)] == [
+        assert [Column(c).kind for c in (as_bool, as_text, as_whole)] == [
             "categorical",
             "categorical",
             "numeric",

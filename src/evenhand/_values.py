@@ -40,16 +40,16 @@ def show_values() -> Iterator[None]:
     Examples
     --------
     >>> import pandas as pd
-    >>> from evenhand.datasets.columns import to_numbers
+    >>> from evenhand.datasets.columns import Column
     >>> ages = pd.Series(["41", "forty"], name="age")
     >>> try:
-    ...     to_numbers(ages)
+    ...     Column(ages).numbers
     ... except ValueError as error:
     ...     print(str(error)[:69])
     Column 'age' of the table must hold numbers, got the text (not shown)
     >>> with show_values():
     ...     try:
-    ...         to_numbers(ages)
+    ...         Column(ages).numbers
     ...     except ValueError as error:
     ...         print(str(error)[:65])
     Column 'age' of the table must hold numbers, got the text 'forty'

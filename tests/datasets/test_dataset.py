@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evenhand.datasets import Dataset
+from evenhand.datasets.dataset import Table
 
 
 def people(n: int = 40) -> pd.DataFrame:
@@ -64,11 +65,11 @@ def test_the_users_frame_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": "repayed"}, r"label names the column 'repayed'.*Did you mean 'repaid'\?"),
-        ({"sensitive": "Sex"}, r"sensitive names the column 'Sex'.*Did you mean 'sex'\?"),
+        ({"label": "repayed"}, r"no column 'repayed', which label= names.*Did you mean 'repaid'\?"),
+        ({"sensitive": "Sex"}, r"no column 'Sex', which sensitive= names.*Did you mean 'sex'\?"),
         ({"sensitive": ()}, "sensitive names no column"),
-        ({"unit": "cliemt"}, r"unit names the column 'cliemt'.*Did you mean 'client'\?"),
-        ({"drop": ["towm"]}, "drop names the column 'towm'.*Its columns: 'age', 'city'"),
+        ({"unit": "cliemt"}, r"no column 'cliemt', which unit= names.*Did you mean 'client'\?"),
+        ({"drop": ["towm"]}, r"no column 'towm', which drop= names.*Its columns: 'age', 'city'"),
         ({"positive": "Yes"}, "positive must be one of.*'no', 'yes'; got 'Yes'. Did you mean"),
         ({"sensitive": "repaid"}, "label 'repaid' cannot be the sensitive attribute"),
         ({"drop": ["age", "city", "race", "client"]}, "No column is left for the features"),
@@ -241,3 +242,41 @@ def test_impossible_fractions_are_refused(fraction: dict[str, float], message: s
 def test_zero_leaves_a_part_out_on_purpose() -> None:
     split = made().split(public=0, test=0)
     assert (len(split.private), len(split.public), len(split.test)) == (40, 0, 0)
+
+
+def letters(n: int) -> pd.DataFrame:
+    return pd.DataFrame({"a": range(n), "b": list("xyzuvw")[:n]})
+
+
+def test_take_picks_the_same_records_of_every_part() -> None:
+    X = letters(4)
+    table = Table(X=X, y=X["a"] * 10, groups=X["b"], units=X["a"] // 2).take([3, 1])
+    assert len(table) == 2
+    assert table.X["a"].tolist() == [3, 1]
+    assert table.y is not None
+    assert table.y.tolist() == [30, 10]
+    assert table.groups is not None
+    assert table.groups.tolist() == ["u", "y"]
+    assert table.units is not None
+    assert table.units.tolist() == [1, 0]
+
+
+def test_a_table_without_labels_has_no_way_back_to_them() -> None:
+    X = letters(3)
+    table = Table(X=X, y=X["a"], groups=X["b"]).without_labels()
+    assert table.y is None
+    assert table.take([0]).y is None
+    assert "y" not in table.X
+
+
+def test_parts_of_different_lengths_are_refused() -> None:
+    X = letters(3)
+    with pytest.raises(ValueError, match="X has 3, y has 2"):
+        Table(X=X, y=X["a"].head(2))
+
+
+def test_parts_under_another_index_are_refused() -> None:
+    X = letters(3)
+    shuffled = X["a"].iloc[[2, 0, 1]]
+    with pytest.raises(ValueError, match=r"y must have the same index as X.*y\.index = X\.index"):
+        Table(X=X, y=shuffled)

@@ -359,7 +359,11 @@ def test_a_declared_schema_is_what_rows_are_encoded_by(files: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "change", "words"),
     [
-        ('unit = "patiant"', None, "names the column 'patiant'.*Did you mean 'patient'"),
+        (
+            'unit = "patiant"',
+            None,
+            "no column 'patiant', which unit= names.*Did you mean 'patient'",
+        ),
         (
             "",
             ("public.csv", "age", "ege"),

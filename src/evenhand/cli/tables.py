@@ -343,11 +343,11 @@ def _refuse_other_kinds(
     """Refuse numbers in one table that are text in the other: mostly a slip in one cell."""
     import pandas as pd
 
-    from evenhand.datasets.columns import kind_of
+    from evenhand.datasets.columns import Column
 
     for column in X.columns:
         with as_bad_input(TypeError):
-            kinds = kind_of(X[column], str(private)), kind_of(X_public[column], str(public))
+            kinds = Column(X[column], str(private)).kind, Column(X_public[column], str(public)).kind
         if set(kinds) != {"numeric", "categorical"}:
             continue
         text, where = (X[column], private) if kinds[1] == "numeric" else (X_public[column], public)

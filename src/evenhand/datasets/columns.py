@@ -1,45 +1,330 @@
-"""One column as numbers or as text: the only place that looks at pandas dtypes."""
+"""A table whose columns are read once, as numbers or as texts with codes.
+
+The only place that looks at dtypes of pandas.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from evenhand import _values
+from evenhand._checks import did_you_mean
 from evenhand._frames import as_pandas
-from evenhand.typing import ArrayLike, FloatArray, IntArray
+from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
-Column: TypeAlias = "pd.Series[Any]"
 
 _NUMERIC = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
 _CATEGORICAL = frozenset({"string", "boolean", "mixed-integer", "categorical"})
 
 
-def as_frame(X: pd.DataFrame | ArrayLike, where: str = "table") -> pd.DataFrame:
-    """Return a DataFrame whose column names are text and distinct.
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column; what was read of it is kept, so that it is converted once.
 
-    A frame of polars, pyarrow, ... becomes one of pandas; a 2-D array gets the names ``x0``,
-    ``x1``, ...
+    Parameters
+    ----------
+    values : Series
+    where : str
+        What messages call the table.
+
+    Privacy
+    -------
+    As private as its rows. Messages quote a value only where ``show_values`` allows it.
+
+    Examples
+    --------
+    >>> town = Column(pd.Series(["b", None, "a", "b"], name="town"))
+    >>> town.kind, town.texts, town.codes.tolist(), town.places(["a", "c"]).tolist()
+    ('categorical', ('b', 'a'), [0, -1, 1, 0], [-1, -1, 0, -1])
+    >>> Column(pd.Series(["1", "2.5", None])).numbers
+    array([1. , 2.5, nan])
     """
-    X = as_pandas(X)
-    if isinstance(X, pd.DataFrame):
-        names = [str(name) for name in X.columns]
-        refuse_repeated(names, where)
-        return X if names == list(X.columns) else X.set_axis(names, axis="columns")
-    if hasattr(X, "toarray"):
-        raise TypeError(f"The {where} is a sparse matrix. Make it dense first: X.toarray().")
-    array = np.asarray(X)
-    if array.ndim != 2:
-        raise ValueError(
-            f"The {where} must be a DataFrame or a two-dimensional array, got shape {array.shape}."
+
+    values: pd.Series[Any]
+    where: str = "table"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return str(self.values.name)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of pandas."""
+        return self.values.dtype
+
+    @property
+    def is_category(self) -> bool:
+        """Whether it is of the pandas category dtype."""
+        return isinstance(self.dtype, pd.CategoricalDtype)
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the dtype says that it holds booleans."""
+        return bool(pd.api.types.is_bool_dtype(self.dtype)) and not self.is_category
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it holds Python objects, of which the dtype says nothing."""
+        return bool(pd.api.types.is_object_dtype(self.dtype))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the dtype says that it holds real numbers."""
+        named = pd.api.types.is_numeric_dtype(self.dtype) and not self.is_bool
+        return bool(named) and not pd.api.types.is_complex_dtype(self.dtype)
+
+    @cached_property
+    def missing(self) -> BoolArray:
+        """Which rows have no value."""
+        gone: BoolArray = self.values.isna().to_numpy(dtype=bool)
+        return gone
+
+    @cached_property
+    def inferred(self) -> str:
+        """What pandas finds in the values, such as "string", "boolean" or "datetime64"."""
+        return str(pd.api.types.infer_dtype(self.values, skipna=True))
+
+    @cached_property
+    def kind(self) -> Kind | None:
+        """What the column holds, or None if it holds no value at all.
+
+        Numbers are numeric. Text, booleans, the pandas category dtype, and text mixed with whole
+        numbers are categorical. Dates, durations, complex numbers and Python objects are refused.
+        """
+        if self.is_category or self.is_bool or isinstance(self.dtype, pd.StringDtype):
+            return None if self.missing.all() else "categorical"
+        if self.is_number:
+            return None if self.missing.all() else "numeric"
+        if self.inferred == "empty":
+            return None
+        if self.inferred in _NUMERIC:
+            return "numeric"
+        if self.inferred in _CATEGORICAL:
+            return "categorical"
+        if self.holds_dates:
+            raise TypeError(
+                f"Column {self.name!r} of the {self.where} holds dates or times ({self.dtype}). "
+                f"Say what about them matters as a number, e.g. the days since a fixed day: "
+                f"(frame[{self.name!r}] - pd.Timestamp('2020-01-01')).dt.days."
+            )
+        raise TypeError(
+            f"Column {self.name!r} of the {self.where} holds {self.inferred} values "
+            f"({self.dtype}). Columns hold numbers, text or booleans: convert it, or leave it out."
         )
-    return pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])])
+
+    @property
+    def holds_dates(self) -> bool:
+        """Whether the values are dates, times or durations, and no text of such."""
+        return any(word in self.inferred for word in ("date", "time", "period"))
+
+    @property
+    def kind_by_dtype(self) -> Kind:
+        """What a private column is taken for: its dtype says it, and no value of it.
+
+        A column of Python objects is categorical, also where each is a number: one more record
+        could hold a text, and a kind that follows from it would tell.
+        """
+        if self.is_number and not self.is_category:
+            return "numeric"
+        if not self.is_object:
+            _ = self.kind  # refuses dates and the like, by their dtype too
+        return "categorical"
+
+    @cached_property
+    def numbers(self) -> FloatArray:
+        """Values as float64, NaN where missing; text that is no number is an error that says where.
+
+        Numbers written as text are read. Infinite values pass through; the caller decides on them.
+        """
+        if self.is_number or self.is_bool:
+            return self.values.to_numpy(dtype=np.float64, na_value=np.nan)
+        _ = self.kind  # refuses dates and objects in its own words
+        values = self.values.astype(object)
+        try:
+            numbers: FloatArray = pd.to_numeric(values, errors="coerce").to_numpy(
+                dtype=np.float64, na_value=np.nan
+            )
+        except OverflowError:  # whole numbers of hundreds of digits
+            numbers = np.array([_nearest_float(value) for value in values], dtype=np.float64)
+        wrong = np.flatnonzero(np.isnan(numbers) & ~self.missing)
+        if wrong.size:
+            raise ValueError(
+                f"Column {self.name!r} of the {self.where} must hold numbers, got the text "
+                f"{_values.quoted(self.values.iloc[int(wrong[0])])} in "
+                f"{_values.rows(wrong)}. Correct the value or leave it empty, or declare the "
+                f"column as categorical in the schema."
+            )
+        return numbers
+
+    @property
+    def codes(self) -> IntArray:
+        """Position in ``texts`` of each row's text; -1 is a missing value."""
+        return self._coded[0]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The different texts, in the order in which they first occur.
+
+        A pandas category dtype also remembers values of rows that were taken away, and those rows
+        may have been private: only texts that occur are listed.
+        """
+        return self._coded[1]
+
+    @cached_property
+    def _coded(self) -> tuple[IntArray, tuple[str, ...]]:
+        if pd.api.types.is_datetime64_any_dtype(self.dtype):
+            _ = self.kind
+        try:
+            codes, values = pd.factorize(self.values, use_na_sentinel=True)
+        except TypeError:
+            raise TypeError(
+                f"Column {self.name!r} of the {self.where} holds values that cannot be categories, "
+                f"e.g. {_values.quoted(self.values.iloc[0])}. Columns hold numbers, text or "
+                f"booleans."
+            ) from None
+        return codes.astype(np.int64, copy=False), tuple(text_of(value) for value in values)
+
+    def places(self, categories: Sequence[str]) -> IntArray:
+        """Return the position of each row's text in ``categories``; -1 is missing or none of them.
+
+        ``codes < 0`` tells one from the other.
+        """
+        place = {category: i for i, category in enumerate(categories)}
+        # One more than texts: code -1, a missing value, reads the last one.
+        found = np.array([*(place.get(text, -1) for text in self.texts), -1], dtype=np.int64)
+        places: IntArray = found[self.codes]
+        return places
+
+    def refuse_missing(self, what: str, way_out: str) -> None:
+        """Raise ValueError that names the rows with a missing value."""
+        gone = np.flatnonzero(self.missing)
+        if gone.size:
+            raise ValueError(
+                f"The {what} {self.name!r} is missing in {_values.rows(gone)}. {way_out}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class TypedTable:
+    """A table of any library, whose columns are read when they are needed, and once.
+
+    The command line, ``Schema``, ``PublicEncoder``, ``inspect`` and the generators read a user's
+    rows through it; what any of them has read of a column, the next one does not read again.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its column names are text and distinct.
+    where : str
+        What messages call it, such as "private table".
+
+    Privacy
+    -------
+    As private as its rows.
+    """
+
+    frame: pd.DataFrame
+    where: str = "table"
+    _kept: dict[str, Column] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, X: TypedTable | pd.DataFrame | ArrayLike, where: str = "table") -> TypedTable:
+        """Take a frame of pandas, polars, pyarrow, ..., or a 2-D array with columns x0, x1, ..."""
+        if isinstance(X, TypedTable):
+            return X
+        X = as_pandas(X)
+        if isinstance(X, pd.DataFrame):
+            names = [str(name) for name in X.columns]
+            refuse_repeated(names, where)
+            return cls(X if names == list(X.columns) else X.set_axis(names, axis=1), where)
+        if hasattr(X, "toarray"):
+            raise TypeError(f"The {where} is a sparse matrix. Make it dense first: X.toarray().")
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise ValueError(
+                f"The {where} must be a DataFrame or a two-dimensional array, got shape "
+                f"{array.shape}."
+            )
+        return cls(pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])]), where)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.frame.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __getitem__(self, name: str) -> Column:
+        """Return a column; what is read of it is kept as long as this table."""
+        if name not in self._kept:
+            self._kept[name] = Column(self.frame[name], self.where)
+        return self._kept[name]
+
+    def pop(self, name: str) -> Column:
+        """Return a column, and keep what is read of it no longer."""
+        return self._kept.pop(name, None) or Column(self.frame[name], self.where)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self.frame.columns)
+
+    @property
+    def columns(self) -> Iterator[Column]:
+        """The columns, in order."""
+        return (self[name] for name in self)
+
+    def select(self, names: Iterable[str]) -> TypedTable:
+        """Return these columns alone, in this order, with what was read of them."""
+        chosen = list(names)
+        kept = {name: self._kept[name] for name in chosen if name in self._kept}
+        return TypedTable(self.frame[chosen], self.where, kept)
+
+    def require(
+        self,
+        names: Iterable[str],
+        why: str,
+        *,
+        spare: Iterable[str] | None = None,
+        way_out: str = "",
+        called: str = "",
+    ) -> None:
+        """Raise ValueError for names that are no columns, with the nearest one to the first.
+
+        Parameters
+        ----------
+        names : iterable of str
+        why : str
+            Who needs them, such as "which the schema names".
+        spare : iterable of str, optional
+            Among which the nearest name is looked for; all columns if not given.
+        way_out, called : str, optional
+            The last sentence, else it lists the columns; and how the first begins.
+        """
+        absent = [name for name in names if name not in self]
+        if absent:
+            known = self.names if spare is None else spare
+            nor = f" (nor {some(absent[1:])})" if absent[1:] else ""
+            raise ValueError(
+                f"{called or f'The {self.where}'} has no column {absent[0]!r}, {why}{nor}."
+                f"{did_you_mean(absent[0], known)} "
+                f"{way_out or f'Its columns: {some(self.names, 30)}.'}"
+            )
 
 
 def refuse_repeated(names: Iterable[str], where: str) -> None:
@@ -52,86 +337,6 @@ def refuse_repeated(names: Iterable[str], where: str) -> None:
         )
 
 
-def kind_of(column: Column, where: str = "table") -> Kind | None:
-    """Return what a column holds, or None if it holds no value at all.
-
-    Numbers are numeric. Text, booleans, the pandas category dtype, and text mixed with whole
-    numbers are categorical. Dates, durations, complex numbers and Python objects are refused.
-    """
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
-        return "categorical" if column.notna().any() else None
-    if isinstance(dtype, pd.StringDtype):
-        return "categorical" if column.notna().any() else None
-    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
-        return "numeric" if column.notna().any() else None
-    inferred = pd.api.types.infer_dtype(column, skipna=True)
-    if inferred == "empty":
-        return None
-    if inferred in _NUMERIC:
-        return "numeric"
-    if inferred in _CATEGORICAL:
-        return "categorical"
-    if "date" in inferred or "time" in inferred or inferred == "period":
-        raise TypeError(
-            f"Column {column.name!r} of the {where} holds dates or times ({dtype}). Say what about "
-            f"them matters as a number, e.g. the days since a fixed day: "
-            f"(frame[{column.name!r}] - pd.Timestamp('2020-01-01')).dt.days."
-        )
-    raise TypeError(
-        f"Column {column.name!r} of the {where} holds {inferred} values ({dtype}). Columns hold "
-        f"numbers, text or booleans: convert it, or leave it out."
-    )
-
-
-def kind_by_dtype(column: Column, where: str = "table") -> Kind:
-    """Return what a private column is taken for: its dtype says it, and no value of it.
-
-    A column of Python objects is categorical, also where each is a number: one more record could
-    hold a text, and a kind that follows from it would tell.
-    """
-    dtype = column.dtype
-    if pd.api.types.is_object_dtype(dtype):
-        return "categorical"
-    numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if isinstance(dtype, pd.CategoricalDtype) or not numeric:
-        kind_of(column, where)  # refuses dates and the like, by their dtype too
-        return "categorical"
-    if pd.api.types.is_complex_dtype(dtype):
-        kind_of(column, where)
-    return "numeric"
-
-
-def to_numbers(column: Column, where: str = "table") -> FloatArray:
-    """Return float64 values, NaN where missing; text that is no number is an error that says where.
-
-    Numbers written as text are read. Infinite values pass through; the caller decides on them.
-    """
-    dtype = column.dtype
-    plain = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
-    if plain or pd.api.types.is_bool_dtype(dtype):
-        if isinstance(dtype, pd.CategoricalDtype):
-            column = column.astype(object)
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    kind_of(column, where)  # refuses dates and objects in its own words
-    values = column.astype(object)
-    try:
-        numbers: FloatArray = pd.to_numeric(values, errors="coerce").to_numpy(
-            dtype=np.float64, na_value=np.nan
-        )
-    except OverflowError:  # whole numbers of hundreds of digits
-        numbers = np.array([_nearest_float(value) for value in values], dtype=np.float64)
-    wrong = np.flatnonzero(np.isnan(numbers) & column.notna().to_numpy(dtype=bool))
-    if wrong.size:
-        raise ValueError(
-            f"Column {column.name!r} of the {where} must hold numbers, got the text "
-            f"{_values.quoted(column.iloc[int(wrong[0])])} in "
-            f"{_values.rows(wrong)}. Correct the value or leave it empty, or declare the column "
-            f"as categorical in the schema."
-        )
-    return numbers
-
-
 def _nearest_float(value: Any) -> float:
     """Return a number as a float, infinite beyond the largest; NaN for what is no number."""
     try:
@@ -140,24 +345,6 @@ def _nearest_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError):
         return math.nan
-
-
-def to_texts(column: Column, where: str = "table") -> tuple[IntArray, tuple[str, ...]]:
-    """Return (codes, texts): the text of row i is ``texts[codes[i]]``; code -1 is a missing value.
-
-    Only texts that occur are listed: a pandas category dtype also remembers values of rows that
-    were taken away, and those rows may have been private.
-    """
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        kind_of(column, where)
-    try:
-        codes, values = pd.factorize(column, use_na_sentinel=True)
-    except TypeError:
-        raise TypeError(
-            f"Column {column.name!r} of the {where} holds values that cannot be categories, "
-            f"e.g. {_values.quoted(column.iloc[0])}. Columns hold numbers, text or booleans."
-        ) from None
-    return codes.astype(np.int64), tuple(text_of(value) for value in values)
 
 
 def text_of(value: object) -> str:

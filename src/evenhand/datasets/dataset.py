@@ -10,14 +10,69 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _values
-from evenhand._checks import did_you_mean
+from evenhand._checks import did_you_mean, same_length
 from evenhand._random import as_generator
 from evenhand._units import digest, ids_of
-from evenhand.datasets.columns import as_frame, refuse_repeated, some
+from evenhand.datasets.columns import Column, TypedTable, refuse_repeated
 from evenhand.datasets.findings import IN_PYTHON
 from evenhand.datasets.inspection import inspect as look_at
-from evenhand.datasets.table import Table
-from evenhand.typing import IntArray, RandomState
+from evenhand.typing import ArrayLike, IntArray, RandomState
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """Records in rows; each part has one row per record, under the same index.
+
+    Parameters
+    ----------
+    X : DataFrame (n, n_columns)
+        The features.
+    y : Series (n,), optional
+        The labels. None where they are not known, as in the public part of a split.
+    groups : Series (n,) or DataFrame (n, n_sensitive), optional
+        The sensitive attributes, in the form that ``sensitive_features=`` takes.
+    units : Series (n,), optional
+        Whose record this is, where one person (or household, or firm) holds several records.
+    """
+
+    X: pd.DataFrame
+    y: pd.Series[Any] | None = None
+    groups: pd.Series[Any] | pd.DataFrame | None = None
+    units: pd.Series[Any] | None = None
+
+    def __post_init__(self) -> None:
+        known = {name: part for name, part in self._parts().items() if part is not None}
+        same_length(**known)
+        for name, part in known.items():
+            if not part.index.equals(self.X.index):
+                raise ValueError(
+                    f"{name} must have the same index as X, in the same order. If row i of both "
+                    f"is the same record, set it: {name}.index = X.index."
+                )
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: ArrayLike) -> Table:
+        """Return the records at these positions, in this order."""
+        positions = np.asarray(rows, dtype=np.int64)
+
+        def chosen(part: Any) -> Any:
+            return None if part is None else part.take(positions)
+
+        return Table(
+            X=self.X.take(positions),
+            y=chosen(self.y),
+            groups=chosen(self.groups),
+            units=chosen(self.units),
+        )
+
+    def without_labels(self) -> Table:
+        """Return the same records with ``y=None``."""
+        return Table(X=self.X, groups=self.groups, units=self.units)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"X": self.X, "y": self.y, "groups": self.groups, "units": self.units}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,31 +141,30 @@ class Dataset:
             raise ValueError(f"The data set {self.name!r} has no rows.")
         refuse_repeated(map(str, self.X.columns), f"data set {self.name!r}")
         _ = self.table  # checks lengths and index
-        _refuse_missing(
-            pd.DataFrame({self.label: self.y}),
+        Column(self.y.rename(self.label)).refuse_missing(
             "label",
             f"A record without a label cannot teach: leave those rows out, e.g. "
             f"frame.dropna(subset=[{self.label!r}]).",
         )
-        _refuse_missing(
-            pd.DataFrame(self.groups),
-            "sensitive attribute",
-            "Whether a margin is kept cannot be said about an unknown group: leave those rows out, "
-            "or make them a group of their own with fillna('unknown').",
-        )
+        groups = TypedTable(pd.DataFrame(self.groups))
+        for column in groups.columns:
+            column.refuse_missing(
+                "sensitive attribute",
+                "Whether a margin is kept cannot be said about an unknown group: leave those rows "
+                "out, or make them a group of their own with fillna('unknown').",
+            )
         if self.units is not None:
-            _refuse_missing(
-                pd.DataFrame({self.units.name: self.units}),
+            Column(self.units).refuse_missing(
                 "unit",
                 f"Records of an unknown {self.unit} cannot be kept together: leave them out, or "
                 f"give each an id of its own.",
             )
         self._check_classes()
-        for column in pd.DataFrame(self.groups):
-            if pd.DataFrame(self.groups)[column].nunique() < 2:
-                only = _values.quoted(pd.DataFrame(self.groups)[column].iloc[0])
+        for column in groups.columns:
+            if column.values.nunique() < 2:
+                only = _values.quoted(column.values.iloc[0])
                 raise ValueError(
-                    f"The sensitive attribute {column!r} has one group only, {only}: there is "
+                    f"The sensitive attribute {column.name!r} has one group only, {only}: there is "
                     f"nothing to compare. Name a column with at least two groups."
                 )
 
@@ -184,27 +238,30 @@ class Dataset:
             table without rows, a missing label, group or unit (the rows are given), one class or
             one group only, a label that is not made of classes, and what ``inspect`` finds.
         """
-        frame = as_frame(frame)
-        if not len(frame):
+        table = TypedTable.of(frame)
+        if not len(table):
             raise ValueError("The table has no rows.")
         named = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
         left_out = (drop,) if isinstance(drop, str) else tuple(drop)
         if not named:
             raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
-        _refuse_absent(frame, label=(label,), sensitive=named, unit=(unit,), drop=left_out)
+        roles = {"label": (label,), "sensitive": named, "unit": (unit,) if unit else ()}
+        for argument, names in {**roles, "drop": left_out}.items():
+            table.require(names, f"which {argument}= names")
         if label in named or label == unit:
             raise ValueError(
                 f"The label {label!r} cannot be the sensitive attribute or the unit as well. "
                 f"Copy the column under another name if that is what you mean."
             )
         away = {label, unit, *left_out} | (set() if keep_sensitive else set(named))
-        X = frame[[column for column in frame.columns if column not in away]]
+        frame = table.frame
+        X = frame[[column for column in table if column not in away]]
         if not X.shape[1]:
             raise ValueError("No column is left for the features. Drop fewer columns.")
         y = frame[label]
         classes = _classes(y)
         if inspect:
-            used = frame[[column for column in frame.columns if column not in left_out]]
+            used = table.select(name for name in table if name not in left_out)
             look_at(used, label=label, sensitive=named, unit=unit).require("table", IN_PYTHON)
         if positive is None and len(classes) == 2:
             positive = classes[1]
@@ -339,24 +396,3 @@ def _fraction(name: str, value: float) -> None:
     """Check a part of the whole, zero allowed."""
     if not 0 <= value < 1:
         raise ValueError(f"{name} must lie in [0, 1), got {name}={value!r}. It is a fraction.")
-
-
-def _refuse_absent(frame: pd.DataFrame, **asked: tuple[str | None, ...]) -> None:
-    """Raise ValueError for the first name that is no column, with the nearest one."""
-    for argument, names in asked.items():
-        for name in names:
-            if name is not None and name not in frame.columns:
-                raise ValueError(
-                    f"{argument} names the column {name!r}, which the table does not have."
-                    f"{did_you_mean(name, frame.columns)} Its columns: {some(frame.columns, 30)}."
-                )
-
-
-def _refuse_missing(frame: pd.DataFrame, what: str, way_out: str) -> None:
-    """Raise ValueError that names the rows with a missing value."""
-    for column in frame:
-        missing = frame[column].isna().to_numpy(dtype=bool).nonzero()[0]
-        if missing.size:
-            raise ValueError(
-                f"The {what} {column!r} is missing in {_values.rows(missing)}. {way_out}"
-            )

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from evenhand import _values
 from evenhand._checks import positive
 from evenhand._display import Shown
-from evenhand.datasets.columns import Column, to_numbers, to_texts
+from evenhand.datasets.columns import Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
 
@@ -92,12 +92,14 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         self.clip = clip
         self.ignore_extra = ignore_extra
 
-    def fit(self, X_public: pd.DataFrame | ArrayLike | None, y: object = None) -> PublicEncoder:
+    def fit(
+        self, X_public: TypedTable | pd.DataFrame | ArrayLike | None, y: object = None
+    ) -> PublicEncoder:
         """Learn the columns and their scales from public rows.
 
         Parameters
         ----------
-        X_public : DataFrame, 2-D array or None
+        X_public : DataFrame, 2-D array, TypedTable or None
             Public rows. None if the schema has bounds for every numeric column: then the scales
             are those of a uniform distribution between the bounds.
         y : ignored
@@ -110,12 +112,13 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             schema = self.schema
             scales = {c.name: _scale_of_bounds(c) for c in schema.columns if c.kind == "numeric"}
         else:
-            schema = self.schema or Schema.of_public(X_public)
-            frame = schema.check(X_public, where="public table", ignore_extra=self.ignore_extra)
-            if not len(frame):
+            public = TypedTable.of(X_public, "public table")
+            schema = self.schema or Schema.of_public(public)
+            public = schema.check(public, ignore_extra=self.ignore_extra)
+            if not len(public):
                 raise ValueError("The public table has no rows, so there is nothing to scale by.")
             scales = {
-                c.name: _scale_of_rows(c, frame[c.name])
+                c.name: _scale_of_rows(c, public[c.name])
                 for c in schema.columns
                 if c.kind == "numeric"
             }
@@ -131,12 +134,12 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         self.feature_names_in_ = np.array(schema.names, dtype=object)
         return self
 
-    def transform(self, X: pd.DataFrame | ArrayLike) -> FloatArray:
+    def transform(self, X: TypedTable | pd.DataFrame | ArrayLike) -> FloatArray:
         """Encode rows, each by itself.
 
         Parameters
         ----------
-        X : DataFrame or 2-D array (n, n_features_in_)
+        X : DataFrame, 2-D array or TypedTable (n, n_features_in_)
             Columns are matched by name, in any order; an array is x0, x1, ...
 
         Returns
@@ -145,25 +148,24 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             Finite; scaled numbers lie in [-clip, clip], all others are 0 or 1.
         """
         self._require_fitted()
-        frame = self.schema_.select(X, where="table to encode", ignore_extra=self.ignore_extra)
-        out = np.zeros((len(frame), self.n_features_out_))
+        table = self.schema_.select(X, where="table to encode", ignore_extra=self.ignore_extra)
+        out = np.zeros((len(table), self.n_features_out_))
         start = 0
         for column in self.schema_.columns:
             width = len(_features(column))
             block = out[:, start : start + width]
             if column.kind == "numeric":
-                self._encode_numbers(column, frame[column.name], block)
+                self._encode_numbers(column, table.pop(column.name), block)
             else:
-                _encode_categories(column, frame[column.name], block)
+                _encode_categories(column, table.pop(column.name), block)
             start += width
         return out
 
     def _encode_numbers(self, column: ColumnSchema, values: Column, block: FloatArray) -> None:
         """Write the scaled numbers, and the missing mark if there is one, into ``block``."""
         scale = self.scales_[column.name]
-        numbers = to_numbers(values, "table to encode")
-        missing = np.isnan(numbers)
-        numbers = np.where(missing, scale.median, numbers)
+        missing = np.isnan(values.numbers)
+        numbers = np.where(missing, scale.median, values.numbers)
         if column.bounds is not None:
             numbers = np.clip(numbers, *column.bounds)
         # Move into the range before subtracting: inf - mean, or 1e308 / sd, would overflow.
@@ -229,24 +231,21 @@ def _features(column: ColumnSchema) -> tuple[str, ...]:
 
 def _encode_categories(column: ColumnSchema, values: Column, block: FloatArray) -> None:
     """Write the one-hot code, and the missing mark if there is one, into ``block``."""
-    codes, texts = to_texts(values, "table to encode")
-    place = {category: i for i, category in enumerate(column.categories)}
-    # One place more than texts: code -1, a missing value, reads the last one.
-    places = np.array([*(place.get(text, -1) for text in texts), -1], dtype=np.int64)[codes]
+    places = values.places(column.categories)
     known = np.flatnonzero(places >= 0)
     block[known, places[known]] = 1.0
     if column.missing:
-        block[:, -1] = codes < 0
+        block[:, -1] = values.codes < 0
 
 
 def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:
     """Mean, standard deviation and median of the public values that are there."""
-    numbers = to_numbers(values, "public table")
+    numbers = values.numbers
     infinite = np.flatnonzero(np.isinf(numbers))
     if infinite.size:
         row = int(infinite[0])
         raise ValueError(
-            f"Column {column.name!r} of the public table must be finite, got {numbers[row]} in "
+            f"Column {column.name!r} of the {values.where} must be finite, got {numbers[row]} in "
             f"{_values.row(row)}. Leave the value empty if it is not known."
         )
     numbers = numbers[~np.isnan(numbers)]

@@ -9,16 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import did_you_mean
-from evenhand.datasets.columns import (
-    Column,
-    as_frame,
-    kind_of,
-    natural_order,
-    some,
-    to_numbers,
-    to_texts,
-)
+from evenhand.datasets.columns import Column, TypedTable, natural_order, some
 from evenhand.datasets.findings import Finding, InspectedColumn, Inspection
 from evenhand.datasets.problems import (
     MANY,
@@ -41,12 +32,12 @@ _READ: Final = 5_000  # different values whose form is looked at
 
 
 def inspect(
-    frame: pd.DataFrame,
+    frame: TypedTable | pd.DataFrame,
     *,
     label: str | None = None,
     sensitive: str | Sequence[str] = (),
     unit: str | None = None,
-    public: pd.DataFrame | None = None,
+    public: TypedTable | pd.DataFrame | None = None,
     schema: Schema | None = None,
 ) -> Inspection:
     """Look at all columns of a private table for what would be learnt wrong.
@@ -82,32 +73,28 @@ def inspect(
     >>> [str(column.findings[0].problem.words) for column in found.columns[:2]]
     ['looks like an identifier', 'holds dates or times']
     """
-    frame = as_frame(frame, "private table")
-    public = None if public is None else as_frame(public, "public table")
+    table = TypedTable.of(frame, "private table")
+    theirs = None if public is None else TypedTable.of(public, "public table")
     several = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     roles = {**dict.fromkeys(several, "sensitive")}
     roles |= {name: role for name, role in ((label, "label"), (unit, "unit")) if name is not None}
-    for name in roles:
-        if name not in frame.columns:
-            raise ValueError(
-                f"The private table has no column {name!r}.{did_you_mean(name, frame.columns)} "
-                f"Its columns: {some(frame.columns, 30)}."
-            )
-    labels = None if label is None else pd.factorize(frame[label])[0].astype(np.int64)
+    for name, role in roles.items():
+        table.require([name], f"which {role}= names")
+    labels = None if label is None else pd.factorize(table[label].values)[0].astype(np.int64)
     declared = () if schema is None else schema.names
     columns = []
-    for name in frame.columns:
-        role = roles.get(name, "feature")
-        known = None if public is None or name not in public.columns else public[name]
-        found = _inspected(frame[name], role, labels, known)
-        if public is not None and known is None and role in ("feature", "sensitive"):
+    for column in table.columns:
+        name, role = column.name, roles.get(column.name, "feature")
+        known = None if theirs is None or name not in theirs else theirs[name]
+        found = _inspected(column, role, labels, known)
+        if theirs is not None and known is None and role in ("feature", "sensitive"):
             found = replace(found, findings=(*found.findings, Finding(problem=Problem.NOT_PUBLIC)))
         in_order = tuple(sorted(found.findings, key=lambda f: _ORDER.index(f.problem)))
         columns.append(replace(found, declared=name in declared, findings=in_order))
-    made = Inspection(n_rows=len(frame), columns=tuple(columns), schema=None, schema_from="")
+    made = Inspection(n_rows=len(table), columns=tuple(columns), schema=None, schema_from="")
     wrong = {column.name for column in made.grave}
-    kept = frame[[name for name in frame.columns if name not in wrong and name != unit]]
-    read, source = _schema(kept, public, roles)
+    kept = table.select(name for name in table if name not in wrong and name != unit)
+    read, source = _schema(kept, theirs, roles)
     return replace(made, schema=read, schema_from=source)
 
 
@@ -115,8 +102,7 @@ def _inspected(
     column: Column, role: str, labels: IntArray | None, public: Column | None
 ) -> InspectedColumn:
     """Look at one column; ``labels`` are codes of all rows."""
-    name = str(column.name)
-    there = column.notna().to_numpy(dtype=bool)
+    there = ~column.missing
     missing = 1.0 - float(there.mean()) if len(there) else 0.0
 
     def result(
@@ -124,7 +110,7 @@ def _inspected(
     ) -> InspectedColumn:
         told = (Finding(problem=f) if isinstance(f, Problem) else f for f in found)
         return InspectedColumn(
-            name=name,
+            name=column.name,
             role=role,
             holds=holds,
             missing=missing,
@@ -135,21 +121,20 @@ def _inspected(
     if not there.any():
         return result("nothing", None, [Problem.EMPTY])
     try:
-        kind = kind_of(column)
+        kind = column.kind
     except TypeError:
-        dates = pd.api.types.infer_dtype(column, skipna=True)
-        is_date = any(word in dates for word in ("date", "time", "period"))
-        return result("nothing", None, [Problem.DATE if is_date else Problem.OBJECTS])
-    values = column[there]
+        wrong = Problem.DATE if column.holds_dates else Problem.OBJECTS
+        return result("nothing", None, [wrong])
+    values = column.values[there]
     other = [] if public is None else [_other_kind(kind, public)]
     if kind == "numeric":
-        found = _of_numbers(values, name, role)
+        found = _of_numbers(values, column.name, role)
         found += [*other, _copy(values, there, labels, role)]
         return result("numbers", None, found)
     many = text_is_identifier(values.iloc[:: _stride(values)].nunique(), min(len(values), _PROBED))
-    probed = values.iloc[:: _stride(values)] if many else values
-    codes, texts = to_texts(probed)
-    found = other + _of_texts(texts, role, isinstance(column.dtype, pd.CategoricalDtype))
+    # Of very many values some are looked at; few are read all, and kept for the next reader.
+    texts = Column(values.iloc[:: _stride(values)]).texts if many else column.texts
+    found = other + _of_texts(texts, role, column.is_category)
     if any(f is not None for f in other):  # numbers among the public rows: these are slips
         found = [f for f in found if f is None or f.problem is not Problem.NUMBER_TEXT]
     plain = not any(f is not None and f.problem.stops for f in found) and role != "unit"
@@ -159,16 +144,16 @@ def _inspected(
     if plain and len(texts) > MANY:
         found.append(Finding(problem=Problem.MANY_CATEGORIES))
     if role == "feature":
-        if names_an_id(name) and len(texts) > MANY:
+        if names_an_id(column.name) and len(texts) > MANY:
             found.append(Finding(problem=Problem.REPEATED_ID))
-        found.append(_copy(values, there, labels, role, codes))
+        found.append(_copy(values, there, labels, role, column.codes[there]))
     found.append(_constant(len(texts)))
     if public is not None and not any(f is not None for f in other):
         found.append(_new(texts, public))
     return result("categories", len(texts), found)
 
 
-def _of_numbers(values: Column, name: str, role: str) -> list[Finding | None]:
+def _of_numbers(values: pd.Series[Any], name: str, role: str) -> list[Finding | None]:
     if role != "feature":
         return [_constant(2 if role == "unit" else values.iloc[:_PROBED].nunique())]
     probe = values.iloc[:: _stride(values)]
@@ -206,7 +191,7 @@ def _constant(n_different: int) -> Finding | None:
 
 def _other_kind(kind: str | None, public: Column) -> Finding | None:
     try:
-        theirs = kind_of(public)
+        theirs = public.kind
     except TypeError:
         return Finding(problem=Problem.OTHER_KIND, detail="neither in the public table")
     if theirs is None or theirs == kind:
@@ -218,12 +203,12 @@ _HOLDS: Final = {"numeric": "numbers", "categorical": "text"}
 
 
 def _new(texts: Sequence[str], public: Column) -> Finding | None:
-    new = natural_order(set(texts) - set(to_texts(public)[1]))
+    new = natural_order(set(texts) - set(public.texts))
     return Finding(problem=Problem.NEW_CATEGORIES, detail=some(new)) if new else None
 
 
 def _copy(
-    values: Column,
+    values: pd.Series[Any],
     there: np.ndarray[Any, np.dtype[np.bool_]],
     labels: IntArray | None,
     role: str,
@@ -246,23 +231,25 @@ def _copy(
     return Finding(problem=Problem.LABEL_COPY) if same and there.mean() > 0.5 else None
 
 
-def _stride(values: Column) -> int:
+def _stride(values: pd.Series[Any]) -> int:
     return max(1, len(values) // _PROBED)
 
 
 def _schema(
-    frame: pd.DataFrame, public: pd.DataFrame | None, roles: dict[str, str]
+    table: TypedTable, public: TypedTable | None, roles: dict[str, str]
 ) -> tuple[Schema | None, str]:
     """Return a schema of these columns that holds nothing private, and where it is from."""
     if public is not None:
-        shared = [name for name in frame.columns if name in public.columns]
+        shared = [name for name in table if name in public]
         usable = [name for name in shared if _is_usable(public[name])]
         if not usable:
             return None, "no public column could be read"
-        read = Schema.of_public(public[usable], categorical=[n for n in usable if n in roles])
+        read = Schema.of_public(
+            public.select(usable), categorical=[n for n in usable if n in roles]
+        )
         whole = tuple(_with_bounds(c, public[c.name]) for c in read.columns)
         return Schema(columns=whole), "the public rows: categories, smallest and largest values"
-    columns = [_by_dtype(frame[name]) for name in frame.columns if name not in roles]
+    columns = [_by_dtype(column) for column in table.columns if column.name not in roles]
     known = tuple(column for column in columns if column is not None)
     said = "the dtypes alone: no category of text and no bound, which would be read from private"
     return (Schema(columns=known) if known else None), f"{said} rows"
@@ -270,16 +257,16 @@ def _schema(
 
 def _is_usable(column: Column) -> bool:
     try:
-        kind = kind_of(column)
+        kind = column.kind
     except TypeError:
         return False
-    return kind == "numeric" or (kind is not None and column.nunique() <= TOO_MANY)
+    return kind == "numeric" or (kind is not None and column.values.nunique() <= TOO_MANY)
 
 
 def _with_bounds(column: ColumnSchema, public: Column) -> ColumnSchema:
     if column.kind != "numeric":
         return column
-    numbers = to_numbers(public[public.notna()])
+    numbers = public.numbers[~public.missing]
     low, high = float(numbers.min()), float(numbers.max())
     whole = pd.api.types.is_integer_dtype(public.dtype)
     bounds = (low, high) if np.isfinite([low, high]).all() and low < high else None
@@ -288,13 +275,13 @@ def _with_bounds(column: ColumnSchema, public: Column) -> ColumnSchema:
 
 def _by_dtype(column: Column) -> ColumnSchema | None:
     """Return what a dtype says; of text it does not say the categories."""
-    dtype, name = column.dtype, str(column.name)
+    dtype, name = column.dtype, column.name
     if pd.api.types.is_bool_dtype(dtype):
         may_miss = str(dtype) != "bool"
         return ColumnSchema(
             name=name, kind="categorical", categories=("False", "True"), missing=may_miss
         )
-    if not pd.api.types.is_numeric_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype):
+    if not pd.api.types.is_numeric_dtype(dtype) or column.is_category:
         return None
     whole = pd.api.types.is_integer_dtype(dtype)
     return ColumnSchema(

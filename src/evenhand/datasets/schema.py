@@ -13,18 +13,15 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._checks import at_least, did_you_mean, one_of
+from evenhand._checks import at_least, one_of
 from evenhand._stored import stored
 from evenhand.datasets.columns import (
     Kind,
-    as_frame,
-    kind_of,
+    TypedTable,
     natural_order,
     refuse_repeated,
     some,
     text_of,
-    to_numbers,
-    to_texts,
 )
 from evenhand.typing import ArrayLike
 
@@ -138,7 +135,7 @@ class Schema:
     @classmethod
     def of_public(
         cls,
-        frame: pd.DataFrame | ArrayLike,
+        frame: TypedTable | pd.DataFrame | ArrayLike,
         *,
         categorical: Iterable[str] = (),
         max_categories: int = 1000,
@@ -161,31 +158,25 @@ class Schema:
             ``missing`` is set where a public value is missing.
         """
         at_least("max_categories", max_categories, 1)
-        frame = as_frame(frame, "public table")
+        table = TypedTable.of(frame, "public table")
         forced = {categorical} if isinstance(categorical, str) else set(categorical)
-        for name in sorted(forced - set(frame.columns)):
-            raise ValueError(
-                f"categorical names the column {name!r}, which the public table does not have."
-                f"{did_you_mean(name, frame.columns)}"
-            )
+        table.require(sorted(forced), "which categorical= names")
         columns = []
-        for name in frame.columns:
-            column = frame[name]
-            kind = kind_of(column, "public table")
-            if kind is None:
+        for column in table.columns:
+            name = column.name
+            if column.kind is None:
                 raise ValueError(
                     f"Column {name!r} has no value in the public rows, so nothing is known about "
                     f"it. Leave it out, or declare it: Schema.declared({{{name!r}: ...}})."
                 )
-            missing = bool(column.isna().any())
-            if kind == "numeric" and name not in forced:
+            missing = bool(column.missing.any())
+            if column.kind == "numeric" and name not in forced:
                 columns.append(ColumnSchema(name=name, kind="numeric", missing=missing))
                 continue
-            is_bool = pd.api.types.infer_dtype(column, skipna=True) == "boolean"
-            found = ("False", "True") if is_bool else to_texts(column, "public table")[1]
+            found = ("False", "True") if column.inferred == "boolean" else column.texts
             if len(found) > max_categories:
                 raise ValueError(
-                    f"Column {name!r} has {len(found)} categories in {len(frame)} public rows, "
+                    f"Column {name!r} has {len(found)} categories in {len(table)} public rows, "
                     f"more than max_categories={max_categories}. Leave it out if it is an "
                     f"identifier; else group its values, or raise max_categories."
                 )
@@ -209,13 +200,17 @@ class Schema:
         return cls(columns=tuple(_declared(name, said) for name, said in columns.items()))
 
     def check(
-        self, frame: pd.DataFrame | ArrayLike, *, where: str = "table", ignore_extra: bool = False
-    ) -> pd.DataFrame:
+        self,
+        frame: TypedTable | pd.DataFrame | ArrayLike,
+        *,
+        where: str = "table",
+        ignore_extra: bool = False,
+    ) -> TypedTable:
         """Return the schema's columns of ``frame``, in the schema's order, or say what is wrong.
 
         Parameters
         ----------
-        frame : DataFrame or 2-D array
+        frame : DataFrame, 2-D array or TypedTable
             What to check. Columns are matched by name; an array is x0, x1, ...
         where : str
             What to call it in messages, e.g. "private table".
@@ -228,35 +223,29 @@ class Schema:
         ValueError
             For an absent column, an unknown column, text where numbers belong.
         """
-        frame = self.select(frame, where=where, ignore_extra=ignore_extra)
+        table = self.select(frame, where=where, ignore_extra=ignore_extra)
         for column in self.columns:
-            if column.kind == "numeric":
-                to_numbers(frame[column.name], where)
-            else:
-                to_texts(frame[column.name], where)
-        return frame
+            _ = table[column.name].numbers if column.kind == "numeric" else table[column.name].codes
+        return table
 
     def select(
-        self, frame: pd.DataFrame | ArrayLike, *, where: str = "table", ignore_extra: bool = False
-    ) -> pd.DataFrame:
+        self,
+        frame: TypedTable | pd.DataFrame | ArrayLike,
+        *,
+        where: str = "table",
+        ignore_extra: bool = False,
+    ) -> TypedTable:
         """Like ``check``, names only: values are not looked at."""
-        frame = as_frame(frame, where)
-        absent = [name for name in self.names if name not in frame.columns]
-        if absent:
-            spare = [name for name in frame.columns if name not in self.names]
-            raise ValueError(
-                f"The {where} has no column {absent[0]!r}, which the schema names"
-                f"{f' (nor {some(absent[1:])})' if absent[1:] else ''}."
-                f"{did_you_mean(absent[0], spare)} Its columns: {some(frame.columns, 30)}."
-            )
-        extra = [name for name in frame.columns if name not in self.names]
+        table = TypedTable.of(frame, where)
+        extra = [name for name in table if name not in self.names]
+        table.require(self.names, "which the schema names", spare=extra)
         if extra and not ignore_extra:
             raise ValueError(
-                f"The {where} has columns that the schema does not name: {some(extra)}. Leave them "
-                f"out with drop(columns=[...]), pass over them with ignore_extra=True, or add them "
-                f"to the public table or the declared schema."
+                f"The {table.where} has columns that the schema does not name: {some(extra)}. "
+                f"Leave them out with drop(columns=[...]), pass over them with ignore_extra=True, "
+                f"or add them to the public table or the declared schema."
             )
-        return frame[list(self.names)]
+        return table.select(self.names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, natural_order, to_numbers, to_texts
+from evenhand.datasets.columns import Column, natural_order
 from evenhand.typing import FloatArray
 
 N_BARS: Final = 24
@@ -55,14 +55,14 @@ def column_views(
     kinds = {column.name: column.kind for column in schema.columns}
     return tuple(
         (_of_numbers if kinds[name] == "numeric" else _of_categories)(
-            name, synthetic[name], None if real is None else real[name]
+            name, Column(synthetic[name]), None if real is None else Column(real[name])
         )
         for name in synthetic.columns
     )
 
 
 def _of_numbers(name: str, synthetic: Column, real: Column | None) -> ColumnView:
-    both = [to_numbers(c) for c in (synthetic, real) if c is not None]
+    both = [column.numbers for column in (synthetic, real) if column is not None]
     known = np.concatenate([v[np.isfinite(v)] for v in both])
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1.0, N_BARS + 1)
@@ -83,9 +83,9 @@ def _of_categories(name: str, synthetic: Column, real: Column | None) -> ColumnV
     counts: list[dict[str, float]] = []
     for column in (synthetic, real):
         if column is not None:
-            codes, texts = to_texts(column)
-            held = np.bincount(codes[codes >= 0], minlength=len(texts)) / max((codes >= 0).sum(), 1)
-            counts.append(dict(zip(texts, held.tolist(), strict=True)))
+            codes = column.codes[column.codes >= 0]
+            held = np.bincount(codes, minlength=len(column.texts)) / max(len(codes), 1)
+            counts.append(dict(zip(column.texts, held.tolist(), strict=True)))
     common = sorted({k for c in counts for k in c}, key=lambda k: -max(c.get(k, 0) for c in counts))
     shown = list(natural_order(common[:MOST_CATEGORIES]))
     rest = common[MOST_CATEGORIES:]
@@ -111,4 +111,4 @@ def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
 
 
 def _missing(synthetic: Column, real: Column | None) -> tuple[float, float | None]:
-    return float(synthetic.isna().mean()), None if real is None else float(real.isna().mean())
+    return float(synthetic.missing.mean()), None if real is None else float(real.missing.mean())

@@ -1,18 +1,20 @@
 """A schema released from the budget: nothing of one record is named, and all is charged."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import kind_by_dtype
+from evenhand.datasets.columns import Column
 from evenhand.generators import MarginalSynthesizer
+from evenhand.generators.tables.codec import OTHER
+from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.records import as_roles, read_records
 from evenhand.generators.tables.released_schema import (
     EDGES,
-    OTHER,
     UndeclaredColumns,
     threshold,
     undeclared,
@@ -72,9 +74,9 @@ def test_one_record_cannot_turn_a_number_into_categories() -> None:
     assert kinds[0]["hours"] == "categorical"
     assert kinds[0]["gain"] == "numeric"
     empty = pd.Series([np.nan, np.nan], name="gain")
-    assert kind_by_dtype(empty) == kind_by_dtype(empty + 1.0) == "numeric"
+    assert Column(empty).kind_by_dtype == Column(empty + 1.0).kind_by_dtype == "numeric"
     with pytest.raises(TypeError, match="dates or times"):
-        kind_by_dtype(pd.Series(pd.to_datetime(["2020-01-01"])))
+        _ = Column(pd.Series(pd.to_datetime(["2020-01-01"]))).kind_by_dtype
 
 
 @pytest.mark.filterwarnings("ignore:categories of .* are not named")  # which is the point here
@@ -181,5 +183,28 @@ def test_a_label_of_numbers_is_made_of_classes_and_noise_alone_names_nothing() -
 
 
 def test_a_schema_that_names_a_column_which_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"names the column 'job'.*Did you mean 'jobs'"):
+    with pytest.raises(
+        ValueError, match=r"no column 'job', which the schema names.*Did you mean 'jobs'"
+    ):
         fitted(table().rename(columns={"job": "jobs"}), schema=SCHEMA)
+
+
+def test_rows_that_are_left_out_take_their_units_along() -> None:
+    # Else every later row would be taken for another unit's, and sit with that unit's teacher.
+    frame = table(3000).assign(who=lambda rows: np.arange(len(rows)) // 2)
+    frame["sex"] = frame["sex"].astype(object)
+    frame.loc[:9, "sex"] = "X"  # too few to be named
+    seen: list[EncodedTable] = []
+
+    class Reader(MarginalSynthesizer):
+        def _learn(self, data: EncodedTable, *others: Any) -> None:
+            seen.append(data)
+            super()._learn(data, *others)
+
+    Reader(noise=SeededNoise(0), random_state=0).fit(
+        frame, **ROLES, budget=BUDGET, unit="who", per_unit=2
+    )
+    (data,) = seen
+    assert data.units is not None
+    assert data.units.tolist() == frame.loc[frame["sex"] != "X", "who"].tolist()
+    assert len(data.units) == len(data.codes) == len(data.condition)

@@ -158,7 +158,7 @@ BAD = {
     ),
     "a column that is not there": (
         lambda f: f.rename(columns={"sex": "sexx"}),
-        r"sensitive names the column 'sex'.*Did you mean 'sexx'",
+        r"no column 'sex', which sensitive= names.*Did you mean 'sexx'",
     ),
     "no rows": (lambda f: f.iloc[:0], "The private table has no rows"),
 }

@@ -13,11 +13,14 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, to_numbers, to_texts
+from evenhand.datasets.columns import Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.tables.bins import Bins, Cells
-from evenhand.typing import Array, FloatArray, IntArray
+from evenhand.typing import Array, IntArray
+
+OTHER: Final = "other"
+"""The category of values that were not named, where a column holds text."""
 
 BYTES_PER_CELL: Final = 100
 """Of a table that is drawn and written; 25 to 65 were measured for drawing alone."""
@@ -74,23 +77,51 @@ class ColumnCode:
         """Number of states."""
         return self.n_values + self.has_missing
 
-    def encode(self, column: Column, where: str) -> IntArray:
-        """Return the state of each row; a value that the schema does not allow is an error."""
+    def cells(self, column: Column, *, released: bool = False) -> IntArray:
+        """Return the category or the cell of each row; what is missing is one more than these.
+
+        A value that the schema does not allow is an error; of a ``released`` schema it is "other"
+        or missing where there is such a state, and -1 where the row must be left out. Each looks
+        at its own row alone.
+        """
         if self.bins is None:
-            codes = _categories(self.schema, column, where)
+            n, places = len(self.schema.categories), column.places(self.schema.categories)
+            gone, strange = column.codes < 0, (places < 0) & (column.codes >= 0)
+            if released and OTHER in self.schema.categories:
+                places = np.where(strange, self.schema.categories.index(OTHER), places)
+            elif released:
+                gone = gone | strange if self.schema.missing else gone & ~strange
+            elif strange.any():
+                self._refuse(column, int(np.flatnonzero(strange)[0]))
         else:
-            codes = self.bins.bin_of_cell[self.bins.cells.codes(_numbers(column, where))]
-            codes = np.where(column.isna().to_numpy(dtype=bool), -1, codes).astype(np.int64)
-        return self._with_missing(codes, column, where)
+            numbers = np.nan_to_num(column.numbers, nan=0.0, posinf=1e308, neginf=-1e308)
+            n, places, gone = len(self.bins.cells), self.bins.cells.codes(numbers), column.missing
+        if gone.any() and not self.has_missing:
+            raise ValueError(
+                f"Column {self.name!r} of the {column.where} has no value in "
+                f"{_row(column, np.flatnonzero(gone)[0])}, and the schema does not say that values "
+                f'may be missing. Declare it with {{"missing": true}}, or leave these rows out.'
+            )
+        cells: IntArray = np.where(gone, n, places)
+        return cells
 
-    def encode_cells(self, column: Column, where: str) -> IntArray:
-        """Like ``encode`` of a numeric column, but the cell instead of the bin."""
-        assert self.bins is not None
-        codes = self.bins.cells.codes(_numbers(column, where))
-        codes = np.where(column.isna().to_numpy(dtype=bool), -1, codes).astype(np.int64)
-        return self._with_missing(codes, column, where, len(self.bins.cells))
+    def states(self, cells: IntArray) -> IntArray:
+        """Return the states of these cells."""
+        return (
+            cells if self.bins is None else np.append(self.bins.bin_of_cell, self.n_values)[cells]
+        )
 
-    def decode(self, codes: IntArray, rng: np.random.Generator) -> Column:
+    def _refuse(self, column: Column, position: int) -> None:
+        """Raise ValueError for a value that is no category."""
+        text, known = column.texts[column.codes[position]], self.schema.categories
+        raise ValueError(
+            f"Column {self.name!r} of the {column.where} holds {_values.quoted(text)} in "
+            f"{_row(column, position)}, which is not a category of the schema: "
+            f"{', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
+            f"{_values.if_shown(did_you_mean(text, known))} Correct the value, or declare it."
+        )
+
+    def decode(self, codes: IntArray, rng: np.random.Generator) -> pd.Series[Any]:
         """Return values of the user's dtype; numbers are drawn inside their bins."""
         missing = codes >= self.n_values
         known = np.where(missing, 0, codes)
@@ -104,7 +135,7 @@ class ColumnCode:
             return pd.Series(np.round(numbers).astype(self.dtype), name=self.name)
         return pd.Series(numbers, name=self.name).astype(frame_dtype(self.dtype))
 
-    def _texts(self, texts: Array, missing: Array) -> Column:
+    def _texts(self, texts: Array, missing: Array) -> pd.Series[Any]:
         if self.dtype == "category":
             values: Any = pd.Categorical(
                 [None if gone else text for text, gone in zip(texts, missing, strict=True)],
@@ -120,18 +151,6 @@ class ColumnCode:
         column = pd.Series(texts, name=self.name, dtype=object)
         column[missing] = None
         return column.astype(frame_dtype(self.dtype))
-
-    def _with_missing(
-        self, codes: IntArray, column: Column, where: str, n_values: int | None = None
-    ) -> IntArray:
-        gone = np.flatnonzero(codes < 0)
-        if gone.size and not self.has_missing:
-            raise ValueError(
-                f"Column {self.name!r} of the {where} has no value in {_row(column, gone[0])}, "
-                f"and the schema does not say that values may be missing. Declare it with "
-                f'{{"missing": true}}, or leave these rows out.'
-            )
-        return np.where(codes < 0, self.n_values if n_values is None else n_values, codes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -170,12 +189,12 @@ class TableCodec:
     given: tuple[str, ...]
 
     @classmethod
-    def of(cls, schema: Schema, frame: pd.DataFrame, given: Sequence[str]) -> TableCodec:
-        """Start with one bin per cell; ``frame`` gives the order of the columns and dtypes only."""
+    def of(cls, schema: Schema, table: TypedTable, given: Sequence[str]) -> TableCodec:
+        """Start with one bin per cell; ``table`` gives the order of the columns and dtypes only."""
         known = {column.name: column for column in schema.columns}
         codes = []
-        for name in frame.columns:
-            column, dtype = known[name], str(frame[name].dtype)
+        for name in table:
+            column, dtype = known[name], str(table[name].dtype)
             if column.kind == "categorical":
                 codes.append(ColumnCode(schema=column, dtype=dtype))
                 continue
@@ -233,10 +252,10 @@ class TableCodec:
             ),
         )
 
-    def encode(self, frame: pd.DataFrame, where: str = "private table") -> IntArray:
+    def encode(self, frame: TypedTable | pd.DataFrame) -> IntArray:
         """Return the states, shape (n_rows, n_columns)."""
-        codes = [column.encode(frame[column.name], where) for column in self.columns]
-        return np.stack(codes, axis=1)
+        table = TypedTable.of(frame, "private table")
+        return np.stack([c.states(c.cells(table[c.name])) for c in self.columns], axis=1)
 
     def decode(
         self, made: IntArray, conditions: IntArray, rng: np.random.Generator, index: Any = None
@@ -261,31 +280,8 @@ class TableCodec:
 
 def _row(column: Column, position: Any) -> str:
     """Name a row by its place in the table that was given, which its index keeps."""
-    label = column.index[int(position)]
+    label = column.values.index[int(position)]
     return _values.row(int(label) if isinstance(label, int | np.integer) else int(position))
-
-
-def _categories(schema: ColumnSchema, column: Column, where: str) -> IntArray:
-    codes, texts = to_texts(column, where)
-    place = {category: i for i, category in enumerate(schema.categories)}
-    for j, text in enumerate(texts):
-        if text not in place:
-            row = _row(column, np.flatnonzero(codes == j)[0])
-            raise ValueError(
-                f"Column {schema.name!r} of the {where} holds {_values.quoted(text)} in {row}, "
-                f"which is not a category of the schema: "
-                f"{', '.join(map(repr, schema.categories[:12]))}"
-                f"{', ...' if len(schema.categories) > 12 else ''}."
-                f"{_values.if_shown(did_you_mean(text, schema.categories))} Correct the value, or "
-                f"declare it."
-            )
-    places = np.array([*(place[text] for text in texts), -1], dtype=np.int64)
-    return places[codes]
-
-
-def _numbers(column: Column, where: str) -> FloatArray:
-    """Numbers without NaN: what is missing is marked by the caller."""
-    return np.nan_to_num(to_numbers(column, where), nan=0.0, posinf=1e308, neginf=-1e308)
 
 
 def frame_dtype(dtype: str) -> Any:

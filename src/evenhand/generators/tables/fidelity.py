@@ -17,8 +17,8 @@ import pandas as pd
 from scipy.stats import ks_2samp
 
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, to_numbers, to_texts
-from evenhand.typing import FloatArray, IntArray
+from evenhand.datasets.columns import Column
+from evenhand.typing import IntArray
 
 N_BINS: Final = 10
 """Bins of equal width of a number beside a category, as in SDMetrics."""
@@ -119,7 +119,7 @@ def fidelity(
         raise ValueError("Both tables need rows to be compared.")
     known = Schema.of_public(real, max_categories=len(real) + 1) if schema is None else schema
     kinds = {c.name: c.kind for c in known.columns if c.name in real.columns}
-    both = {name: (real[name], synthetic[name]) for name in kinds}
+    both = {name: (Column(real[name]), Column(synthetic[name])) for name in kinds}
     columns = []
     for name, (a, b) in both.items():
         score = _ks(a, b) if kinds[name] == "numeric" else _tv(*_shared_codes(a, b, drop=True))
@@ -128,8 +128,8 @@ def fidelity(
                 name=name,
                 kind=kinds[name],
                 score=score,
-                missing_real=float(a.isna().mean()),
-                missing_synthetic=float(b.isna().mean()),
+                missing_real=float(a.missing.mean()),
+                missing_synthetic=float(b.missing.mean()),
             )
         )
     cut = {
@@ -150,7 +150,7 @@ def fidelity(
 
 
 def _ks(a: Column, b: Column) -> float:
-    x, y = (to_numbers(column.dropna()) for column in (a, b))
+    x, y = (column.numbers[~column.missing] for column in (a, b))
     if not len(x) or not len(y):
         return float("nan")
     return 1.0 - float(ks_2samp(x, y, method="asymp").statistic)
@@ -166,17 +166,15 @@ def _tv(a: IntArray, b: IntArray) -> float:
 
 def _shared_codes(a: Column, b: Column, *, drop: bool) -> tuple[IntArray, IntArray]:
     """Codes of both columns by the same texts; a missing value is a category, or dropped."""
-    coded = [to_texts(column) for column in (a, b)]
-    names = {text: i for i, text in enumerate(dict.fromkeys((*coded[0][1], *coded[1][1])))}
-    out = []
-    for codes, texts in coded:
-        place = np.array([*(names[text] for text in texts), len(names)], dtype=np.int64)
-        out.append(place[codes[codes >= 0] if drop else codes])
-    return out[0], out[1]
+    texts = tuple(dict.fromkeys((*a.texts, *b.texts)))
+    x, y = (column.places(texts) for column in (a, b))
+    if drop:
+        return x[x >= 0], y[y >= 0]
+    return np.where(x < 0, len(texts), x), np.where(y < 0, len(texts), y)
 
 
 def _binned(a: Column, b: Column) -> tuple[IntArray, IntArray]:
-    x, y = (to_numbers(column) for column in (a, b))
+    x, y = a.numbers, b.numbers
     known = x[np.isfinite(x)]
     edges = np.linspace(known.min(), known.max(), N_BINS + 1)[1:-1] if known.size else np.zeros(0)
     codes = [np.where(np.isnan(v), N_BINS, np.searchsorted(edges, v, "right")) for v in (x, y)]
@@ -194,15 +192,9 @@ def _joined(
 
 
 def _correlation(x: Column, y: Column) -> float:
-    a, b = to_numbers(x), to_numbers(y)
-    both = np.isfinite(a) & np.isfinite(b)
-    if both.sum() < 2:
-        return float("nan")
-    return _pearson(a[both], b[both])
-
-
-def _pearson(a: FloatArray, b: FloatArray) -> float:
-    if a.std() == 0 or b.std() == 0:
+    both = np.isfinite(x.numbers) & np.isfinite(y.numbers)
+    a, b = x.numbers[both], y.numbers[both]
+    if len(a) < 2 or a.std() == 0 or b.std() == 0:
         return float("nan")
     return float(np.corrcoef(a, b)[0, 1])
 

@@ -15,7 +15,6 @@ from evenhand.generators.budget_plan import BudgetPlan, Released, snr_of_counts
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
-from evenhand.generators.tables.records import pair_counts
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import Forest, TreeDistribution, fit_tree
 from evenhand.typing import Array, FloatArray, IntArray
@@ -129,7 +128,7 @@ class MarginalSynthesizer(TableSynthesizer):
         counted, fixed = [], []
         for i, j in pairs:
             shape = (data.sizes[i], data.sizes[j])
-            counted.append(pair_counts(data.codes, i, j, shape))
+            counted.append(_pair_counts(data.codes, i, j, shape))
             fixed.append((mine[i] / weights[:, None]).T @ mine[j])
         score = TableDistances(n_tables=len(pairs), per_unit=data.per_unit)
         found = plan.release(score, score.total(counted, fixed), CHOICE)
@@ -179,6 +178,13 @@ def _pair_tables(
     counted = counter.total([(data.codes[:, i], data.codes[:, j]) for i, j in forest.edges])
     released = plan.release(counter, counted, PAIRS)
     return counter.apart(released.values), released.sigma
+
+
+def _pair_counts(codes: IntArray, i: int, j: int, shape: tuple[int, int]) -> IntArray:
+    """Count the states of two columns together."""
+    joined = codes[:, i] * shape[1] + codes[:, j]
+    counted = np.bincount(joined, minlength=shape[0] * shape[1]).reshape(shape)
+    return counted.astype(np.int64)
 
 
 def _joined(counter: TableCounts, one: Released, other: Released) -> tuple[list[FloatArray], float]:

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.columns import as_frame, some
+from evenhand.datasets.columns import TypedTable, some
 from evenhand.generators.registry import register
 from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.privacy import Budget
@@ -121,7 +121,7 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
             raise ValueError(
                 "ReweightedSynthesizer weighs private rows by a public reference: pass reference=."
             )
-        frame = as_frame(frame, "private table")
+        frame = TypedTable.of(frame, "private table").frame
         shared = [c for c in frame.columns if c in reference.columns and c != asked.get("unit")]
         if not shared:
             raise ValueError(

@@ -15,9 +15,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from evenhand import _checks
-from evenhand._checks import did_you_mean
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.columns import Column, as_frame, some, text_of
+from evenhand.datasets.columns import TypedTable, text_of
 from evenhand.typing import Array
 
 FOLDS: Final = 5
@@ -70,13 +69,9 @@ class GroupsFromReference:
         ValueError
             If the column is not there, or holds fewer than two groups.
         """
-        reference = as_frame(reference, WHERE)
-        if name not in reference.columns:
-            raise ValueError(
-                f"The {WHERE} has no column {name!r}, from which missing groups are to be learnt."
-                f"{did_you_mean(name, reference.columns)} Its columns: "
-                f"{some(reference.columns, 30)}."
-            )
+        table = TypedTable.of(reference, WHERE)
+        table.require([name], "from which missing groups are to be learnt")
+        reference = table.frame
         shared = tuple(column for column in columns if column in reference.columns)
         if not shared:
             raise ValueError(
@@ -117,7 +112,7 @@ class GroupsFromReference:
         said = pd.Series(self._predicted(frame), index=frame.index, name=self.name)
         if self.name not in frame.columns:
             return frame.assign(**{self.name: said.astype(dtype)})
-        own: Column = frame[self.name]
+        own: pd.Series[Any] = frame[self.name]
         if isinstance(dtype, pd.CategoricalDtype):
             own = own.cat.add_categories([v for v in self.values if v not in dtype.categories])
             dtype = own.dtype
@@ -176,7 +171,7 @@ def groups_from_reference(
     >>> filled["sex"].tolist(), bool(predictor.accuracy > 0.95)
     (['F', 'M', 'M'], True)
     """
-    frame = as_frame(frame, "private table")
+    frame = TypedTable.of(frame, "private table").frame
     names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     _checks.at_least("number of sensitive columns", len(names), 1)
     others = [column for column in frame.columns if column not in (*names, *away)]

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from evenhand import _checks
-from evenhand.datasets import Schema
-from evenhand.datasets.columns import kind_by_dtype
+from evenhand.datasets import Schema, inspect
+from evenhand.datasets.columns import Column
+from evenhand.datasets.problems import CODES
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.payload import Encoding
-from evenhand.generators.tables.bins import Bins, Cells
-from evenhand.generators.tables.codec import ColumnCode, TableCodec
-from evenhand.generators.tables.column_checks import ready
+from evenhand.generators.tables.bins import Bins
+from evenhand.generators.tables.codec import TableCodec, frame_dtype
 from evenhand.generators.tables.records import Records
 from evenhand.generators.tables.released_schema import (
     DELTA_SHARE,
     UndeclaredColumns,
     undeclared,
-    without_unknown,
 )
 from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
 from evenhand.privacy import Ledger
@@ -31,7 +31,6 @@ from evenhand.typing import Array, IntArray
 BINS: Final = "counts along the numeric columns, for their bins"
 SCHEMA_SHARE: Final = 0.1
 BINS_SHARE: Final = 0.05
-_WHERE: Final = "private table"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,19 +55,6 @@ class EncodedTable:
     sizes: tuple[int, ...]
     units: Array | None
     per_unit: int
-
-    @classmethod
-    def of(cls, records: Records, codec: TableCodec) -> EncodedTable:
-        """Read every value as its state."""
-        columns = [codec[name] for name in codec.features]
-        given = [codec[name].encode(records.frame[name], _WHERE) for name in codec.given]
-        return cls(
-            codes=np.stack([c.encode(records.frame[c.name], _WHERE) for c in columns], axis=1),
-            condition=codec.conditions.code(given),
-            sizes=tuple(c.n_states for c in columns),
-            units=records.units,
-            per_unit=records.per_unit,
-        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -104,7 +90,7 @@ class PrivateTable:
         """Number of states that all columns have at least, as far as it is public."""
         return sum(
             self.n_bins if self._kind(name) == "numeric" else max(2, self._n_declared(name))
-            for name in self.records.frame.columns
+            for name in self.records.table
         )
 
     @property
@@ -128,13 +114,13 @@ class PrivateTable:
     def check(self, ledger: Ledger, delta: float) -> None:
         """Refuse columns that cannot be learnt, all at once."""
         first = BudgetPlan(ledger=ledger, shares={SCHEMA: SCHEMA_SHARE})
-        self._columns = ready(self.records, self.schema, first, delta, self.keep)
+        self._columns = _ready(self.records, self.schema, first, delta, self.keep)
         _checks.at_least("n_bins", self.n_bins, 2)
 
     def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
         """Return the public plan: what is not released leaves its part to the method."""
         first: dict[str, float] = {SCHEMA: SCHEMA_SHARE} if self.wanted else {}
-        if any(self._kind(name) == "numeric" for name in self.records.frame.columns):
+        if any(self._kind(name) == "numeric" for name in self.records.table):
             first[BINS] = BINS_SHARE
         left = 1.0 - sum(first.values())
         return first | {purpose: left * part for purpose, part in of_method.items()}
@@ -143,14 +129,27 @@ class PrivateTable:
         """Release the schema and the bins, and read the rows by them."""
         assert self._columns is not None
         found, records = self._columns.release_schema(plan, delta), self.records
-        if self.wanted:
-            frame = without_unknown(records.frame, found.schema, self.wanted)
-            records = replace(records, frame=frame)
-        codec = TableCodec.of(found.schema, records.frame, records.roles.conditions)
-        codec = _with_bins(codec, records, plan, self.n_bins)
+        codec = TableCodec.of(found.schema, records.table, records.roles.conditions)
+        cells = {
+            c.name: c.cells(records.table.pop(c.name), released=c.name in self.wanted)
+            for c in codec.columns
+        }
+        # A row whose label or group was not named has no condition: a matter of this row alone.
+        named = np.logical_and.reduce([values >= 0 for values in cells.values()])
+        if not named.all():
+            cells = {name: values[named] for name, values in cells.items()}
+        codec = _with_bins(codec, cells, records.per_unit, plan, self.n_bins)
+        columns = [codec[name] for name in codec.features]
+        data = EncodedTable(
+            codes=np.stack([c.states(cells.pop(c.name)) for c in columns], axis=1),
+            condition=codec.conditions.code([cells[name] for name in codec.given]),
+            sizes=tuple(c.n_states for c in columns),
+            units=None if records.units is None else records.units[named],
+            per_unit=records.per_unit,
+        )
         return Encoding(
             codec=codec,
-            data=EncodedTable.of(records, codec),
+            data=data,
             notes=(*found.notes, *self.notes),
             warnings=found.warnings,
             doubts=found.doubts,
@@ -161,31 +160,110 @@ class PrivateTable:
         if name in self.records.roles.conditions:
             return "categorical"
         declared = {} if self.schema is None else {c.name: c.kind for c in self.schema.columns}
-        return declared.get(name) or kind_by_dtype(self.records.frame[name])
+        return declared.get(name) or self.records.table[name].kind_by_dtype
 
     def _n_declared(self, name: str) -> int:
         columns = () if self.schema is None else self.schema.columns
         return next((len(c.categories) for c in columns if c.name == name), 0)
 
 
-def _with_bins(codec: TableCodec, records: Records, plan: BudgetPlan, n_bins: int) -> TableCodec:
+def _with_bins(
+    codec: TableCodec, cells: Mapping[str, IntArray], per_unit: int, plan: BudgetPlan, n_bins: int
+) -> TableCodec:
     """Join the cells of numeric columns by noisy counts."""
-    numeric = [c for c in codec.columns if c.bins is not None]
+    numeric = {c: c.bins.cells for c in codec.columns if c.bins is not None}
     if not numeric:
         return codec
-    widths = tuple((1, len(_cells(c)) + c.has_missing) for c in numeric)
-    counter = TableCounts(shapes=widths, per_unit=records.per_unit)
-    cells = [c.encode_cells(records.frame[c.name], _WHERE) for c in numeric]
-    released = plan.release(counter, counter.total([(0 * c, c) for c in cells]), BINS)
+    widths = tuple((1, len(fine) + c.has_missing) for c, fine in numeric.items())
+    counter = TableCounts(shapes=widths, per_unit=per_unit)
+    counted = counter.total([(0 * cells[c.name], cells[c.name]) for c in numeric])
+    released = plan.release(counter, counted, BINS)
     bins = {}
-    for column, noisy in zip(numeric, counter.apart(released.values), strict=True):
-        fine = _cells(column)
+    for (column, fine), noisy in zip(numeric.items(), counter.apart(released.values), strict=True):
         bins[column.name] = Bins.from_noisy(
             fine, noisy[0, : len(fine)], sigma=released.sigma, n_bins=n_bins
         )
     return codec.with_bins(bins)
 
 
-def _cells(column: ColumnCode) -> Cells:
-    assert column.bins is not None
-    return column.bins.cells
+def _ready(
+    records: Records,
+    schema: Schema | None,
+    plan: BudgetPlan,
+    delta: float,
+    keep: Collection[str],
+) -> UndeclaredColumns:
+    """Return what is to be released; nothing is spent.
+
+    Parameters
+    ----------
+    records : Records
+    schema : Schema or None
+        What is declared.
+    plan : BudgetPlan
+        That the columns will be released from.
+    delta : float
+        For naming categories.
+    keep : collection of str
+        Columns that inspection is to let pass.
+
+    Raises
+    ------
+    ValueError
+        For columns that cannot be learnt, would be learnt wrong, or of which nothing could be
+        released: all of these at once.
+
+    Privacy
+    -------
+    It reads private rows, and its messages are for the curator: columns and kinds, no value. That
+    a fit was not refused is not covered by its claim.
+    """
+    table, roles = records.table, records.roles
+    table.require(sorted(keep), "which keep= names")
+    wanted = undeclared(records, schema)
+    found = inspect(table, label=roles.label, sensitive=roles.sensitive, schema=schema)
+    wrong = {column.name for column in found.grave} - set(keep)
+    columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
+    also = columns.rare(plan, delta, keep)
+    for name in set(columns.texts) - set(also) - set(keep) - set(roles.conditions):
+        if _are_numbers(table[name]) and len(columns.texts[name]) > CODES:
+            also[name] = "holds numbers as Python objects, each of which would be a category"
+    features = (wrong | set(also)) - set(roles.conditions)
+    way_out = f"{_LEAVE_OUT} {_DECLARE}" if features else _DECLARE
+    found.require("private table", way_out, keep=keep, also=also)
+    strange = [column for column in table.columns if not _comes_back(column.dtype)]
+    if strange:
+        raise ValueError(
+            f"Rows cannot be drawn with the dtype of {', '.join(repr(c.name) for c in strange)} "
+            f"({', '.join(str(c.dtype) for c in strange)}). Convert these columns "
+            f"with astype, for example to 'float64', 'Int64', 'boolean' or 'str'."
+        )
+    known = {} if schema is None else {column.name: column for column in schema.columns}
+    declared = table.select(name for name in table if name not in wanted)
+    if declared.names:
+        complete = Schema(columns=tuple(known[name] for name in declared.names))
+        for code in TableCodec.of(complete, declared, ()).columns:
+            code.cells(table[code.name])
+    return columns
+
+
+_LEAVE_OUT: Final = (
+    "Leave features out with {drop}, in Python drop(columns={names}); or learn them as they are "
+    "with --keep, in Python keep={names}."
+)
+_DECLARE: Final = (
+    "Declare what is public of columns, such as their categories, in a schema; a larger epsilon "
+    "names rarer ones. Nothing was spent."
+)
+
+
+def _are_numbers(column: Column) -> bool:
+    return column.is_object and column.kind == "numeric"
+
+
+def _comes_back(dtype: object) -> bool:
+    try:
+        frame_dtype(str(dtype))
+    except ValueError:
+        return False
+    return not isinstance(dtype, pd.SparseDtype)

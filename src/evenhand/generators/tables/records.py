@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
 import pandas as pd
 
-from evenhand import _checks, _values
-from evenhand._checks import did_you_mean
-from evenhand.datasets.columns import Column, as_frame, some
-from evenhand.typing import Array, IntArray
+from evenhand import _checks
+from evenhand.datasets.columns import TypedTable
+from evenhand.typing import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,7 @@ class Records:
 
     Parameters
     ----------
-    frame : DataFrame
+    table : TypedTable
         The columns that are generated, in the user's order; the unit is not among them.
     roles : Roles
     units : ndarray or None, shape (n,)
@@ -63,13 +62,13 @@ class Records:
         Rows that one unit has at most; 1 without units.
     """
 
-    frame: pd.DataFrame
+    table: TypedTable
     roles: Roles
     units: Array | None
     per_unit: int
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.table)
 
 
 def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Records:
@@ -87,32 +86,29 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
     own rows alone.
     """
     # Whoever gave the table counts its rows from the first one, also where rows are left out.
-    frame = as_frame(frame, "private table").reset_index(drop=True)
+    given = TypedTable.of(frame, "private table")
+    kept = given.frame.reset_index(drop=True)
+    table, units = TypedTable(kept, given.where), None
     for what, names in (
         ("label", (roles.label,)),
         ("sensitive", roles.sensitive),
         ("unit", () if roles.unit is None else (roles.unit,)),
     ):
         for name in names:
-            if name not in frame.columns:
-                raise ValueError(
-                    f"{what} names the column {name!r}, which the private table does not have."
-                    f"{did_you_mean(name, frame.columns)} Its columns: {some(frame.columns, 30)}."
-                )
-            _refuse_missing(frame[name], what)
-    if not len(frame):
+            table.require([name], f"which {what}= names")
+            table[name].refuse_missing(f"{what} column", f"{_WAYS_OUT[what]}.")
+    if not len(table):
         raise ValueError("The private table has no rows.")
-    units, kept = None, frame
     if roles.unit is not None:
         _checks.at_least("per_unit", per_unit, 1)
-        rank = frame.groupby(roles.unit, sort=False).cumcount()
-        kept = frame[(rank < per_unit).to_numpy()]
+        rank = kept.groupby(roles.unit, sort=False).cumcount()
+        kept = kept[(rank < per_unit).to_numpy()]
         units = kept[roles.unit].to_numpy()
-        kept = kept.drop(columns=[roles.unit])
-    if not set(kept.columns) - set(roles.conditions):
+        table = TypedTable(kept.drop(columns=[roles.unit]), given.where)
+    if not set(table.names) - set(roles.conditions):
         raise ValueError("No column is left beside the label and the sensitive ones.")
     return Records(
-        frame=kept,
+        table=table,
         roles=roles,
         units=units,
         per_unit=per_unit if units is not None else 1,
@@ -125,22 +121,9 @@ def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Ro
     return Roles(label=label, sensitive=named, unit=unit)
 
 
-def pair_counts(codes: IntArray, i: int, j: int, shape: tuple[int, int]) -> IntArray:
-    """Count the states of two columns together."""
-    joined = codes[:, i] * shape[1] + codes[:, j]
-    counted = np.bincount(joined, minlength=shape[0] * shape[1]).reshape(shape)
-    return counted.astype(np.int64)
-
-
-def _refuse_missing(column: Column, what: str) -> None:
-    gone = column.isna().to_numpy(dtype=bool).nonzero()[0]
-    if gone.size:
-        way = {
-            "label": "Leave these rows out",
-            "sensitive": "Leave these rows out, make them a group with fillna('unknown'), or "
-            "predict them from public rows with reference=",
-            "unit": "Give each of these rows an id of its own",
-        }[what]
-        raise ValueError(
-            f"The {what} column {column.name!r} is missing in {_values.rows(gone)}. {way}."
-        )
+_WAYS_OUT: Final = {
+    "label": "Leave these rows out",
+    "sensitive": "Leave these rows out, make them a group with fillna('unknown'), or predict them "
+    "from public rows with reference=",
+    "unit": "Give each of these rows an id of its own",
+}

@@ -8,22 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtri
 
-from evenhand._checks import did_you_mean
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import (
-    Column,
-    kind_by_dtype,
-    natural_order,
-    text_of,
-    to_numbers,
-    to_texts,
-)
+from evenhand.datasets.columns import Column, natural_order
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.tables.codec import holds_missing
+from evenhand.generators.tables.codec import OTHER, holds_missing
 from evenhand.generators.tables.records import Records
 from evenhand.typing import FloatArray, IntArray
 
@@ -131,10 +122,10 @@ class UndeclaredColumns:
         cls, records: Records, declared: Schema | None, wanted: Sequence[str]
     ) -> UndeclaredColumns:
         """Count the undeclared columns; nothing is released."""
-        frame = records.frame
+        table = records.table
         known = {} if declared is None else {c.name: c for c in declared.columns}
-        found = {name: _texts(frame[name]) for name in wanted if _is_text(records, known, name)}
-        counts = tuple(found[n][1] if n in found else _grid_counts(frame[n]) for n in wanted)
+        found = {name: _texts(table[name]) for name in wanted if _is_text(records, known, name)}
+        counts = tuple(found[n][1] if n in found else _grid_counts(table[n]) for n in wanted)
         texts = {name: values for name, (values, _) in found.items()}
         return cls(records=records, known=known, wanted=tuple(wanted), texts=texts, counts=counts)
 
@@ -171,7 +162,7 @@ class UndeclaredColumns:
         words = f"has no category that stands out of the noise, about {least:.0f} records"
         found = {}
         for name, counted in zip(self.wanted, self.counts, strict=True):
-            if name not in self.texts or _is_bool(self.records, name):
+            if name not in self.texts or self.records.table[name].is_bool:
                 continue
             replaced = _has_other(self.records, name)
             if replaced and name in keep:
@@ -190,12 +181,10 @@ class UndeclaredColumns:
         delta : float
             For categories.
         """
-        frame, wanted = self.records.frame, self.wanted
-        columns = {name: self.known[name] for name in frame.columns if name not in wanted}
+        table, wanted = self.records.table, self.wanted
+        columns = {name: self.known[name] for name in table if name not in wanted}
         if not wanted:
-            return ReleasedSchema(
-                schema=Schema(columns=tuple(columns[name] for name in frame.columns))
-            )
+            return ReleasedSchema(schema=Schema(columns=tuple(columns.values())))
         sums = self.sums
         released = plan.release(self.counter, np.concatenate(sums), PURPOSE)
         parts = np.split(released.values, np.cumsum([len(c) for c in sums])[:-1])
@@ -206,7 +195,7 @@ class UndeclaredColumns:
             if name in self.texts:
                 columns[name] = self._categories(name, noisy, least)
             else:
-                missing = holds_missing(str(frame[name].dtype))
+                missing = holds_missing(str(table[name].dtype))
                 low, high, sure = _bounds(noisy, released.sigma)
                 columns[name] = ColumnSchema(
                     name=name, kind="numeric", bounds=(low, high), missing=missing
@@ -228,14 +217,15 @@ class UndeclaredColumns:
             f"categories or bounds of {len(wanted)} columns were released from the budget; a "
             f"category below about {least:.0f} records was not named",
         )
-        schema = Schema(columns=tuple(columns[name] for name in frame.columns))
+        schema = Schema(columns=tuple(columns[name] for name in table))
         return ReleasedSchema(
             schema=schema, notes=notes, warnings=tuple(warnings), doubts=tuple(doubts)
         )
 
     def _categories(self, name: str, noisy: FloatArray, least: float) -> ColumnSchema:
         named = [t for t, n in zip(self.texts[name], noisy, strict=True) if n >= least]
-        if _is_bool(self.records, name):
+        column = self.records.table[name]
+        if column.is_bool:
             named = ["False", "True"]  # public: the dtype says it
         more = (OTHER,) if _has_other(self.records, name) else ()
         if not named and not more:
@@ -249,7 +239,7 @@ class UndeclaredColumns:
             name=name,
             kind="categorical",
             categories=natural_order([*named, *more]),
-            missing=not is_condition and holds_missing(str(self.records.frame[name].dtype)),
+            missing=not is_condition and holds_missing(str(column.dtype)),
         )
 
 
@@ -270,15 +260,11 @@ def _left_out(name: str, least: float, left: float, spread: float) -> str:
 def undeclared(records: Records, declared: Schema | None) -> tuple[str, ...]:
     """Return the columns for which the schema does not say enough."""
     if declared is not None:
-        for name in declared.names:
-            if name not in records.frame.columns and name != records.roles.unit:
-                raise ValueError(
-                    f"The schema names the column {name!r}, which the private table does not "
-                    f"have.{did_you_mean(name, records.frame.columns)}"
-                )
+        others = [name for name in declared.names if name != records.roles.unit]
+        records.table.require(others, "which the schema names")
     known = {} if declared is None else {c.name: c for c in declared.columns}
     wanted = []
-    for name in records.frame.columns:
+    for name in records.table:
         column = known.get(name)
         if name in records.roles.conditions and column is not None and column.kind == "numeric":
             raise ValueError(
@@ -290,77 +276,36 @@ def undeclared(records: Records, declared: Schema | None) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def without_unknown(frame: pd.DataFrame, schema: Schema, names: Sequence[str]) -> pd.DataFrame:
-    """Return the table with values that were not named made missing, row by row.
-
-    A row whose label or group was not named is left out: it belongs to no condition. Both look at
-    the row alone.
-    """
-    made = {}
-    keep = np.ones(len(frame), dtype=np.bool_)
-    known = {column.name: column for column in schema.columns}
-    for name in names:
-        said = known[name]
-        if said.kind == "numeric":
-            continue
-        codes, texts = to_texts(frame[name], "private table")
-        place = np.array([*(text in said.categories for text in texts), True])
-        named = place[codes]
-        if OTHER in said.categories and not named.all():
-            texts_only = frame[name].astype(object).where(named, OTHER)
-            made[name] = texts_only.astype(frame[name].dtype)
-        elif said.missing:
-            made[name] = frame[name].where(named)
-        else:
-            keep &= named
-    return frame.assign(**made)[keep]
-
-
-OTHER: Final = "other"
-"""The category of values that were not named, where a column holds text."""
-
-
 def _is_text(records: Records, known: dict[str, ColumnSchema], name: str) -> bool:
     if name in records.roles.conditions:
         return True
     if name in known:
         return known[name].kind == "categorical"
-    if not records.frame[name].notna().any():
+    if records.table[name].missing.all():
         raise ValueError(
             f"Column {name!r} of the private table has no value at all. Leave it out, or declare "
             f"it in the schema."
         )
-    return kind_by_dtype(records.frame[name], "private table") == "categorical"
+    return records.table[name].kind_by_dtype == "categorical"
 
 
 def _has_other(records: Records, name: str) -> bool:
     """Whether what was not named has a place: text columns get a category, conditions none."""
-    dtype = str(records.frame[name].dtype)
+    dtype = str(records.table[name].dtype)
     if name in records.roles.conditions or dtype.lower().startswith(("int", "uint", "bool")):
         return False
     return dtype != "category"
 
 
-def _is_bool(records: Records, name: str) -> bool:
-    return bool(pd.api.types.is_bool_dtype(records.frame[name].dtype)) and not isinstance(
-        records.frame[name].dtype, pd.CategoricalDtype
-    )
-
-
 def _texts(column: Column) -> tuple[tuple[str, ...], IntArray]:
-    codes, texts = to_texts(column, "private table")
-    counts = np.bincount(codes[codes >= 0], minlength=len(texts)).astype(np.int64)
-    merged: dict[str, int] = {}
-    for text, count in zip(texts, counts.tolist(), strict=True):
-        merged[text_of(text)] = merged.get(text_of(text), 0) + count
     # In the order of the texts: the order of the rows must not show in what is released.
-    ordered = natural_order(merged)
-    return ordered, np.array([merged[text] for text in ordered], dtype=np.int64)
+    ordered = natural_order(column.texts)
+    places = column.places(ordered)
+    return ordered, np.bincount(places[places >= 0], minlength=len(ordered)).astype(np.int64)
 
 
 def _grid_counts(column: Column) -> IntArray:
-    numbers = to_numbers(column, "private table")
-    numbers = numbers[~np.isnan(numbers)]
+    numbers = column.numbers[~np.isnan(column.numbers)]
     at = np.clip(np.searchsorted(EDGES, numbers, side="right") - 1, 0, len(EDGES) - 2)
     return np.bincount(at, minlength=len(EDGES) - 1).astype(np.int64)
 

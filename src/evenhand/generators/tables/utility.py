@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand import _checks
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import text_of, to_numbers
+from evenhand.datasets.columns import Column, text_of
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.utility import ModelUtility, measure
 from evenhand.typing import FloatArray, IntArray
@@ -139,7 +139,7 @@ def _plain(rows: pd.DataFrame, features: Sequence[str], numeric: Sequence[str]) 
     """Return numbers as floats and the rest as text, "missing" where there is none."""
     return pd.DataFrame(
         {
-            name: to_numbers(rows[name])
+            name: Column(rows[name]).numbers
             if name in numeric
             else rows[name].astype(object).map(text_of, na_action="ignore").fillna("missing")
             for name in features
