@@ -104,9 +104,9 @@ def test_missing_groups_and_units_are_refused() -> None:
 
 @pytest.mark.usefixtures("values_shown")
 def test_one_class_one_group_no_rows_and_repeated_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="'repaid' has one class only, 'yes'"):
+    with pytest.raises(ValueError, match=r"'repaid' has one class only \('yes'\)"):
         made(people().assign(repaid="yes"))
-    with pytest.raises(ValueError, match="sensitive attribute 'sex' has one group only, 'F'"):
+    with pytest.raises(ValueError, match=r"sensitive attribute 'sex' has one group only \('F'\)"):
         made(people().assign(sex="F"))
     with pytest.raises(ValueError, match="sensitive attribute 'sex' has one group only"):
         made(people().assign(sex="F"), sensitive=("race", "sex"))
@@ -118,7 +118,7 @@ def test_one_class_one_group_no_rows_and_repeated_names_are_refused() -> None:
 
 @pytest.mark.usefixtures("values_shown")
 def test_a_label_of_amounts_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"must hold classes, got numbers .* such as 0\.5"):
+    with pytest.raises(ValueError, match=r"hold classes, got a number that is not whole, 0\.5"):
         made(people().assign(repaid=np.arange(40) / 2))
 
 

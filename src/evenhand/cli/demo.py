@@ -51,6 +51,7 @@ def demo(given: DemoOptions) -> None:
         bars.begin("reading Adult")
         from evenhand.cli import measuring, results
         from evenhand.datasets import fetch, load_adult
+        from evenhand.datasets.columns import TypedTable
         from evenhand.estimators import FairSharesClassifier
         from evenhand.fairness import DemographicParity
         from evenhand.privacy import Budget
@@ -77,7 +78,7 @@ def demo(given: DemoOptions) -> None:
         )
         bars.begin("measuring and writing")
         trial = measuring.Trial(
-            X=split.test.X, y=split.test.y, groups=split.test.groups, path=Path("Adult")
+            X=TypedTable(split.test.X), y=split.test.y, groups=split.test.groups, path=Path("Adult")
         )
         measured = measuring.measure(model, trial, positive="1")
         write_model_folder(

@@ -60,22 +60,21 @@ def inspect(
         raise FileExistsError(f"{schema_out} exists. Choose another name for --schema-out.")
     with progress_bars() as bars:
         bars.begin(f"reading {private}")
-        from evenhand.cli.tables import require
-        from evenhand.datasets import Schema, read_table
+        from evenhand.cli.tables import read
+        from evenhand.datasets import Schema
         from evenhand.datasets import inspect as look_at
 
-        frame = read_table(private)
+        rows = read(private)
         named = {"--label": label, "--unit": unit}
         for option, column in [*named.items(), *(("--sensitive", c) for c in sensitive or ())]:
             if column is not None:
-                require(frame, private, option, column)
-        for column in drop or ():
-            require(frame, private, "--drop", column)
-        known = None if public is None else read_table(public)
+                rows.require([column], f"which {option} names")
+        rows.require(drop or (), "which --drop names")
+        known = None if public is None else read(public)
         with as_bad_input(TypeError, KeyError, where=str(schema)):
             declared = None if schema is None else Schema.load(schema)
         found = look_at(
-            frame.drop(columns=list(drop or ())),
+            rows.select(name for name in rows if name not in (drop or ())),
             label=label,
             sensitive=tuple(sensitive or ()),
             unit=unit,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.cli.tables import Roles
+    from evenhand.datasets.columns import TypedTable
     from evenhand.estimators.fitted import FittedModel
     from evenhand.fairness import FairnessReport, Grouping
     from evenhand.fairness.intervals import Estimate
@@ -33,7 +34,7 @@ NOT_COVERED: Final = (
 class Trial:
     """Labelled rows to measure a model on."""
 
-    X: pd.DataFrame
+    X: TypedTable
     y: pd.Series[Any]
     groups: Any
     path: Path
@@ -42,15 +43,14 @@ class Trial:
 def read_trial(path: Path, roles: Roles, grouping: Grouping | None = None) -> Trial:
     """Read a test table: its labels and, if sensitive columns are named, its groups."""
     from evenhand.cli import tables
-    from evenhand.datasets import read_table
 
-    frame = read_table(path)
-    tables.require(frame, path, "--label", roles.label)
+    table = tables.read(path)
+    table.require([roles.label], "which --label names")
     groups = None
     if roles.sensitive:
-        columns = tables.group_columns(frame, path, roles.sensitive)
+        columns = tables.group_columns(table, roles.sensitive)
         groups = tables.sensitive_features(columns, grouping, path)
-    return Trial(X=frame, y=tables.labels(frame, path, roles.label), groups=groups, path=path)
+    return Trial(X=table, y=tables.labels(table, roles.label), groups=groups, path=path)
 
 
 def measure(
@@ -81,7 +81,7 @@ def measure(
             groups = encode_groups(trial.groups, names=known)
         except ValueError as error:
             raise ValueError(f"{trial.path}: {error}") from None
-    X = features_of(model, trial.X, trial.path)
+    X = features_of(model, trial.X)
     predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
     free = _without_margin(model, X)

@@ -34,13 +34,12 @@ def predict(given: PredictOptions) -> None:
             require_place(place, overwrite=given.overwrite)
     with progress_bars() as bars:
         bars.begin(f"predicting {given.new}")
-        from evenhand.cli.tables import features_of
-        from evenhand.datasets import read_table
+        from evenhand.cli.tables import features_of, read
         from evenhand.methods import load
 
         model = load(given.model, trusted=given.trust or ())
-        table = read_table(given.new)
-        X = features_of(model, table, given.new)
+        table = read(given.new)
+        X = features_of(model, table)
         if given.reject_margin is not None:
             decided = reject_option.decide(model, X, table, given.reject_margin, given)
             reject_option.hand_out(decided, given)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.cli.predict_options import PredictOptions
+    from evenhand.datasets.columns import TypedTable
     from evenhand.estimators import RejectOptionClassifier
 
 
@@ -136,9 +137,7 @@ def _around_what(fitted: Any) -> str:
     return words if fitted.fitted_.inside is not None else ""
 
 
-def decide(
-    fitted: Any, X: Any, table: pd.DataFrame, margin: float, given: PredictOptions
-) -> Decided:
+def decide(fitted: Any, X: Any, table: TypedTable, margin: float, given: PredictOptions) -> Decided:
     """Decide on the rows of a table, in their order; counts go on from a saved state."""
     from evenhand.fairness.gate.reject_option import Verdict
 
@@ -151,7 +150,7 @@ def decide(
     columns = _columns(known, tuple(given.sensitive or ()))
     same = known is None or columns == known.sensitive
     grouping = known.grouping if known is not None and same else None
-    features = sensitive_features(group_columns(table, new, columns), grouping, new)
+    features = sensitive_features(group_columns(table, columns), grouping, new)
     option = fitted.with_reject_option(
         margin,
         groups=fitted.groups_ if same and fitted.groups_ else _groups(features, given.state),
@@ -182,7 +181,7 @@ def decide(
     )
 
 
-def groups_of(fitted: Any, table: pd.DataFrame, given: PredictOptions) -> Any:
+def groups_of(fitted: Any, table: TypedTable, given: PredictOptions) -> Any:
     """Return the groups of the rows, where the model needs them to predict; else None."""
     if not fitted.needs_group_at_prediction_:
         if given.sensitive:
@@ -195,7 +194,7 @@ def groups_of(fitted: Any, table: pd.DataFrame, given: PredictOptions) -> Any:
     known, new = Training.read(given.model), given.new
     columns = _columns(known, tuple(given.sensitive or ()))
     grouping = known.grouping if known is not None and columns == known.sensitive else None
-    features = sensitive_features(group_columns(table, new, columns), grouping, new)
+    features = sensitive_features(group_columns(table, columns), grouping, new)
     with as_bad_input(ValueError, where=str(new)):
         from evenhand.fairness.groups import encode_groups
 

@@ -136,14 +136,11 @@ class Tables:
 
 
 def _read(path: Path, drop: Sequence[str] = (), columns: set[str] | None = None) -> pd.DataFrame:
-    from evenhand.cli.tables import require
-    from evenhand.datasets import read_table
+    from evenhand.cli.tables import read
 
-    frame = read_table(path)
+    table = read(path)
     if columns is None:
-        for column in drop:
-            require(frame, path, "--drop", column)
-        return frame.drop(columns=list(drop))
-    for column in columns:
-        require(frame, path, "the private table", column)
-    return frame[[column for column in frame.columns if column in columns]]
+        table.require(drop, "which --drop names")
+        return table.frame.drop(columns=list(drop))
+    table.require(columns, "which the private table names")
+    return table.frame[[column for column in table if column in columns]]

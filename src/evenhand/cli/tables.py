@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand import _values
-from evenhand._checks import did_you_mean
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.grouping import grouped
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from evenhand.cli.grouping import GroupingOptions
     from evenhand.datasets import Schema
+    from evenhand.datasets.columns import Column, TypedTable
     from evenhand.fairness import Grouping
 
 
@@ -112,90 +112,97 @@ def read_training(
         (with the rows), one group only, two tables that do not belong together, and text where
         numbers belong.
     """
-    from evenhand.datasets import Schema, read_table
+    from evenhand.datasets import Schema
 
-    table = read_table(private)
-    asked = None if public is None else read_table(public)
+    table = read(private)
+    asked = None if public is None else read(public)
     named = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
-    others = () if asked is None else tuple(asked.columns)
-    named |= {column: "--drop" for column in roles.drop if column not in others}
+    named |= {c: "--drop" for c in roles.drop if asked is None or c not in asked}
     for column, option in named.items():
-        require(table, private, option, column)
-    X = features(table, private, roles)
-    y = labels(table, private, roles.label)
-    _refuse_one_class(y, private)
-    units = None if roles.unit is None else _units(table[roles.unit], private)
+        table.require([column], f"which {option} names")
+    X = features(table, roles)
+    y = labels(table, roles.label)
+    table[roles.label].refuse_one_class()
+    units = None if roles.unit is None else _units(table[roles.unit])
     declared = None if schema is None else _declared(schema, roles)
-    used = table.drop(columns=[c for c in roles.drop if c in table.columns])
-    refuse_wrong(used, private, roles, public=asked, schema=declared)
+    refuse_wrong(table, roles, public=asked, schema=declared)
     X_public = None
-    where, holder = private, table
-    if asked is not None and public is not None:
-        where, holder = public, asked
-        X_public = _matching(features(asked, public, roles), public, X, private)
-        X_public = X_public[list(X.columns)]
+    if asked is not None:
+        X_public = features(asked, roles)
+        for here, there in ((X_public, X), (X, X_public)):
+            here.require(
+                there,
+                f"which {there.where} has",
+                spare=[name for name in here if name not in there],
+                way_out="Both need the same features: rename it, or leave it out with --drop "
+                "{name}.",
+            )
+        X_public = X_public.select(X)
         if declared is None:
-            _refuse_other_kinds(X, private, X_public, public)
+            _refuse_other_kinds(X, X_public)
     grouping = None
     if regrouping is not None:
         counted = None
-        if asked is not None and public is not None and regrouping.counts_rows:
-            counted = group_columns(asked, public, roles.sensitive)
+        if asked is not None and regrouping.counts_rows:
+            counted = group_columns(asked, roles.sensitive)
         grouping = regrouping.read(counted, public)
-    groups = _groups(holder, where, roles, grouping, needed="public" in groups_of)
-    private_groups = _groups(
-        table,
-        private,
-        roles,
-        grouping,
-        needed="private" in groups_of,
-        all_that_is_private=groups_are_all,
-    )
+    groups = private_groups = None
+    if roles.sensitive and "public" in groups_of:
+        groups = _groups(table if asked is None else asked, roles, grouping)
+    if roles.sensitive and "private" in groups_of:
+        private_groups = _groups(table, roles, grouping, all_that_is_private=groups_are_all)
     with as_bad_input(TypeError):
-        if declared is not None:
-            declared.check(X, where=str(private))
+        known = declared
         if X_public is not None:
             known = Schema.of_public(X_public) if declared is None else declared
-            known.check(X_public, where=str(public))
-            known.check(X, where=str(private))
+            known.check(X_public)
+        if known is not None:
+            known.check(X)
     return TrainingTables(
-        X=X,
+        X=X.frame,
         y=y,
         units=units,
-        X_public=X_public,
+        X_public=None if X_public is None else X_public.frame,
         groups=groups,
         private_groups=private_groups,
-        columns=tuple(table.columns),
+        columns=tuple(table),
         schema=declared,
         grouping=grouping,
     )
 
 
+def read(path: Path) -> TypedTable:
+    """Read a file as a table that messages call by its path."""
+    from evenhand.datasets import read_table
+    from evenhand.datasets.columns import TypedTable
+
+    return TypedTable(read_table(path), path)
+
+
 def refuse_wrong(
-    frame: pd.DataFrame,
-    private: Path,
+    table: TypedTable,
     roles: Roles,
     *,
-    public: pd.DataFrame | None = None,
+    public: TypedTable | None = None,
     schema: Schema | None = None,
 ) -> None:
     """Raise ValueError for all features at once that would silently be learnt wrong."""
     from evenhand.datasets import inspect
 
-    for column in roles.keep:
-        require(frame, private, "--keep", column)
+    used = table.select(name for name in table if name not in roles.drop)
+    used.require(roles.keep, "which --keep names")
     found = inspect(
-        frame,
+        used,
         label=roles.label,
-        sensitive=[c for c in roles.sensitive if c in frame.columns],  # some may be public alone
+        sensitive=[c for c in roles.sensitive if c in used],  # some may be public alone
         unit=roles.unit,
         public=public,
         schema=schema,
     )
     found.require(
-        f"table {private}",
+        f"table {table.where}",
         f"Go on without: {{drop}}. Or learn a column as it is with --keep COLUMN, or declare it "
-        f"with --schema. More about each: evenhand inspect {shlex.quote(str(private))}.",
+        f"with --schema. More about each: evenhand inspect {shlex.quote(str(table.where))}.",
         keep=roles.keep,
     )
 
@@ -207,83 +214,48 @@ def sharing(allowed: bool) -> AbstractContextManager[None]:
     return allow_shared_rows() if allowed else nullcontext()
 
 
-def require(frame: pd.DataFrame, path: Path, option: str, column: str) -> None:
-    """Raise ValueError if ``frame`` has no such column, and name the nearest one."""
-    if column not in frame.columns:
-        raise ValueError(
-            f"{path} has no column {column!r}, which {option} names."
-            f"{did_you_mean(column, frame.columns)} Its columns: {', '.join(frame.columns)}."
-        )
-
-
-def refuse_missing(column: pd.Series[Any], path: Path, what: str, way_out: str) -> None:
-    """Raise ValueError if a value is missing, and name the rows."""
-    gone = column.isna().to_numpy().nonzero()[0]
-    if gone.size:
-        raise ValueError(
-            f"{path}: the {what} {column.name!r} is missing in {_values.rows(gone)}. {way_out}"
-        )
-
-
-def features(frame: pd.DataFrame, path: Path, roles: Roles) -> pd.DataFrame:
+def features(table: TypedTable, roles: Roles) -> TypedTable:
     """Return the columns that have no other role."""
-    X = frame[[column for column in frame.columns if column not in roles.not_features]]
-    if not X.shape[1]:
+    names = [name for name in table if name not in roles.not_features]
+    if not names:
         raise ValueError(
-            f"{path} has no column left for the features beside "
+            f"{table.where} has no column left for the features beside "
             f"{', '.join(sorted(roles.not_features))}. Drop fewer columns."
         )
-    return X
+    return table.select(names)
 
 
-def labels(frame: pd.DataFrame, path: Path, label: str) -> pd.Series[Any]:
+def labels(table: TypedTable, label: str) -> pd.Series[Any]:
     """Return the labels as whole numbers, booleans or text; none is missing."""
     import pandas as pd
 
-    y = frame[label]
-    refuse_missing(
-        y, path, "label", "Leave these rows out: a record without a label cannot teach or test."
+    column = table[label]
+    column.refuse_missing(
+        "label", "Leave these rows out: a record without a label cannot teach or test."
     )
-    if pd.api.types.is_float_dtype(y.dtype):
-        whole = y.astype("int64")
-        if (whole != y).any():
-            broken = (whole != y).to_numpy().nonzero()[0]
-            raise ValueError(
-                f"{path}: the label {label!r} must hold classes, got a number that is not whole, "
-                f"{_values.quoted(float(y.iloc[broken[0]]))}, in {_values.rows(broken)}. Make "
-                f"classes of the numbers first, for example by a threshold."
-            )
-        return whole
-    return y
+    column.refuse_amounts()
+    is_float = pd.api.types.is_float_dtype(column.dtype)
+    return column.values.astype("int64") if is_float else column.values
 
 
 def group_columns(
-    frame: pd.DataFrame,
-    path: Path,
-    sensitive: Sequence[str],
-    *,
-    all_that_is_private: bool = False,
+    table: TypedTable, sensitive: Sequence[str], *, all_that_is_private: bool = False
 ) -> pd.DataFrame:
     """Return the sensitive columns; no value is missing."""
-    if all_that_is_private:
-        for column in sensitive:
-            require(frame, path, "--sensitive", column)
-            if frame[column].isna().any():
-                raise ValueError(
-                    f"{path}: the sensitive attribute {column!r} is missing for some rows. To "
-                    f"leave them out would tell who did not say, which is a part of what is "
-                    f"protected here. Fill in a group of their own such as 'unknown'."
-                )
-    for column in sensitive:
-        require(frame, path, "--sensitive", column)
-        refuse_missing(
-            frame[column],
-            path,
+    for name in sensitive:
+        table.require([name], "which --sensitive names")
+        if all_that_is_private and table[name].missing.any():
+            raise ValueError(
+                f"{table.where}: the sensitive attribute {name!r} is missing for some rows. To "
+                f"leave them out would tell who did not say, which is a part of what is "
+                f"protected here. Fill in a group of their own such as 'unknown'."
+            )
+        table[name].refuse_missing(
             "sensitive attribute",
             "Whether a margin is kept cannot be said about an unknown group: leave these rows "
             "out, or fill in a group of their own such as 'unknown'.",
         )
-    return frame[list(sensitive)]
+    return table.frame[list(sensitive)]
 
 
 def sensitive_features(
@@ -298,17 +270,16 @@ def sensitive_features(
     return groups.iloc[:, 0] if groups.shape[1] == 1 else groups
 
 
-def features_of(model: Any, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+def features_of(model: Any, table: TypedTable) -> pd.DataFrame:
     """Return the columns that the model was trained on; others are passed over."""
     known = [str(name) for name in model.feature_names_in_]
-    for name in known:
-        if name not in frame.columns:
-            spare = [column for column in frame.columns if column not in known]
-            raise ValueError(
-                f"{path} has no column {name!r}, which the model was trained on."
-                f"{did_you_mean(name, spare)} The model reads {', '.join(known)}."
-            )
-    return frame[known]
+    table.require(
+        known,
+        "which the model was trained on",
+        spare=[name for name in table if name not in known],
+        way_out=f"The model reads {', '.join(known)}.",
+    )
+    return table.frame[known]
 
 
 def _declared(path: Path, roles: Roles) -> Schema:
@@ -320,90 +291,53 @@ def _declared(path: Path, roles: Roles) -> Schema:
     return Schema(columns=tuple(c for c in schema.columns if c.name not in roles.not_features))
 
 
-def _matching(X_public: pd.DataFrame, public: Path, X: pd.DataFrame, private: Path) -> pd.DataFrame:
-    """Refuse two tables whose features have different names."""
-    for there, here, frame, other in (
-        (private, public, X_public, X),
-        (public, private, X, X_public),
-    ):
-        absent = [name for name in other.columns if name not in frame.columns]
-        if absent:
-            spare = [name for name in frame.columns if name not in other.columns]
-            raise ValueError(
-                f"{here} has no column {absent[0]!r}, which {there} has."
-                f"{did_you_mean(absent[0], spare)} Both need the same features: rename it, or "
-                f"leave it out with --drop {absent[0]}."
-            )
-    return X_public
-
-
-def _refuse_other_kinds(
-    X: pd.DataFrame, private: Path, X_public: pd.DataFrame, public: Path
-) -> None:
+def _refuse_other_kinds(X: TypedTable, X_public: TypedTable) -> None:
     """Refuse numbers in one table that are text in the other: mostly a slip in one cell."""
     import pandas as pd
 
-    from evenhand.datasets.columns import Column
-
-    for column in X.columns:
+    for name in X:
+        both = X[name], X_public[name]
         with as_bad_input(TypeError):
-            kinds = Column(X[column], str(private)).kind, Column(X_public[column], str(public)).kind
+            kinds = [column.kind for column in both]
         if set(kinds) != {"numeric", "categorical"}:
             continue
-        text, where = (X[column], private) if kinds[1] == "numeric" else (X_public[column], public)
-        odd = text.notna() & pd.to_numeric(text.astype(object), errors="coerce").isna()
-        row = int((odd if odd.any() else text.notna()).to_numpy().argmax())
-        value = _values.quoted(text.iloc[row])
+        column = both[kinds.index("categorical")]
+        odd = ~column.missing & pd.to_numeric(
+            column.values.astype(object), errors="coerce"
+        ).isna().to_numpy(dtype=bool)
+        row = int((odd if odd.any() else ~column.missing).argmax())
         raise ValueError(
-            f"{where}: column {column!r} holds the text {value} in "
-            f"{_values.row(row)}, where the other table holds numbers. Correct the value or "
-            f"leave it empty; if these are categories, declare them with --schema."
+            f"{column.where}: column {name!r} holds the text "
+            f"{_values.quoted(column.values.iloc[row])} in {_values.row(row)}, where the other "
+            f"table holds numbers. Correct the value or leave it empty; if these are categories, "
+            f"declare them with --schema."
         )
 
 
 def _groups(
-    frame: pd.DataFrame,
-    path: Path,
+    table: TypedTable,
     roles: Roles,
     grouping: Grouping | None,
     *,
-    needed: bool,
     all_that_is_private: bool = False,
-) -> pd.DataFrame | None:
-    if not needed or not roles.sensitive:
-        return None
-    groups = group_columns(frame, path, roles.sensitive, all_that_is_private=all_that_is_private)
-    groups = grouped(groups, grouping, path)
-    _refuse_one_group(groups, path)
+) -> pd.DataFrame:
+    from evenhand.datasets.columns import TypedTable
+
+    groups = group_columns(table, roles.sensitive, all_that_is_private=all_that_is_private)
+    groups = grouped(groups, grouping, Path(table.where))
+    for column in TypedTable(groups, table.where).columns:
+        column.refuse_one_group(
+            "Name another column, or train without a margin: --method pate without --sensitive."
+        )
     return groups
 
 
-def _units(ids: pd.Series[Any], path: Path) -> pd.Series[Any]:
+def _units(ids: Column) -> pd.Series[Any]:
     """Return whose record each row is; no id is missing."""
     import pandas as pd
 
     from evenhand.datasets.columns import text_of
 
-    refuse_missing(ids, path, "unit", "Give each of these rows an id of its own.")
+    ids.refuse_missing("unit", "Give each of these rows an id of its own.")
     # 7.0 is the id 7, as it stood in the file.
-    return ids.map(text_of) if pd.api.types.is_float_dtype(ids.dtype) else ids
-
-
-def _refuse_one_class(y: pd.Series[Any], path: Path) -> None:
-    if y.nunique() < 2:
-        only = _values.quoted(y.tolist()[0])
-        raise ValueError(
-            f"{path}: the label {y.name!r} has one class only ({only}), so there is "
-            f"nothing to learn. At least two classes are needed."
-        )
-
-
-def _refuse_one_group(groups: pd.DataFrame, path: Path) -> None:
-    for column in groups:
-        if groups[column].nunique() < 2:
-            raise ValueError(
-                f"{path}: the sensitive attribute {column!r} has one group only "
-                f"({_values.quoted(groups[column].tolist()[0])}), so there is nothing to compare. "
-                f"Name another column, or train without a margin: --method pate without "
-                f"--sensitive."
-            )
+    return ids.values.map(text_of) if pd.api.types.is_float_dtype(ids.dtype) else ids.values

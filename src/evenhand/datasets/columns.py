@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -33,8 +34,8 @@ class Column:
     Parameters
     ----------
     values : Series
-    where : str
-        What messages call the table.
+    where : str or Path
+        What messages call the table, or the file that it is from.
 
     Privacy
     -------
@@ -50,7 +51,7 @@ class Column:
     """
 
     values: pd.Series[Any]
-    where: str = "table"
+    where: str | Path = "table"
 
     def __len__(self) -> int:
         return len(self.values)
@@ -212,9 +213,46 @@ class Column:
         """Raise ValueError that names the rows with a missing value."""
         gone = np.flatnonzero(self.missing)
         if gone.size:
+            raise ValueError(f"{self._the(what)} is missing in {_values.rows(gone)}. {way_out}")
+
+    def refuse_one_class(self) -> None:
+        """Raise ValueError for a label from which nothing can be learnt."""
+        if self.values.nunique() < 2:
             raise ValueError(
-                f"The {what} {self.name!r} is missing in {_values.rows(gone)}. {way_out}"
+                f"{self._the('label')} has one class only ({self._first}), "
+                f"so there is nothing to learn. At least two classes are needed."
             )
+
+    def refuse_one_group(self, way_out: str) -> None:
+        """Raise ValueError for a sensitive attribute that is the same in all rows."""
+        if self.values.nunique() < 2:
+            raise ValueError(
+                f"{self._the('sensitive attribute')} has one group only "
+                f"({self._first}), so there is nothing to compare. {way_out}"
+            )
+
+    def refuse_amounts(self) -> None:
+        """Raise ValueError for a label of numbers that are not whole."""
+        if not pd.api.types.is_float_dtype(self.dtype):
+            return
+        broken = np.flatnonzero(self.numbers != np.floor(self.numbers))
+        if broken.size:
+            raise ValueError(
+                f"{self._the('label')} must hold classes, got a number that is not whole, "
+                f"{_values.quoted(float(self.numbers[broken[0]]))}, in {_values.rows(broken)}. "
+                f"Make classes of the numbers first, for example by a threshold."
+            )
+
+    @property
+    def _first(self) -> str:
+        """The value of the first row, as a message may have it; a whole number without a dot."""
+        value = self.values.iloc[0]
+        return _values.quoted(int(value) if isinstance(value, float) and value % 1 == 0 else value)
+
+    def _the(self, what: str) -> str:
+        """How a sentence about the column begins."""
+        is_file = isinstance(self.where, Path)
+        return f"{f'{self.where}: the' if is_file else 'The'} {what} {self.name!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +266,8 @@ class TypedTable:
     ----------
     frame : DataFrame
         Its column names are text and distinct.
-    where : str
-        What messages call it, such as "private table".
+    where : str or Path
+        What messages call it, such as "private table", or the file that it is from.
 
     Privacy
     -------
@@ -237,7 +275,7 @@ class TypedTable:
     """
 
     frame: pd.DataFrame
-    where: str = "table"
+    where: str | Path = "table"
     _kept: dict[str, Column] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -290,10 +328,8 @@ class TypedTable:
         return (self[name] for name in self)
 
     def select(self, names: Iterable[str]) -> TypedTable:
-        """Return these columns alone, in this order, with what was read of them."""
-        chosen = list(names)
-        kept = {name: self._kept[name] for name in chosen if name in self._kept}
-        return TypedTable(self.frame[chosen], self.where, kept)
+        """Return these columns alone, in this order; what is read of one is read of both."""
+        return TypedTable(self.frame[list(names)], self.where, self._kept)
 
     def require(
         self,
@@ -302,7 +338,6 @@ class TypedTable:
         *,
         spare: Iterable[str] | None = None,
         way_out: str = "",
-        called: str = "",
     ) -> None:
         """Raise ValueError for names that are no columns, with the nearest one to the first.
 
@@ -313,17 +348,19 @@ class TypedTable:
             Who needs them, such as "which the schema names".
         spare : iterable of str, optional
             Among which the nearest name is looked for; all columns if not given.
-        way_out, called : str, optional
-            The last sentence, else it lists the columns; and how the first begins.
+        way_out : str, optional
+            The last sentence, with ``{name}`` for the column; else it lists those that are there.
         """
         absent = [name for name in names if name not in self]
         if absent:
             known = self.names if spare is None else spare
             nor = f" (nor {some(absent[1:])})" if absent[1:] else ""
+            table = self.where if isinstance(self.where, Path) else f"The {self.where}"
+            # No str.format: a name may hold braces.
+            last = way_out.replace("{name}", absent[0]) or f"Its columns: {some(self.names, 30)}."
             raise ValueError(
-                f"{called or f'The {self.where}'} has no column {absent[0]!r}, {why}{nor}."
-                f"{did_you_mean(absent[0], known)} "
-                f"{way_out or f'Its columns: {some(self.names, 30)}.'}"
+                f"{table} has no column {absent[0]!r}, {why}{nor}."
+                f"{did_you_mean(absent[0], known)} {last}"
             )
 
 

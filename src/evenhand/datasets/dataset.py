@@ -141,7 +141,8 @@ class Dataset:
             raise ValueError(f"The data set {self.name!r} has no rows.")
         refuse_repeated(map(str, self.X.columns), f"data set {self.name!r}")
         _ = self.table  # checks lengths and index
-        Column(self.y.rename(self.label)).refuse_missing(
+        label = Column(self.y.rename(self.label))
+        label.refuse_missing(
             "label",
             f"A record without a label cannot teach: leave those rows out, e.g. "
             f"frame.dropna(subset=[{self.label!r}]).",
@@ -159,32 +160,11 @@ class Dataset:
                 f"Records of an unknown {self.unit} cannot be kept together: leave them out, or "
                 f"give each an id of its own.",
             )
-        self._check_classes()
+        label.refuse_amounts()
+        label.refuse_one_class()
         for column in groups.columns:
-            if column.values.nunique() < 2:
-                only = _values.quoted(column.values.iloc[0])
-                raise ValueError(
-                    f"The sensitive attribute {column.name!r} has one group only, {only}: there is "
-                    f"nothing to compare. Name a column with at least two groups."
-                )
-
-    def _check_classes(self) -> None:
-        if pd.api.types.is_float_dtype(self.y.dtype):
-            values = self.y.to_numpy(dtype=np.float64)
-            amounts = values[values != np.floor(values)]
-            if amounts.size:
-                raise ValueError(
-                    f"The label {self.label!r} must hold classes, got numbers that are not whole, "
-                    f"such as {_values.quoted(float(amounts[0]))}. Make classes of them first, "
-                    f"e.g. "
-                    f"frame[{self.label!r}] > threshold."
-                )
+            column.refuse_one_group("Name a column with at least two groups.")
         classes = self.classes
-        if len(classes) < 2:
-            raise ValueError(
-                f"The label {self.label!r} has one class only, {_values.quoted(classes[0])}: there "
-                f"is nothing to learn. Two classes or more are needed."
-            )
         if self.positive is not None and self.positive not in classes:
             raise ValueError(
                 f"positive must be one of the classes of {self.label!r}, "

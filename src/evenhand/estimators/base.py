@@ -24,6 +24,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.columns import TypedTable
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.fitted import FittedModel, StudentMargin
@@ -144,8 +145,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def teach(self, given: Given, progress: Progress | None = None) -> Taught:
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
-        encoder = PublicEncoder(self.schema).fit(data.X_public)
-        X_public = encoder.transform(data.X_public)
+        public = TypedTable.of(data.X_public, "public table")
+        encoder = PublicEncoder(self.schema).fit(public)
+        X_public = encoder.transform(public)
         X_private = encoder.transform(data.X_private)
         teachers = self._teachers(X_private.shape[1], data.n_classes, given.rng)
         more: dict[str, Any] = {}
