@@ -24,6 +24,7 @@ from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 Kind: TypeAlias = Literal["numeric", "categorical"]
 
 _NUMERIC = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
+_ALIKE = frozenset({"string", "boolean", "integer", "floating"})
 _CATEGORICAL = frozenset({"string", "boolean", "mixed-integer", "categorical"})
 
 
@@ -196,6 +197,9 @@ class Column:
                 f"e.g. {_values.quoted(self.values.iloc[0])}. Columns hold numbers, text or "
                 f"booleans."
             ) from None
+        if self.is_object and self.inferred not in _ALIKE and any(v in (0, 1) for v in values):
+            # To pandas True is 1: the text of one row would depend on which came first.
+            codes, values = pd.factorize(self.values.map(text_of, na_action="ignore"))
         return codes.astype(np.int64, copy=False), tuple(text_of(value) for value in values)
 
     def places(self, categories: Sequence[str]) -> IntArray:

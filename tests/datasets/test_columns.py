@@ -1,0 +1,125 @@
+"""A typed table reads each column once, whoever asks first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.datasets import PublicEncoder, Schema, inspect
+from evenhand.datasets.columns import Column, TypedTable, text_of
+from evenhand.generators import MarginalSynthesizer
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.testing.generators import ROLES, SCHEMA, table
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each column was converted, by name."""
+    seen: Counter[str] = Counter()
+    for kind in ("_coded", "numbers"):
+        whole = Column.__dict__[kind]
+
+        def counted(self: Column, read: Any = whole.func) -> Any:
+            seen[self.name] += 1
+            return read(self)
+
+        monkeypatch.setattr(whole, "func", counted)
+    return seen
+
+
+def test_schema_inspection_encoder_and_check_convert_a_column_once(
+    conversions: Counter[str],
+) -> None:
+    frame = table(300)
+    typed = TypedTable.of(frame)
+    read = inspect(typed, label="rich", sensitive="sex", public=typed).schema
+    assert read is not None
+    schema = Schema.of_public(typed)
+    schema.check(typed)
+    encoder = PublicEncoder(schema).fit(typed)
+    encoded = encoder.transform(typed)
+    assert set(conversions) == set(frame)
+    assert set(conversions.values()) == {1}
+    assert np.array_equal(encoded, PublicEncoder().fit(frame).transform(frame))
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, None], ids=["declared", "released"])
+@pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones")
+def test_a_generator_converts_a_column_once(
+    conversions: Counter[str], schema: Schema | None
+) -> None:
+    frame = table(3000)
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0, pairs=False)
+    made.fit(frame, **ROLES, schema=schema, budget=Budget(epsilon=5.0, delta=1e-5))
+    assert set(conversions) == set(frame)
+    assert set(conversions.values()) == {1}
+
+
+def test_a_column_that_is_popped_is_not_kept(conversions: Counter[str]) -> None:
+    typed = TypedTable.of(table(50))
+    assert typed["sex"] is typed.select(["sex"])["sex"]
+    _ = typed.pop("sex").codes, typed.pop("sex").codes
+    assert conversions["sex"] == 2
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from("ab1")), min_size=1
+    )
+)
+def test_codes_texts_and_places_say_the_same(values: list[Any]) -> None:
+    column = Column(pd.Series(values, dtype=object, name="x"))
+    known = ["a", "1", "True", "2"]
+    for row, value in enumerate(values):
+        code, place = column.codes[row], column.places(known)[row]
+        assert column.missing[row] == (value is None) == (code < 0)
+        if value is not None:
+            assert column.texts[code] == text_of(value)
+            assert (known[place] if place >= 0 else None) == (
+                text_of(value) if text_of(value) in known else None
+            )
+
+
+def test_a_typed_table_is_one_of_any_library_and_keeps_its_name() -> None:
+    frame = pd.DataFrame({"a": [1, None], "b": ["x", "y"]})
+    for given_table in (frame, pl.from_pandas(frame)):
+        typed = TypedTable.of(given_table, "public table")
+        assert (list(typed), len(typed), typed.where) == (["a", "b"], 2, "public table")
+        assert [column.kind for column in typed.columns] == ["numeric", "categorical"]
+        assert TypedTable.of(typed, "another") is typed
+    assert list(TypedTable.of(np.zeros((2, 2)))) == ["x0", "x1"]
+
+
+@pytest.mark.usefixtures("values_shown")
+@pytest.mark.parametrize(
+    ("where", "begins"), [("public table", "The label 'y'"), (Path("a.csv"), "a.csv: the label")]
+)
+def test_a_message_begins_with_the_file_or_with_the_column(where: str | Path, begins: str) -> None:
+    bad = {
+        "is missing in row 2 ": lambda c: c.refuse_missing("label", "Leave them out."),
+        "has one class only": lambda c: c.refuse_one_class(),
+        r"must hold classes, got a number that is not whole, 0\.5": lambda c: c.refuse_amounts(),
+    }
+    for (words, refuse), values in zip(
+        bad.items(), ([1.0, None], ["a", "a"], [1.0, 0.5]), strict=True
+    ):
+        column = Column(pd.Series(values, name="y"), where)
+        with pytest.raises(ValueError, match=words) as caught:
+            refuse(column)
+        assert str(caught.value).startswith(begins)
+
+
+def test_names_that_are_no_columns_are_named_together_with_the_nearest() -> None:
+    typed = TypedTable(pd.DataFrame({"age": [1], "sex": ["F"]}), Path("a.csv"))
+    with pytest.raises(ValueError, match=r"^a\.csv has no column 'agee', which the model was"):
+        typed.require(["sex", "agee", "job"], "which the model was trained on")
+    with pytest.raises(ValueError, match=r"\(nor 'job'\)\. Did you mean 'age'\? Leave agee out\.$"):
+        typed.require(["agee", "job"], "which it reads", way_out="Leave {name} out.")
