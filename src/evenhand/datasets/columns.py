@@ -272,6 +272,8 @@ class TypedTable:
         Its column names are text and distinct.
     where : str or Path
         What messages call it, such as "private table", or the file that it is from.
+    keeps : bool
+        Whether what is read of a column is kept; a reader that reads each once needs no room.
 
     Privacy
     -------
@@ -280,10 +282,13 @@ class TypedTable:
 
     frame: pd.DataFrame
     where: str | Path = "table"
+    keeps: bool = True
     _kept: dict[str, Column] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, X: TypedTable | pd.DataFrame | ArrayLike, where: str = "table") -> TypedTable:
+    def of(
+        cls, X: TypedTable | pd.DataFrame | ArrayLike, where: str = "table", *, keeps: bool = True
+    ) -> TypedTable:
         """Take a frame of pandas, polars, pyarrow, ..., or a 2-D array with columns x0, x1, ..."""
         if isinstance(X, TypedTable):
             return X
@@ -291,7 +296,8 @@ class TypedTable:
         if isinstance(X, pd.DataFrame):
             names = [str(name) for name in X.columns]
             refuse_repeated(names, where)
-            return cls(X if names == list(X.columns) else X.set_axis(names, axis=1), where)
+            same = names == list(X.columns)
+            return cls(X if same else X.set_axis(names, axis=1), where, keeps)
         if hasattr(X, "toarray"):
             raise TypeError(f"The {where} is a sparse matrix. Make it dense first: X.toarray().")
         array = np.asarray(X)
@@ -300,7 +306,8 @@ class TypedTable:
                 f"The {where} must be a DataFrame or a two-dimensional array, got shape "
                 f"{array.shape}."
             )
-        return cls(pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])]), where)
+        names = [f"x{i}" for i in range(array.shape[1])]
+        return cls(pd.DataFrame(array, columns=names), where, keeps)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -312,10 +319,11 @@ class TypedTable:
         return iter(self.names)
 
     def __getitem__(self, name: str) -> Column:
-        """Return a column; what is read of it is kept as long as this table."""
-        if name not in self._kept:
-            self._kept[name] = Column(self.frame[name], self.where)
-        return self._kept[name]
+        """Return a column; what is read of it is kept as long as this table, if it keeps."""
+        column = self._kept.get(name) or Column(self.frame[name], self.where)
+        if self.keeps:
+            self._kept[name] = column
+        return column
 
     def pop(self, name: str) -> Column:
         """Return a column, and keep what is read of it no longer."""
@@ -333,7 +341,7 @@ class TypedTable:
 
     def select(self, names: Iterable[str]) -> TypedTable:
         """Return these columns alone, in this order; what is read of one is read of both."""
-        return TypedTable(self.frame[list(names)], self.where, self._kept)
+        return TypedTable(self.frame[list(names)], self.where, self.keeps, self._kept)
 
     def require(
         self,

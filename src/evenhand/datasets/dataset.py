@@ -218,7 +218,7 @@ class Dataset:
             table without rows, a missing label, group or unit (the rows are given), one class or
             one group only, a label that is not made of classes, and what ``inspect`` finds.
         """
-        table = TypedTable.of(frame)
+        table = TypedTable.of(frame, keeps=False)
         if not len(table):
             raise ValueError("The table has no rows.")
         named = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)

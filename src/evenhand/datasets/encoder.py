@@ -112,9 +112,11 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             schema = self.schema
             scales = {c.name: _scale_of_bounds(c) for c in schema.columns if c.kind == "numeric"}
         else:
-            public = TypedTable.of(X_public, "public table")
+            # A schema that is read off the rows fits them, so that these are read once without it.
+            public = TypedTable.of(X_public, "public table", keeps=self.schema is not None)
             schema = self.schema or Schema.of_public(public)
-            public = schema.check(public, ignore_extra=self.ignore_extra)
+            if self.schema is not None:
+                public = schema.check(public, ignore_extra=self.ignore_extra)
             if not len(public):
                 raise ValueError("The public table has no rows, so there is nothing to scale by.")
             scales = {

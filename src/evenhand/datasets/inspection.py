@@ -73,8 +73,8 @@ def inspect(
     >>> [str(column.findings[0].problem.words) for column in found.columns[:2]]
     ['looks like an identifier', 'holds dates or times']
     """
-    table = TypedTable.of(frame, "private table")
-    theirs = None if public is None else TypedTable.of(public, "public table")
+    table = TypedTable.of(frame, "private table", keeps=False)
+    theirs = None if public is None else TypedTable.of(public, "public table", keeps=False)
     several = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     roles = {**dict.fromkeys(several, "sensitive")}
     roles |= {name: role for name, role in ((label, "label"), (unit, "unit")) if name is not None}
@@ -129,7 +129,7 @@ def _inspected(
     other = [] if public is None else [_other_kind(kind, public)]
     if kind == "numeric":
         found = _of_numbers(values, column.name, role)
-        found += [*other, _copy(values, there, labels, role)]
+        found += [*other, _copy(column, values, labels, role)]
         return result("numbers", None, found)
     many = text_is_identifier(values.iloc[:: _stride(values)].nunique(), min(len(values), _PROBED))
     # Of very many values some are looked at; few are read all, and kept for the next reader.
@@ -146,7 +146,7 @@ def _inspected(
     if role == "feature":
         if names_an_id(column.name) and len(texts) > MANY:
             found.append(Finding(problem=Problem.REPEATED_ID))
-        found.append(_copy(values, there, labels, role, column.codes[there]))
+        found.append(_copy(column, values, labels, role))
     found.append(_constant(len(texts)))
     if public is not None and not any(f is not None for f in other):
         found.append(_new(texts, public))
@@ -208,27 +208,21 @@ def _new(texts: Sequence[str], public: Column) -> Finding | None:
 
 
 def _copy(
-    values: pd.Series[Any],
-    there: np.ndarray[Any, np.dtype[np.bool_]],
-    labels: IntArray | None,
-    role: str,
-    codes: IntArray | None = None,
+    column: Column, values: pd.Series[Any], labels: IntArray | None, role: str
 ) -> Finding | None:
-    """Say whether a feature repeats the label."""
+    """Say whether a feature repeats the label; ``values`` are those that are there."""
     if labels is None or role != "feature":
         return None
-    ours = labels[there]
+    ours = labels[~column.missing]
     known = ours >= 0
     n_classes = int(labels.max()) + 1
     # A copy has as many values as there are classes: most columns are passed over by a few rows.
     if values.iloc[:1000].nunique() > n_classes:
         return None
-    if codes is None:
-        codes = pd.factorize(values)[0].astype(np.int64)
-    if known.mean() < 0.5 or not known.any():
+    if known.mean() < 0.5 or not known.any() or len(values) <= 0.5 * len(column):
         return None
-    same = is_copy(codes[known], ours[known])
-    return Finding(problem=Problem.LABEL_COPY) if same and there.mean() > 0.5 else None
+    same = is_copy(column.codes[~column.missing][known], ours[known])
+    return Finding(problem=Problem.LABEL_COPY) if same else None
 
 
 def _stride(values: pd.Series[Any]) -> int:

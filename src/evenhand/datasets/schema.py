@@ -158,7 +158,7 @@ class Schema:
             ``missing`` is set where a public value is missing.
         """
         at_least("max_categories", max_categories, 1)
-        table = TypedTable.of(frame, "public table")
+        table = TypedTable.of(frame, "public table", keeps=False)
         forced = {categorical} if isinstance(categorical, str) else set(categorical)
         table.require(sorted(forced), "which categorical= names")
         columns = []
@@ -236,7 +236,7 @@ class Schema:
         ignore_extra: bool = False,
     ) -> TypedTable:
         """Like ``check``, names only: values are not looked at."""
-        table = TypedTable.of(frame, where)
+        table = TypedTable.of(frame, where, keeps=False)
         extra = [name for name in table if name not in self.names]
         table.require(self.names, "which the schema names", spare=extra)
         if extra and not ignore_extra:
