@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -28,3 +29,9 @@ def require_torch(what: str) -> None:
     """Say how to install PyTorch where it is missing."""
     if not installed("torch"):
         raise MissingExtra.of(what, "PyTorch", "torch")
+
+
+def is_module(given: Any) -> bool:
+    """Whether it is a torch module."""
+    # Whoever has made a module has imported torch: nobody else waits for it.
+    return "torch" in sys.modules and isinstance(given, torch.nn.Module)

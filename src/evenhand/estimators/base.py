@@ -15,6 +15,7 @@ that settings share once (``shared_teachers``).
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -25,6 +26,7 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.fitted import FittedModel, StudentMargin
@@ -73,6 +75,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     student = None
     keep_order = False
     _needs_groups = False
+    _reads_pictures = True
 
     def _learn(self, given: FitArguments) -> None:
         """Train teachers on the private rows, ask them about the public rows, fit the student."""
@@ -145,11 +148,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def teach(self, given: Given, progress: Progress | None = None) -> Taught:
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
-        public = TypedTable.of(data.X_public, "public table")
-        encoder = PublicEncoder(self.schema).fit(public)
-        X_public = encoder.transform(public)
+        encoder, X_public = self._encoded(data.X_public)
         X_private = encoder.transform(data.X_private)
-        teachers = self._teachers(X_private.shape[1], data.n_classes, given.rng)
+        shape = X_private.shape[1:]
+        n_features = shape if len(shape) > 1 else shape[0]
+        teachers = self._teachers(n_features, data.n_classes, given.rng)
         more: dict[str, Any] = {}
         if getattr(teachers, "reads_groups", False):
             private = data.groups_private
@@ -171,17 +174,20 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         known = taught.given.data.groups_public
         groups = None if known is None else known.codes
         if isinstance(plan.mechanism, Rounds):
-            warn_of_drowning(
-                plan.mechanism,
-                plan.ledger.noise,
-                n_teachers=taught.votes.n_teachers,
-                n_columns=taught.X_public.shape[1],
-            )
+            if taught.X_public.ndim == 2:  # what a network learns has no such number
+                warn_of_drowning(
+                    plan.mechanism,
+                    plan.ledger.noise,
+                    n_teachers=taught.votes.n_teachers,
+                    n_columns=taught.X_public.shape[1],
+                )
             return release_shares(
                 taught.votes,
                 plan.mechanism,
                 plan.ledger,
-                unsure=lambda shares: uncertainty(taught.X_public, shares),
+                unsure=lambda shares: uncertainty(
+                    taught.X_public, shares, self.student, _of_student(taught.given)
+                ),
                 groups=groups,
             )
         return aggregate(
@@ -212,7 +218,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.answers_ = answers
         self.ledger_ = plan.ledger
         self.mechanism_ = plan.mechanism
-        student = fit_student(self.student, taught.X_public, answers, self._within(taught))
+        student = fit_student(
+            self.student, taught.X_public, answers, self._within(taught), _of_student(given)
+        )
         self.student_ = student.model
         self.student_margin_ = _student_margin(student, self.groups_)
         gated = isinstance(answers, Answers) and answers.groups is not None
@@ -248,7 +256,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             return by_position(data.n_private, n_teachers, seed)
         return by_unit(data.units, n_teachers, seed.bytes(32), unit=self.unit)
 
-    def _teachers(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Teachers:
+    def _encoded(self, X_public: Any) -> tuple[PublicEncoder | PixelEncoder, Any]:
+        """Return what turns rows into numbers, learned from public rows alone, and these rows."""
+        if not isinstance(X_public, np.ndarray) or X_public.ndim == 2:
+            public = TypedTable.of(X_public, "public table")
+            encoder = PublicEncoder(self.schema).fit(public)
+            return encoder, encoder.transform(public)
+        if self.schema is not None:
+            raise ValueError("Pictures have no columns, and schema= describes columns: leave it.")
+        return PixelEncoder(X_public.shape[1:], str(X_public.dtype)), X_public
+
+    def _teachers(self, n_features: Any, n_classes: int, rng: np.random.Generator) -> Teachers:
         """Return how teachers are trained."""
         return as_teachers(self.teachers, n_features=n_features, n_classes=n_classes, rng=rng)
 
@@ -316,6 +334,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             not_covered=tuple(not_covered),
             warnings=tuple(words for words in (vouched, warning) if words),
         )
+
+
+def _of_student(given: Given) -> np.random.Generator:
+    """Return the draws of a student that draws: the same for every model of these teachers."""
+    return copy.deepcopy(given.rng).spawn(1)[0]
 
 
 def _student_margin(student: Student, groups: tuple[str, ...] | None) -> StudentMargin | None:

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, StudentMargin, columns_of
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
@@ -89,7 +90,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     ledger_: Any
     groups_: tuple[str, ...] | None
     fairness_kind_: FairnessKind
-    encoder_: PublicEncoder
+    encoder_: PublicEncoder | PixelEncoder
     classes_: Array
     n_features_in_: int
     guarantee_: Guarantee

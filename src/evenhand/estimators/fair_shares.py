@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from evenhand._notions import OF_DECISIONS
 from evenhand.estimators.plan import refuse_mechanism
@@ -61,6 +62,9 @@ class FairSharesClassifier(MarginClassifier):
         How shares are drawn. Default: chosen from public numbers; ``choices_`` says how.
     schema, classes, public_fraction, unit, noise, random_state
         As for ``PATEClassifier``.
+    student : ModuleStudent, architecture or torch.nn.Module, optional
+        A network that learns features from the shares and ends with the student described above,
+        held within the margin: for pictures, and for tables. Default: no network.
     small_groups : {"interval", "margin"}, default "interval"
         What a group is held to that has so few public rows that the 95 % interval of its rate is
         wider than the margin. ``"interval"``: that interval, where the margin would cost more than
@@ -105,6 +109,7 @@ class FairSharesClassifier(MarginClassifier):
     """
 
     mechanism: NoisyHistogram | Rounds | None = None
+    student: Any = None
 
     def _what_is_released(self) -> str:
         way_out = "use FairPATEClassifier, which learns from labels"

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.intervals import Estimate
@@ -321,7 +322,7 @@ class FittedModel:
     choices: tuple[str, ...] = ()
     yardstick: Yardstick | None = None
     numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
-    encoder: PublicEncoder | None = field(default=None, repr=False)
+    encoder: PublicEncoder | PixelEncoder | None = field(default=None, repr=False)
     student: Any = field(default=None, repr=False)
     without_margin: Any = field(default=None, repr=False)
     inside: FittedModel | None = field(default=None, repr=False)

@@ -248,8 +248,15 @@ def read_fit_inputs(
 
 
 def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
-    """Return ``X`` as a pandas DataFrame, or as a 2-D float array, where NaN is "missing"."""
+    """Return ``X`` as a pandas DataFrame, or as a 2-D float array, where NaN is "missing".
+
+    An estimator that reads pictures gets them as they are, (n, channels, height, width).
+    """
     X = as_pandas(X)
+    if getattr(estimator, "_reads_pictures", False) and _may_be_pictures(X):
+        pictures = _checks.rows(name, X)
+        validate_data(estimator, pictures, reset=reset, skip_check_array=True)
+        return pictures
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         if not len(X):
             raise ValueError(f"{name} has 0 rows: found array with 0 sample(s).")
@@ -271,6 +278,13 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
         ) from _values.cause(error)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return array
+
+
+def _may_be_pictures(X: Any) -> bool:
+    if isinstance(X, np.ndarray):
+        return X.ndim == 4
+    # A list of pictures, of different sizes perhaps: those have no shape together.
+    return isinstance(X, list | tuple) and bool(len(X)) and np.ndim(X[0]) == 3
 
 
 def take(rows: Any, index: IntArray) -> Any:

@@ -81,7 +81,8 @@ def passed_as_public(X_private: Any, X_public: Any) -> bool:
     """Whether the public rows look like rows of the private table."""
     if X_public is X_private:
         return True
-    private, public = _hashes(X_private, X_public)
+    hashes = _of_pictures if np.ndim(X_public) == 4 else _hashes
+    private, public = hashes(X_private, X_public)
     n = len(public)
     if n < FEWEST:
         return False
@@ -92,6 +93,15 @@ def passed_as_public(X_private: Any, X_public: Any) -> bool:
     twins = float((times[place] > 1).mean())
     spread = math.sqrt(max(twins * (1 - twins), 1 / n) * (1 / n + 1 / len(private)))
     return found > twins + FEW + SIGMAS * spread
+
+
+def _of_pictures(X_private: Any, X_public: Any) -> tuple[Array, Array]:
+    """Return one number per picture, the same for the same pixels."""
+    private, public = (
+        np.array([hash(row.tobytes()) for row in np.asarray(pictures)], dtype=np.int64)
+        for pictures in (X_private, X_public)
+    )
+    return private, public
 
 
 def _hashes(X_private: Any, X_public: Any) -> tuple[Array, Array]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.calibration import Calibration
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import Release
 from evenhand.fairness.gate.gate import Gate
 from evenhand.privacy import Ledger
 from evenhand.teachers.partition import Partition
-from evenhand.typing import Array, FloatArray
+from evenhand.typing import Array
 from evenhand.voting import Votes
 
 
@@ -75,13 +77,13 @@ class Taught:
     ----------
     given : Given
     votes : Votes
-    encoder : PublicEncoder
+    encoder : PublicEncoder or PixelEncoder
         Fitted on public rows.
-    X_public : ndarray, shape (n_public, n_encoded)
+    X_public : ndarray, shape (n_public, n_encoded), or pictures
         The public rows, encoded.
     """
 
     given: Given
     votes: Votes
-    encoder: PublicEncoder
-    X_public: FloatArray
+    encoder: PublicEncoder | PixelEncoder
+    X_public: Any

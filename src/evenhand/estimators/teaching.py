@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from evenhand._torch import torch
+from evenhand._torch import is_module, torch
 from evenhand.students import ModuleClassifier
 from evenhand.teachers import LogisticTeachers, SklearnTeachers
 from evenhand.teachers.ensemble import Teachers
@@ -17,7 +17,7 @@ from evenhand.teachers.stacked import NetworkTeachers
 
 
 def as_teachers(
-    given: Any, *, n_features: int, n_classes: int, rng: np.random.Generator
+    given: Any, *, n_features: Any, n_classes: int, rng: np.random.Generator
 ) -> Teachers:
     """Return how teachers are trained.
 
@@ -30,7 +30,7 @@ def as_teachers(
         callable returns either, as ``given(n_features, n_classes)``: how many features the encoder
         makes is known in ``fit`` only. None: ``LogisticTeachers()``.
     n_features, n_classes : int
-        Of the encoded rows.
+        Of the encoded rows; of pictures their shape (channels, height, width), and no number.
     rng : Generator
         Seeds the weights that a callable draws.
 
@@ -63,12 +63,6 @@ def as_teachers(
     return teachers
 
 
-def is_module(given: Any) -> bool:
-    """Whether it is a torch module."""
-    # Whoever has made a module has imported torch: nobody else waits for it.
-    return "torch" in sys.modules and isinstance(given, torch.nn.Module)
-
-
 def _is_classifier(given: Any) -> bool:
     predicts = not isinstance(given, type) and hasattr(given, "fit") and hasattr(given, "predict")
     return predicts and (not hasattr(given, "__sklearn_tags__") or is_classifier(given))
@@ -81,7 +75,7 @@ def makes_models(given: Any) -> bool:
     return callable(given) and not hasattr(given, "fit")
 
 
-def _made(maker: Any, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
+def _made(maker: Any, n_features: Any, n_classes: int, rng: np.random.Generator) -> Any:
     try:
         inspect.signature(maker).bind(n_features, n_classes)
     except TypeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
 from evenhand import _checks
@@ -67,9 +68,7 @@ class ModuleStudent(NetworkStudent):
 
     def classifier(self, fitted: Any, n_classes: int) -> Any:
         """Return a trained module as a classifier of class codes."""
-        model = ModuleClassifier(self.module)
-        model.module_, model.classes_ = fitted, np.arange(n_classes)
-        return model
+        return ModuleClassifier.of(self.module, fitted, *no_head(n_classes))
 
     def _train(
         self,
@@ -137,6 +136,25 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         self.device = device
         self.random_state = random_state
 
+    @classmethod
+    def of(
+        cls, module: Any, trained: Any, coef: FloatArray, intercept: FloatArray
+    ) -> ModuleClassifier:
+        """Return a trained module as a classifier of class codes.
+
+        Parameters
+        ----------
+        module : Architecture or torch.nn.Module
+            What it was made by.
+        trained : torch.nn.Module
+        coef, intercept : ndarrays, shapes (n_classes, n_features), (n_classes,)
+            Of another last layer, in place of the module's own; without features: its own.
+        """
+        model = cls(module)
+        model.module_, model.coef_, model.intercept_ = trained, coef, intercept
+        model.classes_ = np.arange(len(intercept))
+        return model
+
     def fit(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: Any = None) -> Self:
         """Train a copy of the module; under the constraint if there is a notion and groups."""
         from evenhand.learners.nets.module import ModuleLearner
@@ -163,14 +181,32 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         )
         targets = np.eye(len(self.classes_))[codes.reshape(-1)]
         self.module_ = learner.fit(rows, targets, rng=as_generator(self.random_state))
+        self.coef_, self.intercept_ = no_head(len(self.classes_))
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes, (n, n_classes)."""
         from evenhand.learners.nets.module import probabilities_of
 
-        return probabilities_of(self.module_, _checks.rows("X", X))
+        rows = _checks.rows("X", X)
+        if not self.coef_.size:
+            return probabilities_of(self.module_, rows)
+        out: FloatArray = softmax(self._scores(rows), axis=1)
+        return out
 
     def predict(self, X: ArrayLike) -> Any:
         """Return the most likely classes."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        if not self.coef_.size:
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return self.classes_[self._scores(_checks.rows("X", X)).argmax(axis=1)]
+
+    def _scores(self, rows: Any) -> FloatArray:
+        from evenhand.learners.nets.module import read_by_last_layer
+
+        out: FloatArray = read_by_last_layer(self.module_, rows) @ self.coef_.T + self.intercept_
+        return out
+
+
+def no_head(n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the weights that stand for the last layer of the module itself."""
+    return np.zeros((n_classes, 0)), np.zeros(n_classes)

@@ -13,10 +13,12 @@ from sklearn.dummy import DummyClassifier
 from evenhand.fairness.notion import Notion
 from evenhand.fairness.tally import Tally
 from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
+from evenhand.students.learned_features import LearnedFeatures, as_network
+from evenhand.students.module import ModuleStudent
 from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.small_groups import Held, fit_with_small_groups
 from evenhand.students.within import Within
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 
 SMOOTHED_VARIANCE: Final = 0.1
@@ -66,23 +68,31 @@ class Student:
 
 
 def fit_student(
-    student: Any, X_public: FloatArray, answers: Answers | Shares, within: Within | None = None
+    student: Any,
+    X_public: Array,
+    answers: Answers | Shares,
+    within: Within | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Student:
     """Fit a student on the public rows.
 
     Parameters
     ----------
-    student : scikit-learn classifier or None
-        Anything with ``fit`` and ``predict``; it is cloned, learns released labels, and knows of
-        no margin, unless it says ``reads_margin`` (``ReductionStudent``). None: a logistic
-        regression that knows the noise of shares, and that ``within`` binds.
-    X_public : ndarray of float64, shape (n_queries, n_features)
-        Encoded public rows, all of them.
+    student : ModuleStudent, torch module, architecture, scikit-learn classifier or None
+        None: a logistic regression that knows the noise of shares, and that ``within`` binds. A
+        network: the same on the features that it learns from the answers (``LearnedFeatures``).
+        Anything else with ``fit`` and ``predict`` is cloned, learns released labels, and knows of
+        no margin, unless it says ``reads_margin`` (``ReductionStudent``).
+    X_public : ndarray, shape (n_queries, n_features)
+        Encoded public rows, all of them; for a network also pictures (n_queries, channels, height,
+        width).
     answers : Answers or Shares
         What was released about these rows.
     within : Within, optional
         The margin that the student's decisions shall keep. For a notion that needs true classes
         and brings none they are taken from the answers: see ``with_estimated_classes``.
+    rng : Generator, optional
+        Draws first weights and the order of rows of a network. Default: a fixed public seed.
 
     Returns
     -------
@@ -104,15 +114,64 @@ def fit_student(
     """
     if within is not None and within.notion.needs_labels:
         refuse_unbound(student, within.notion)
+    if (network := as_network(student)) is not None:
+        return _of_network(network, X_public, answers, within, rng)
+    _require_table(X_public)
     if isinstance(answers, Shares):
         if student is not None:
             raise ValueError(
                 f"Noisy shares are not labels, and {type(student).__name__} learns labels. Leave "
-                f"student=None for the student that knows the noise, or use answers='labels'."
+                f"student=None for the student that knows the noise, give a network, or use "
+                f"answers='labels'."
             )
         return _warned(_of_shares(X_public, answers, within), X_public)
     _warn_of_few(answers, X_public.shape[1])
     return _warned(_of_labels(student, X_public, answers, within), X_public[answers.answered])
+
+
+def _of_network(
+    network: ModuleStudent,
+    X_public: Array,
+    answers: Answers | Shares,
+    within: Within | None,
+    rng: np.random.Generator | None,
+) -> Student:
+    """Learn features from the answers, and fit a linear student on them: the last layer."""
+    if isinstance(answers, Answers) and (constant := _constant(X_public, answers)) is not None:
+        return _warned(Student(model=constant), X_public[answers.answered])
+    learned = LearnedFeatures.of(network, X_public, answers, rng)
+    features, read = learned.transform(X_public), within
+    if within is not None and within.X is not None:
+        read = replace(within, X=learned.transform(within.X))
+    if isinstance(answers, Shares):
+        linear = _warned(_of_shares(features, answers, read), features)
+    else:
+        linear = _warned(_of_labels(None, features, answers, read), features[answers.answered])
+    model, read, gap, met = learned.classifier(linear.model), linear.within, linear.public_gap, None
+    if read is not None and within is not None:
+        read = replace(read, X=within.X)
+        # The same decisions but for rounding, which is looked at: what leaves is the network.
+        decided = model.predict(X_public if within.X is None else within.X).astype(np.int64)
+        gap = read.gap(decided, answers.n_classes)
+        met = gap <= read.notion.margin
+    free = linear.without_margin
+    return replace(
+        linear,
+        model=model,
+        within=read,
+        public_gap=gap,
+        met=met,
+        without_margin=None if free is None else learned.classifier(free),
+    )
+
+
+def _require_table(X_public: Array) -> None:
+    if X_public.ndim > 2:
+        raise ValueError(
+            f"The public rows are pictures of shape {X_public.shape[1:]}, which this student does "
+            f"not read. Give one that does, for example student=ModuleStudent(Convolutional()), or "
+            f"train on features of the pictures."
+        )
 
 
 def _of_labels(
@@ -219,7 +278,12 @@ def _under_margin(
     return Student(model=model, bound=True, public_gap=gap, met=met, within=within)
 
 
-def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
+def uncertainty(
+    X_public: Array,
+    shares: Shares,
+    student: Any = None,
+    rng: np.random.Generator | None = None,
+) -> FloatArray:
     """Probability that two draws from the student's probabilities differ: largest at its boundary.
 
     Parameters
@@ -228,6 +292,8 @@ def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
         Encoded public rows.
     shares : Shares
         What was released about them so far.
+    student, rng
+        As for ``fit_student``.
 
     Returns
     -------
@@ -239,7 +305,11 @@ def uncertainty(X_public: FloatArray, shares: Shares) -> FloatArray:
     -------
     Free: reads public rows and released shares only (post-processing).
     """
-    p = smoothed(X_public, shares)
+    rows = X_public
+    if (network := as_network(student)) is not None:
+        rows = LearnedFeatures.of(network, X_public, shares, rng).transform(X_public)
+    _require_table(rows)
+    p = smoothed(rows, shares)
     unsure: FloatArray = 1.0 - (p * p).sum(axis=1)
     return unsure
 
@@ -295,15 +365,15 @@ def _estimable(answers: Answers | Shares, within: Within) -> BoolArray:
 
 def refuse_unbound(student: Any, notion: Notion) -> None:
     """Refuse a student of one's own where nothing else would keep the margin."""
-    if student is not None:
+    if student is not None and as_network(student) is None:
         raise ValueError(
-            f"{type(notion).__name__} binds the default student alone, and no gate stands for it: "
-            f"with student={type(student).__name__} nothing would keep the margin. Leave "
-            f"student=None, or use PATEClassifier and measure the gap."
+            f"{type(notion).__name__} binds a linear student or a network alone, and no gate "
+            f"stands for it: with student={type(student).__name__} nothing would keep the margin. "
+            f"Leave student=None, give a network, or use PATEClassifier and measure the gap."
         )
 
 
-def _constant(X_public: FloatArray, answers: Answers) -> DummyClassifier | None:
+def _constant(X_public: Array, answers: Answers) -> DummyClassifier | None:
     """Return a constant classifier if the answers hold one class only."""
     rows = answers.answered
     if not rows.any():
@@ -316,10 +386,11 @@ def _constant(X_public: FloatArray, answers: Answers) -> DummyClassifier | None:
     if len(np.unique(labels)) > 1:
         return None
     # One row of another class would make most learners raise; a constant says what is known.
-    return DummyClassifier(strategy="constant", constant=int(labels[0])).fit(X_public[rows], labels)
+    nothing = np.zeros((len(labels), 1))  # it reads nothing of the rows
+    return DummyClassifier(strategy="constant", constant=int(labels[0])).fit(nothing, labels)
 
 
-def _warned(student: Student, X: FloatArray) -> Student:
+def _warned(student: Student, X: Array) -> Student:
     """Return the student; warn if it decides nothing on the public rows that were answered."""
     if len(np.unique(student.model.predict(X))) > 1:
         return student

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import parameters, small_groups
 from evenhand.estimators.fitted import (
     WHERE,
@@ -88,7 +89,7 @@ def from_json(
         choices=tuple(_texts(head["choices"])),
         yardstick=None if head["yardstick"] is None else Yardstick.from_dict(head["yardstick"]),
         numbers={name: _number_or_array(value) for name, value in head["numbers"].items()},
-        encoder=PublicEncoder.from_dict(head["encoder"]),
+        encoder=_to_encoder(head["encoder"]),
     )
 
 
@@ -115,6 +116,10 @@ def to_cuts(values: Mapping[str, Any], classes: tuple[str, ...]) -> Cuts:
     if len(cuts.groups) != len(cuts.thresholds.thresholds) or len(classes) != 2:
         raise ValueError("the thresholds are not one for each group, or not of two classes.")
     return cuts
+
+
+def _to_encoder(values: Mapping[str, Any]) -> PublicEncoder | PixelEncoder:
+    return (PixelEncoder if "pixels" in values else PublicEncoder).from_dict(values)
 
 
 def _of_margin(margin: StudentMargin | None) -> dict[str, Any] | None:

@@ -21,6 +21,8 @@ from evenhand._folder import (
     write_json,
 )
 from evenhand._signing import PrivateKey
+from evenhand.datasets import PublicEncoder
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import parameters
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.saving import fitted_json
@@ -82,6 +84,13 @@ def load(path: Path, methods: Mapping[str, Any], trusted: Iterable[str]) -> Any:
         return model
 
 
+def _blank(encoder: PublicEncoder | PixelEncoder) -> Array:
+    """Return one encoded row of zeros."""
+    if isinstance(encoder, PixelEncoder):
+        return encoder.blank(1)
+    return np.zeros((1, encoder.n_features_out_))
+
+
 def _try(model: Any) -> None:
     """Decide on rows of missing values: parts that do not fit each other show here."""
     fitted = model.fitted_
@@ -89,6 +98,8 @@ def _try(model: Any) -> None:
     rows: Any = np.full((len(groups), fitted.n_columns), np.nan)
     if fitted.columns:
         rows = pd.DataFrame(rows, columns=list(fitted.columns))
+    if isinstance(fitted.encoder, PixelEncoder):
+        rows = fitted.encoder.blank(len(groups))
     decide(model, rows, list(groups))
     if not fitted.needs_group and hasattr(model, "predict_proba"):
         model.predict_proba(rows)
@@ -136,7 +147,7 @@ def _restore(folder: Folder, head: Mapping[str, Any], method: Any, trusted: Iter
         raise ValueError("the claim holds, and the noise of the model's settings protects nobody")
     fitted = fitted_json.from_json(head, arguments=given, guarantee=own, ledger=ledger)
     assert fitted.encoder is not None
-    shape = {"n_features": fitted.encoder.n_features_out_, "n_classes": len(fitted.classes)}
+    shape: dict[str, Any] = {"row": _blank(fitted.encoder), "n_classes": len(fitted.classes)}
     answers, free = head["answers"], head["without_margin"]
     fitted = replace(
         fitted,

@@ -14,9 +14,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand._folder import Folder, write_arrays
+from evenhand._torch import is_module
 from evenhand.estimators import parameters
 from evenhand.estimators.saving.skops_files import dump_skops, load_skops
-from evenhand.estimators.teaching import is_module, makes_models
+from evenhand.estimators.teaching import makes_models
 from evenhand.learners.mixture import Mixture
 from evenhand.learners.nets.architectures import (
     ARCHITECTURES,
@@ -64,11 +65,11 @@ def load_student(
     folder: Folder,
     said: Mapping[str, Any],
     *,
-    n_features: int,
+    row: Array,
     n_classes: int,
     trusted: Iterable[str],
 ) -> Any:
-    """Read what ``save_student`` wrote, and see that it answers rows of ``n_features`` numbers."""
+    """Read what ``save_student`` wrote, and see that it answers such a ``row`` (1, ...)."""
     if said["kind"] == SKOPS:
         student = load_skops(folder, said["file"], trusted)
     else:
@@ -76,7 +77,7 @@ def load_student(
     known = np.asarray(student.classes_)
     if known.dtype.kind not in "iu" or not np.isin(known, np.arange(n_classes)).all():
         raise ValueError(f"the student's classes are not among the codes 0 to {n_classes - 1}.")
-    decided = np.asarray(student.predict(np.zeros((1, n_features))))
+    decided = np.asarray(student.predict(row))
     if decided.shape != (1,) or not np.isin(decided, known).all():
         raise ValueError("the student does not answer a row with one of its classes.")
     return student
@@ -193,6 +194,7 @@ def _module(student: ModuleClassifier, arrays: dict[str, Array], at: str) -> dic
     said = parameters.encode(student.module)  # of a module of the user's: not plain
     for name, weight in weights_of(student.module_).items():
         arrays[f"{at}module.{name}"] = weight
+    arrays[f"{at}coef"], arrays[f"{at}intercept"] = student.coef_, student.intercept_
     shape = [int(side) for side in student.module_.row_shape]
     return {"architecture": said, "row_shape": shape, "classes": student.classes_.tolist()}
 
@@ -202,10 +204,12 @@ def _to_module(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) ->
     if not is_architecture(architecture):
         raise ValueError("the student's architecture is not known.")
     weights = {k.removeprefix(own): w for k, w in arrays.items() if k.startswith(own)}
-    student = ModuleClassifier(architecture)
-    student.classes_ = np.array(said["classes"], dtype=np.int64)
+    coef, intercept = _layer(arrays[f"{at}coef"], arrays[f"{at}intercept"])
     shape = tuple(int(side) for side in said["row_shape"])
-    student.module_ = restored(architecture, shape, len(student.classes_), weights)
+    module = restored(architecture, shape, len(intercept), weights)
+    student = ModuleClassifier.of(architecture, module, coef, intercept)
+    student.classes_ = np.array(said["classes"], dtype=np.int64)
+    _require_scores(1 if len(intercept) == 2 else len(intercept), student.classes_)
     return student
 
 

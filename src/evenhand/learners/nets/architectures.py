@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evenhand import _checks
-from evenhand._stored import stored
+from evenhand._stored import STORED, stored
 from evenhand._torch import require_torch, torch
 from evenhand.learners.nets.fairpate_networks import CelebANetwork, ColorMNISTNetwork, of_picture
 from evenhand.learners.nets.resnet import SmallResNet
@@ -122,7 +122,7 @@ ARCHITECTURES: Final[Mapping[str, type]] = {
     kind.__name__: kind
     for kind in (CelebANetwork, ColorMNISTNetwork, Convolutional, Dense, SmallResNet)
 }
-"""By name: what a file may name, and nothing else is built from one."""
+"""Those of this package by name. One of a user's own is marked by ``evenhand._stored.stored``."""
 
 
 def require_architecture(given: Any) -> None:
@@ -147,8 +147,8 @@ def built(given: Any, shape: tuple[int, ...], n_outputs: int) -> Any:
 
 
 def is_architecture(value: Any) -> bool:
-    """Whether this is one of the registered architectures."""
-    return ARCHITECTURES.get(type(value).__name__) is type(value)
+    """Whether a file may name it: an architecture of ``ARCHITECTURES``, or a stored one."""
+    return hasattr(value, "build") and STORED.get(type(value).__name__) is type(value)
 
 
 def weights_of(module: Any) -> dict[str, Array]:

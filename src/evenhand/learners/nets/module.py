@@ -17,7 +17,7 @@ from evenhand.typing import Array, FloatArray
 AT_ONCE: Final = 512
 """Rows that are scored together."""
 
-__all__ = ["ModuleLearner", "probabilities_of"]
+__all__ = ["ModuleLearner", "probabilities_of", "read_by_last_layer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +124,39 @@ def probabilities_of(model: Any, X: Array) -> FloatArray:
         ]
     out: FloatArray = np.concatenate(parts)
     return out
+
+
+def read_by_last_layer(model: Any, X: Array) -> FloatArray:
+    """Return what the last layer of a trained module reads, (n, n_features) of float64.
+
+    Raises
+    ------
+    ValueError
+        If it does not end with a ``torch.nn.Linear``.
+    """
+    linear = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
+    seen: list[tuple[Any, Any]] = []
+    hooks = [
+        part.register_forward_hook(lambda _, given, out: seen.append((given[0], out)))
+        for part in linear
+    ]
+    out = []
+    try:
+        with computing(), torch.no_grad():
+            for part in torch.as_tensor(X).split(AT_ONCE):
+                seen.clear()
+                scores = model(features_of(part))
+                if not seen or seen[-1][1] is not scores:
+                    raise ValueError(
+                        "The network must end with a torch.nn.Linear, whose weights the margin "
+                        "binds. End it with torch.nn.Linear(n, n_classes), without softmax."
+                    )
+                out.append(array(seen[-1][0].double()))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    read: FloatArray = np.concatenate(out)
+    return read
 
 
 def _refuse_other_shape(scores: Any, wanted: tuple[int, int]) -> None:
