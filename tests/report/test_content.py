@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -132,12 +133,8 @@ def test_the_sound_rule_keeps_its_margin_in_the_report_too(hostile: Any) -> None
 
 
 def test_a_margin_that_was_left_is_a_warning(hostile: Any) -> None:
-    model = hostile.model
-    loose = FairPATEClassifier(**{**model.get_params(deep=False), "rule": "published"})
-    for name, value in vars(model).items():
-        if name.endswith("_"):
-            setattr(loose, name, value)
-    loose.answers_ = answers_of([0, 0, 1, 1, 2], [0, 0, 1, 1, 2])
+    answers = answers_of([0, 0, 1, 1, 2], [0, 0, 1, 1, 2])
+    loose = _with_answers(hostile.model, answers, rule="published")
     report = ModelReport.of(loose)
     assert report.disparity is not None
     assert not report.disparity.kept
@@ -163,12 +160,10 @@ def test_a_group_without_any_answer_is_a_warning(hostile: Any) -> None:
     assert any(words.startswith(f"no public row of {name} was answered") for words in warned)
 
 
-def _with_answers(model: Any, answers: Answers) -> Any:
-    other = FairPATEClassifier(**model.get_params(deep=False))
-    for name, value in vars(model).items():
-        if name.endswith("_"):
-            setattr(other, name, value)
+def _with_answers(model: Any, answers: Answers, **changed: Any) -> Any:
+    other = copy.copy(model).set_params(**changed)
     other.answers_ = answers
+    other._fitted = other._describe()
     return other
 
 
