@@ -19,7 +19,7 @@ from evenhand.fairness.notion import Notion
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.guarantee import no_guarantee
-from evenhand.privacy.saved_ledger import SavedLedger
+from evenhand.privacy.saved_claim import SavedLedger
 from evenhand.students.derived import DerivedRule
 from evenhand.students.small_groups import Held
 from evenhand.students.thresholds import GroupThresholds

@@ -21,8 +21,7 @@ from evenhand._signing import PrivateKey
 from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.generators.registry import GENERATORS
 from evenhand.privacy import Guarantee
-from evenhand.privacy.saved_claim import claim_record, read_claim
-from evenhand.privacy.saved_ledger import SavedLedger
+from evenhand.privacy.saved_claim import SavedLedger, claim_record, read_claim
 
 if TYPE_CHECKING:
     from evenhand.generators.synthesizer import Synthesizer

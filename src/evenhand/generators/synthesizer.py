@@ -26,7 +26,7 @@ from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.guarantee import delta_warning, no_guarantee
 from evenhand.privacy.ledger_store import Store
 from evenhand.privacy.noise import Noise
-from evenhand.privacy.saved_ledger import SavedLedger
+from evenhand.privacy.saved_claim import SavedLedger
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
 NOT_COVERED: Final = (

@@ -1,10 +1,11 @@
-"""A claim that comes from a file: computed again from the ledger beside it, never believed."""
+"""A claim and a ledger that come from a file: computed again, never believed."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from evenhand._checks import at_least, non_negative
@@ -12,7 +13,6 @@ from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN, Guarantee
 from evenhand.privacy.noise import NoPrivacy, SeededNoise
-from evenhand.privacy.saved_ledger import SavedLedger
 
 CLOSE: Final = 1e-6
 """Relative difference that rounding may leave between two ways to one number."""
@@ -20,6 +20,28 @@ CLOSE: Final = 1e-6
 _PURE: Final = ("LaplaceTable", "RandomizedResponse")  # their delta is 0
 _NO_GAUSSIAN: Final = (*_PURE, "SubsampledGaussian")  # of which mu**2 speaks at one delta only
 _TEST_MODE: Final = (SeededNoise.name, NoPrivacy.name)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SavedLedger:
+    """The ledger of a finished run, as it was saved. Nothing can be charged to it.
+
+    Parameters
+    ----------
+    record : mapping
+        As ``Ledger.to_dict`` gave it.
+    """
+
+    record: Mapping[str, Any]
+
+    @property
+    def spent(self) -> float:
+        """Sum of ``mu**2`` that the run charged."""
+        return float(self.record["mu_squared_spent"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account as plain values, as ``Ledger.to_dict`` did."""
+        return dict(self.record)
 
 
 def claim_record(guarantee: Guarantee, ledger: Any) -> dict[str, Any]:

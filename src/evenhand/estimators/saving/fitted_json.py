@@ -25,7 +25,7 @@ from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import require_notion
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.privacy import Guarantee
-from evenhand.privacy.saved_ledger import SavedLedger
+from evenhand.privacy.saved_claim import SavedLedger
 from evenhand.students.derived import DerivedRule
 from evenhand.students.thresholds import GroupThresholds
 from evenhand.typing import Array, FloatArray

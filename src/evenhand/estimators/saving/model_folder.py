@@ -31,8 +31,7 @@ from evenhand.estimators.saving.student_files import load_student, refuse_module
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notions import notion_named
 from evenhand.privacy import Guarantee
-from evenhand.privacy.saved_claim import claim_record, read_claim
-from evenhand.privacy.saved_ledger import SavedLedger
+from evenhand.privacy.saved_claim import SavedLedger, claim_record, read_claim
 from evenhand.typing import Array
 from evenhand.voting import Answers, Shares
 
