@@ -117,6 +117,13 @@ def test_a_message_begins_with_the_file_or_with_the_column(where: str | Path, be
         assert str(caught.value).startswith(begins)
 
 
+def test_a_trace_that_shows_a_table_shows_no_value() -> None:
+    typed = TypedTable(pd.DataFrame({"age": [41_234]}))
+    typed["age"].refuse_missing("label", "")
+    _ = typed["age"].numbers, typed["age"].codes
+    assert "41" not in repr(typed) + repr(typed["age"])
+
+
 def test_names_that_are_no_columns_are_named_together_with_the_nearest() -> None:
     typed = TypedTable(pd.DataFrame({"age": [1], "sex": ["F"]}), Path("a.csv"))
     with pytest.raises(ValueError, match=r"^a\.csv has no column 'agee', which the model was"):

@@ -51,7 +51,7 @@ class Column:
     array([1. , 2.5, nan])
     """
 
-    values: pd.Series[Any]
+    values: pd.Series[Any] = field(repr=False)
     where: str | Path = "table"
 
     def __len__(self) -> int:
@@ -280,7 +280,7 @@ class TypedTable:
     As private as its rows.
     """
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame = field(repr=False)
     where: str | Path = "table"
     keeps: bool = True
     _kept: dict[str, Column] = field(default_factory=dict, repr=False)
