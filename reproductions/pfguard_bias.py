@@ -40,15 +40,8 @@ from pfguard_mnist import told
 from pfguard_sampling import NONE, SIZES, STRATEGIES, Pixels
 
 from evenhand import Budget
-from evenhand.datasets.images import (
-    ImageData,
-    load_fashion_mnist,
-    load_mnist,
-    load_utkface,
-    rare_class,
-    rotated,
-)
-from evenhand.datasets.images.bias import binary_classes
+from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist, load_utkface
+from evenhand.datasets.images.bias import binary_classes, rare_class, rotated
 from evenhand.generators.images import GSWGANImages, MeanEmbeddingImages, TeacherGANImages
 from evenhand.generators.images.classifiers import classify
 from evenhand.generators.images.codec import ImageSample
@@ -146,7 +139,8 @@ def all_faces() -> ImageData:
 
 def faces(seed: int) -> tuple[ImageData, ImageData]:
     """Return private and test faces."""
-    return all_faces().split(0.25, random_state=seed)
+    parts = all_faces().split(public=0, test=0.25, random_state=seed)
+    return parts.private, parts.test
 
 
 class Case(NamedTuple):

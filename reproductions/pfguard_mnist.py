@@ -42,7 +42,8 @@ from _table import RESULTS, commit, interval, keep, kept, rule, write
 
 from evenhand import Budget
 from evenhand.datasets.features import EfficientNetLite0
-from evenhand.datasets.images import ImageData, load_mnist, rotated, unknown_groups
+from evenhand.datasets.images import ImageData, load_mnist
+from evenhand.datasets.images.bias import rotated, unknown_groups
 from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.images import (
     DPWGANImages,

@@ -39,7 +39,8 @@ from evenhand.baselines.pfguard import (
     GoldTeacherGANImages,
     StratifiedTeacherGANImages,
 )
-from evenhand.datasets.images import ImageData, load_mnist, rotated, unknown_groups
+from evenhand.datasets.images import ImageData, load_mnist
+from evenhand.datasets.images.bias import rotated, unknown_groups
 from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.images import (
     DataLensImages,

@@ -39,7 +39,8 @@ from pfguard_sampling import Pixels
 
 from evenhand import Budget
 from evenhand.baselines.gs_wgan import PublishedGSWGANImages
-from evenhand.datasets.images import ImageData, load_mnist, rotated
+from evenhand.datasets.images import ImageData, load_mnist
+from evenhand.datasets.images.bias import rotated
 from evenhand.generators.images import TeacherGANImages
 from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.privacy.gaussian import epsilon_from_mu

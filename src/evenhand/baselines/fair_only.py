@@ -147,7 +147,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
         self.groups_ = groups.names
         self.ledger_ = None
         self.fairness_kind_ = FairnessKind.WEIGHTS
-        self.guarantee_ = no_guarantee(WHY)
+        self.guarantee_ = no_guarantee(WHY, public=read.data.made_by)
 
     def _notion(self) -> RateNotion:
         _checks.at_least("max_iter", self.max_iter, 1)

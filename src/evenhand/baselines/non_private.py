@@ -80,4 +80,4 @@ class NonPrivateClassifier(ClassifierWithClaim):
         self.groups_ = named
         self.ledger_ = None
         self.fairness_kind_ = FairnessKind.NONE
-        self.guarantee_ = no_guarantee(WHY)
+        self.guarantee_ = no_guarantee(WHY, public=read.data.made_by)

@@ -1,4 +1,4 @@
-"""A labelled table with its sensitive attribute, and its split into private, public and test."""
+"""A labelled table with its sensitive attribute."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import pandas as pd
 
 from evenhand import _values
 from evenhand._checks import did_you_mean, same_length
-from evenhand._random import as_generator
-from evenhand._units import digest, ids_of
 from evenhand.datasets.columns import Column, TypedTable, refuse_repeated
 from evenhand.datasets.findings import IN_PYTHON
 from evenhand.datasets.inspection import inspect as look_at
-from evenhand.typing import ArrayLike, IntArray, RandomState
+from evenhand.datasets.split import Split, rows_of_split
+from evenhand.typing import ArrayLike, RandomState
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,19 +72,6 @@ class Table:
 
     def _parts(self) -> dict[str, Any]:
         return {"X": self.X, "y": self.y, "groups": self.groups, "units": self.units}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Split:
-    """Three disjoint tables that together are the whole data set.
-
-    ``private`` is what the guarantee protects. ``public`` has no labels (``y`` is None): it is
-    what the teachers are asked about and what encoders may read. ``test`` measures the result.
-    """
-
-    private: Table
-    public: Table
-    test: Table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -272,7 +258,7 @@ class Dataset:
 
     def split(
         self, *, public: float = 0.2, test: float = 0.25, random_state: RandomState = 0
-    ) -> Split:
+    ) -> Split[Table]:
         """Deal the records into private, public and test.
 
         First ``test`` of all records, then ``public`` of the rest; what remains is private. Rows
@@ -303,61 +289,20 @@ class Dataset:
         taken away moves nearly all others, so a claim for that relation is then about the private
         part as it stands, and not about the whole table. With units no unit moves another.
         """
-        _fraction("public", public)
-        _fraction("test", test)
-        rng = as_generator(random_state)
-        if self.units is None:
-            order, side = _by_position(len(self), public, test, rng)
-        else:
-            order, side = _by_unit(self.units, self.unit, public, test, rng.bytes(32))
-        rows = [order[side[order] == number] for number in range(3)]
+        rows = rows_of_split(
+            len(self),
+            units=self.units,
+            noun=self.unit,
+            public=public,
+            test=test,
+            random_state=random_state,
+        )
         whole = self.table
         return Split(
-            test=whole.take(rows[0]),
-            public=whole.without_labels().take(rows[1]),
-            private=whole.take(rows[2]),
+            private=whole.take(rows.private),
+            public=whole.without_labels().take(rows.public),
+            test=whole.take(rows.test),
         )
-
-
-def _by_position(
-    n: int, public: float, test: float, rng: np.random.Generator
-) -> tuple[IntArray, IntArray]:
-    """Return a random order of the records, and the side of each: test 0, public 1, private 2."""
-    n_test = round(test * n)
-    n_public = round(public * (n - n_test))
-    sizes = {"test": (test, n_test), "public": (public, n_public)}
-    for part, (fraction, size) in sizes.items():
-        if fraction > 0 and size == 0:
-            raise ValueError(
-                f"{part}={fraction} of {n} records leaves none for the {part} part. "
-                f"Raise {part}, or set {part}=0 to go without."
-            )
-    if n_test + n_public >= n:
-        raise ValueError(
-            f"test={test} and public={public} of {n} records leave none for the private part. "
-            f"Lower them."
-        )
-    side = np.empty(n, dtype=np.int64)
-    order = rng.permutation(n)
-    side[order] = np.repeat([0, 1, 2], [n_test, n_public, n - n_test - n_public])
-    return order, side
-
-
-def _by_unit(
-    units: pd.Series[Any], noun: str, public: float, test: float, key: bytes
-) -> tuple[IntArray, IntArray]:
-    """Return an order by keyed hash, and sides, in which each unit depends on its own id alone."""
-    codes, distinct = pd.factorize(ids_of(units))
-    place = np.array([digest(name, key, b"evenhand.split") / 2**128 for name in distinct])[codes]
-    side = np.digitize(place, [test, test + (1.0 - test) * public]).astype(np.int64)
-    wanted = {"test": test > 0, "public": public > 0, "private": True}
-    for number, (part, needed) in enumerate(wanted.items()):
-        if needed and not (side == number).any():
-            raise ValueError(
-                f"test={test} and public={public} leave no {noun} for the {part} part: each "
-                f"{noun} falls on a side of its own accord. Change them, or bring more {noun}s."
-            )
-    return np.argsort(place, kind="stable"), side
 
 
 def _classes(y: pd.Series[Any]) -> tuple[Hashable, ...]:
@@ -370,9 +315,3 @@ def _classes(y: pd.Series[Any]) -> tuple[Hashable, ...]:
             f"The label {y.name!r} mixes values that cannot be sorted, e.g. "
             f"{_values.listed(values)}. Write all classes as text: frame[{y.name!r}].astype(str)."
         ) from None
-
-
-def _fraction(name: str, value: float) -> None:
-    """Check a part of the whole, zero allowed."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must lie in [0, 1), got {name}={value!r}. It is a fraction.")

@@ -115,6 +115,7 @@ class AttributePrivacyClassifier(PrivateClassifier):
             accounting=accounting,
             public=(
                 f"the features and class labels of all {n} rows",
+                *people.data.made_by,
                 "the names of the groups",
                 "all settings",
             ),

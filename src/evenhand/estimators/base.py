@@ -308,6 +308,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         public = [
             f"the features of the {data.n_public} public rows"
             + ("" if data.groups_public is None else " and their groups"),
+            *data.made_by,
             "the names of columns and classes",
             "all settings",
         ]

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.features.extraction import Features
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, StudentMargin, columns_of
@@ -436,6 +437,12 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
     def _encode(self, X: Any) -> FloatArray:
         check_is_fitted(self, "student_")
+        if isinstance(X, Features) and X.made_by not in self.guarantee_.public:
+            raise ValueError(
+                f"X was made by {X.made_by}, and the model was fitted on other features: its "
+                f"guarantee_.public says on which. Use that extractor; or, if the model was fitted "
+                f"on the bare array, pass np.asarray(features)."
+            )
         encoded: FloatArray = self.encoder_.transform(checked_features(self, X, reset=False))
         return encoded
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
+from evenhand.datasets.features.extraction import Features
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
 from evenhand.estimators.spec import CALIBRATION
@@ -103,6 +104,8 @@ class FitInputs:
         Which rows of ``X`` are private.
     sensitive_private : array-like, DataFrame or None
         Sensitive features of the private rows, as given. Private; read by teachers alone.
+    made_by : tuple of str
+        The extractor that made the rows of pictures, for a claim; empty for other rows.
     """
 
     X_private: Any
@@ -114,6 +117,7 @@ class FitInputs:
     set_aside: int
     private_rows: IntArray
     sensitive_private: Any = None
+    made_by: tuple[str, ...] = ()
 
     @property
     def groups_private(self) -> GroupCodes:
@@ -191,6 +195,7 @@ def read_fit_inputs(
             type(estimator).__name__,
             features_are_private=getattr(estimator, "_features_are_private", True),
         )
+    made_by = _made_by(given.X, given.X_public)
     X = checked_features(estimator, given.X, reset=True)
     codes, classes = _coded_labels(estimator, given.y)
     n = _checks.same_length(X=X, y=codes)
@@ -244,6 +249,7 @@ def read_fit_inputs(
         set_aside=set_aside,
         private_rows=private,
         sensitive_private=of_private,
+        made_by=made_by,
     )
 
 
@@ -285,6 +291,18 @@ def _may_be_pictures(X: Any) -> bool:
         return X.ndim == 4
     # A list of pictures, of different sizes perhaps: those have no shape together.
     return isinstance(X, list | tuple) and bool(len(X)) and np.ndim(X[0]) == 3
+
+
+def _made_by(X: Any, X_public: Any) -> tuple[str, ...]:
+    """Return the extractor that made the rows, which must be one and the same."""
+    given = [rows for rows in (X, X_public) if rows is not None]
+    makers = [rows.made_by if isinstance(rows, Features) else "no extractor" for rows in given]
+    if len(set(makers)) > 1:
+        raise ValueError(
+            f"X was made by {makers[0]}, and X_public by {makers[1]}: their columns mean different "
+            f"things. Call extract(pictures, extractor) for both with the same extractor."
+        )
+    return (makers[0],) if isinstance(X, Features) else ()
 
 
 def take(rows: Any, index: IntArray) -> Any:

@@ -104,7 +104,7 @@ class NoisyGradientClassifier(PrivateClassifier):
         not_covered: tuple[str, ...] = (),
     ) -> Guarantee:
         """Return what the noisy steps promise; ``public`` says what else they took as known."""
-        known = ["the names of columns and classes", *public, "all settings"]
+        known = [*data.made_by, "the names of columns and classes", *public, "all settings"]
         if data.n_public:
             known.insert(0, f"the features of the {data.n_public} public rows")
         if self.n_records is None:

@@ -71,6 +71,8 @@ def _real(generator: ImageSynthesizer, test: ImageData) -> dict[int, str]:
     there = np.all([column >= 0 for column in columns], axis=0)
     codes = known.code([column[there] for column in columns])
     pictures = test.images[there]
+    if pictures.dtype != np.uint8:
+        pictures = np.rint(255.0 * pictures).astype(np.uint8)
     return {
         c: strip(pictures[rows[:SHOWN]])
         for c in range(known.n)

@@ -4,6 +4,7 @@ import gzip
 import io
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.datasets import DataNotAvailable, catalogue, idx, places, sources
+from evenhand.datasets import DataNotAvailable, Dataset, catalogue, idx, places, sources
 from evenhand.datasets.images import (
     ImageData,
     files,
@@ -21,12 +22,9 @@ from evenhand.datasets.images import (
     load_fashion_mnist,
     load_mnist,
     load_utkface,
-    rare_class,
-    rotated,
-    unknown_groups,
     utkface,
 )
-from evenhand.datasets.images.bias import binary_classes
+from evenhand.datasets.images.bias import binary_classes, rare_class, rotated, unknown_groups
 from evenhand.datasets.images.files import UnreadableImages
 
 
@@ -160,10 +158,45 @@ def test_pooling_is_the_mean_of_squares() -> None:
 
 def test_a_split_is_a_split() -> None:
     data = digits()
-    private, test = data.split(0.2, random_state=0)
-    assert (len(private), len(test)) == (240, 60)
-    both = np.concatenate([private.images, test.images]).reshape(300, -1)
-    assert sorted(map(bytes, both)) == sorted(map(bytes, data.images.reshape(300, -1)))
+    parts = data.split(public=0.25, test=0.2, random_state=0)
+    assert (len(parts.private), len(parts.public), len(parts.test)) == (180, 60, 60)
+    assert parts.public.y is None
+    all_of_it = np.concatenate([p.images for p in (parts.private, parts.public, parts.test)])
+    whole = data.images.reshape(300, -1)
+    assert sorted(map(bytes, all_of_it.reshape(300, -1))) == sorted(map(bytes, whole))
+    # The rows are those of a table of as many records.
+    frame = pd.DataFrame({"at": np.arange(300), "y": data.y % 2, "s": np.arange(300) % 2})
+    table = Dataset.from_frame(frame, label="y", sensitive="s")
+    same = table.split(public=0.25, test=0.2, random_state=0)
+    for name in ("private", "public", "test"):
+        assert np.array_equal(getattr(parts, name).images, data.images[getattr(same, name).X["at"]])
+    none_public = data.split(public=0, test=0.2, random_state=0)
+    assert (len(none_public.public), len(none_public.private)) == (0, 240)
+
+
+def test_channels_come_first_in_x_and_last_in_images() -> None:
+    rng = np.random.default_rng(0)
+    for X in (rng.integers(0, 256, (5, 3, 4, 6), dtype=np.uint8), rng.random((5, 1, 4, 6), "f")):
+        data = ImageData.of(X, np.arange(5), units=np.arange(5))
+        assert np.array_equal(data.X, X)
+        assert data.X.dtype == X.dtype
+        assert np.shares_memory(data.X, X)
+        assert data.images.shape == ((5, 4, 6, 3) if X.shape[1] == 3 else (5, 4, 6))
+        part = data.take([4, 0])
+        assert np.array_equal(part.X, X[[4, 0]])
+        assert part.units.tolist() == [4, 0]
+        assert data.pooled(2).X.dtype == X.dtype
+    with pytest.raises(ValueError, match=r"\(n, c, h, w\) with 1 or 3 channels"):
+        ImageData.of(np.zeros((2, 4, 4, 3), np.uint8), np.zeros(2))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pictures_of_one_unit_stay_on_one_side(seed: int) -> None:
+    units = np.random.default_rng(seed).integers(0, 80, 300)
+    data = replace(digits(), units=units)
+    parts = data.split(public=0.3, test=0.3, random_state=seed)
+    sides = [set(p.units) for p in (parts.private, parts.public, parts.test)]
+    assert sum(map(len, sides)) == len(set(units)) == len(set.union(*sides))
 
 
 def test_pictures_and_labels_of_different_length_are_refused() -> None:
@@ -260,6 +293,20 @@ def test_utkface_reads_names_and_drops_copies(faces: Path) -> None:
     assert np.abs(data.images[:, 3, 3, 0].astype(int) - [200, 90, 30]).max() < 8
     ages = load_utkface(faces, label="age", sensitive="gender")
     assert ages.y.tolist() == ["under 30", "30 to 49", "50 and over"]
+    nine = load_utkface(faces, label="age", ages=9)
+    assert nine.y.tolist() == ["20-29", "40-49", "more than 70"]
+    with pytest.raises(ValueError, match="ages must be 3 or 9"):
+        load_utkface(faces, ages=5)
+    both = load_utkface(faces, keep_copies=True)
+    assert len(both) == 4
+    assert both.units[1] == both.units[3] != both.units[0]
+
+
+@pytest.mark.parametrize("age", [0, 2, 3, 9, 10, 29, 30, 49, 50, 69, 70, 116])
+def test_a_class_of_age_holds_the_ages_that_it_names(age: int) -> None:
+    names, starts = utkface.AGES[9]
+    low, _, high = names[np.digitize(age, starts)].partition("-")
+    assert int(low) <= age <= int(high) if high else age >= 70
 
 
 def test_unreadable_pictures_are_counted_and_named(faces: Path) -> None:
@@ -284,13 +331,13 @@ def _empty(folder: Path) -> Path:
 @pytest.mark.data
 def test_the_reduced_utkface_has_its_counts_less_copies() -> None:
     try:
-        faces, known = utkface._from_npz()
+        faces, (_, gender, race) = utkface._from_npz()
     except DataNotAvailable as error:
         pytest.skip(str(error))
-    kept = utkface._first_copies(faces)
+    kept = utkface._first_copies(np.array([content for _, content in faces], dtype=object))
     assert len(kept) == len({content for _, content in faces}) == 23_704 - 390
-    assert (known["gender"] == "female").sum() == 11_314
-    assert (known["race"] == "Asian").sum() == 3_434
+    assert (gender == utkface.GENDERS.index("female")).sum() == 11_314
+    assert (race == utkface.RACES.index("Asian")).sum() == 3_434
     some = files.read_pictures([faces[i] for i in kept[:20]], None, "UTKFace")
     assert some.shape == (20, 64, 64, 3)
 
@@ -331,7 +378,7 @@ def test_a_broken_line_of_the_list_is_named(celebrities: Path, line: str) -> Non
 
 def test_pictures_of_different_sizes_need_a_size() -> None:
     mixed = [("a", jpeg(1)), ("b", jpeg(1, (8, 9)))]
-    with pytest.raises(ValueError, match="2 different sizes"):
+    with pytest.raises(UnreadableImages, match=r"Another size than 8 x 8 \(say size=64.*: 'b'"):
         files.read_pictures(mixed, None, "my folder")
     assert files.read_pictures(mixed, 8, "my folder").shape == (2, 8, 8, 3)
 

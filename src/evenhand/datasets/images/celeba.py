@@ -9,13 +9,16 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand._checks import one_of
 from evenhand.datasets.columns import some
 from evenhand.datasets.images.data import ImageData
-from evenhand.datasets.images.files import UnreadableImages, read_pictures
+from evenhand.datasets.images.files import UnreadableImages
+from evenhand.datasets.images.official import OfficialSet, Progress
 
 PICTURES: Final = "img_align_celeba"
 ATTRIBUTES: Final = "list_attr_celeba.txt"
+CELEBA: Final = OfficialSet(
+    name="celeba", title="CelebA", page="https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
+)
 
 
 def load_celeba(
@@ -25,6 +28,7 @@ def load_celeba(
     sensitive: str = "Male",
     size: int = 64,
     n: int | None = None,
+    progress: Progress = None,
 ) -> ImageData:
     """Load CelebA from a folder; the pictures are for non-commercial research only.
 
@@ -38,6 +42,13 @@ def load_celeba(
         Height and width; the middle square is cut out.
     n : int, optional
         Read the first n pictures of the list only.
+    progress : callable, optional
+        Called as ``progress(done, total)`` while every picture is looked at.
+
+    Returns
+    -------
+    ImageData
+        Decoded as it is read; copies of one file stay together in a split.
 
     Raises
     ------
@@ -46,31 +57,18 @@ def load_celeba(
     UnreadableImages
         If the list or pictures cannot be read; they are counted and named.
     """
-    root = Path(folder)
-    for name in (PICTURES, ATTRIBUTES):
-        if not (root / name).exists():
-            raise FileNotFoundError(
-                f"{root} has no {name}. Put {PICTURES}/ and {ATTRIBUTES} into one folder."
-            )
-    known = _attributes(root / ATTRIBUTES)
-    for role, name in (("label", label), ("sensitive", sensitive)):
-        one_of(role, name, known.columns)
-    if label == sensitive:
-        raise ValueError(f"label and sensitive are both {label!r}. Choose two attributes.")
+    pictures, attributes = CELEBA.file(folder, PICTURES, ATTRIBUTES)
+    known = _attributes(attributes)
+    CELEBA.choose(label, sensitive, known.columns)
     if n is not None:
         known = known.iloc[: _checks.at_least("n", n, 1)]
-    paths = [root / PICTURES / name for name in known.index]
-    gone = [path.name for path in paths if not path.is_file()]
-    if gone:
-        raise FileNotFoundError(
-            f"{len(gone)} of {len(paths)} pictures of the list are not in {root / PICTURES}: "
-            f"{some(gone)}."
-        )
-    return ImageData(
-        images=read_pictures(paths, size, "CelebA"),
-        y=known[label].to_numpy(),
-        sensitive_features=known[sensitive].to_numpy(),
-        name="celeba",
+    return CELEBA.data(
+        pictures,
+        list(known.index),
+        known[label].to_numpy(),
+        known[sensitive].to_numpy(),
+        size=size,
+        progress=progress,
     )
 
 

@@ -5,23 +5,33 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from evenhand._checks import one_of
 from evenhand.datasets.columns import some
 from evenhand.datasets.images.data import ImageData
 from evenhand.datasets.images.files import UnreadableImages, read_pictures
+from evenhand.datasets.images.official import OfficialSet
 from evenhand.datasets.sources import read_source
 from evenhand.typing import Array
 
 GENDERS: Final = ("male", "female")
 RACES: Final = ("White", "Black", "Asian", "Indian", "other")
-AGES: Final = ("under 30", "30 to 49", "50 and over")
+AGES: Final = {
+    3: (("under 30", "30 to 49", "50 and over"), (30, 50)),
+    9: (
+        *(("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70"),),
+        (3, 10, 20, 30, 40, 50, 60, 70),
+    ),
+}
+"""Names of the classes of age, and where the next begins; nine are those of FairFace."""
+
+UTKFACE: Final = OfficialSet(
+    name="utkface", title="UTKFace", page="https://susanqq.github.io/UTKFace/"
+)
 _NAME: Final = re.compile(r"^(\d{1,3})_([01])_([0-4])_\d+")
 _ENDINGS: Final = (".jpg", ".jpeg", ".png")
 
@@ -31,6 +41,8 @@ def load_utkface(
     *,
     label: str = "gender",
     sensitive: str = "race",
+    ages: int = 3,
+    keep_copies: bool = False,
     size: int = 64,
 ) -> ImageData:
     """Load UTKFace, one copy of each picture.
@@ -42,15 +54,19 @@ def load_utkface(
         have them, ``.chip.jpg`` too), in this folder or below it. Without it the file
         ``utkface64.npz`` of the data set "utkface" is read.
     label, sensitive : {"gender", "race", "age"}
-        What is the label and what the group. Ages come in three classes.
+        What is the label and what the group: two genders, five races, classes of age.
+    ages : {3, 9}
+        How many classes of age; nine are those of FairFace.
+    keep_copies : bool
+        Keep copies of one picture, which stay on one side of a split. Otherwise the first is kept.
     size : int
         Height and width of the pictures.
 
     Returns
     -------
     ImageData
-        23,314 pictures out of the npz: 390 of its 23,704 are byte by byte a copy of another one,
-        some of them with another label. The first is kept.
+        23,314 pictures out of the npz, or with copies 23,704: 390 are byte by byte a copy of
+        another one, some of them with another label.
 
     Raises
     ------
@@ -59,34 +75,47 @@ def load_utkface(
     UnreadableImages
         If pictures cannot be decoded, or file names do not say age, gender and race.
     """
-    one_of("label", label, ("gender", "race", "age"))
-    one_of("sensitive", sensitive, ("gender", "race", "age"))
-    if label == sensitive:
-        raise ValueError(f"label and sensitive are both {label!r}. Choose two of the three.")
-    files, known = _from_npz() if folder is None else _from_folder(Path(folder))
-    kept = _first_copies(files)
+    UTKFACE.choose(label, sensitive, ("gender", "race", "age"))
+    if ages not in AGES:
+        raise ValueError(f"ages must be 3 or 9, got {ages!r}.")
+    files, (age, gender, race) = _from_npz() if folder is None else _from_folder(Path(folder))
+    names, starts = AGES[ages]
+    known = {
+        "age": np.array(names)[np.digitize(age, starts)],
+        "gender": np.array(GENDERS)[gender],
+        "race": np.array(RACES)[race],
+    }
+    digests = np.array([hashlib.sha256(content).hexdigest() for _, content in files])
+    kept = np.arange(len(files)) if keep_copies else _first_copies(digests)
     images = read_pictures([files[i] for i in kept], size, "UTKFace")
     return ImageData(
         images=images,
         y=known[label][kept],
         sensitive_features=known[sensitive][kept],
         name="utkface",
+        units=digests if keep_copies else None,
     )
 
 
-def _from_npz() -> tuple[list[tuple[str, bytes]], Mapping[str, Array]]:
+def _from_npz() -> tuple[list[tuple[str, bytes]], tuple[Array, ...]]:
+    """Return pictures, and age, gender and race of each as numbers."""
     with np.load(io.BytesIO(read_source("utkface", "utkface64.npz")), allow_pickle=False) as z:
         jpeg, ends = z["jpeg"].tobytes(), z["offset"]
         files = [(f"picture {i}", jpeg[a:b]) for i, (a, b) in enumerate(pairwise(ends))]
-        return files, _named(z["age"], z["gender"], z["race"])
+        return files, (z["age"], z["gender"], z["race"])
 
 
-def _from_folder(folder: Path) -> tuple[list[tuple[str, bytes]], Mapping[str, Array]]:
+def _from_folder(folder: Path) -> tuple[list[tuple[str, bytes]], tuple[Array, ...]]:
+    """Return the same of the official files."""
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder. Name the one that holds the pictures.")
+        raise FileNotFoundError(
+            f"{folder} is not a folder. Name the one that holds the pictures: {UTKFACE.page}"
+        )
     paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _ENDINGS)
     if not paths:
-        raise FileNotFoundError(f"{folder} holds no picture ({', '.join(_ENDINGS)}).")
+        raise FileNotFoundError(
+            f"{folder} holds no picture ({', '.join(_ENDINGS)}). Get them here: {UTKFACE.page}"
+        )
     said = [_NAME.match(path.name) for path in paths]
     bad = [path.name for path, found in zip(paths, said, strict=True) if found is None]
     if bad:
@@ -96,20 +125,10 @@ def _from_folder(folder: Path) -> tuple[list[tuple[str, bytes]], Mapping[str, Ar
         )
     told = np.array([[int(part) for part in found.groups()] for found in said if found])
     files = [(path.name, path.read_bytes()) for path in paths]
-    return files, _named(told[:, 0], told[:, 1], told[:, 2])
+    return files, tuple(told.T)
 
 
-def _named(age: Array, gender: Array, race: Array) -> Mapping[str, Array]:
-    return {
-        "age": np.array(AGES)[np.digitize(age, (30, 50))],
-        "gender": np.array(GENDERS)[gender],
-        "race": np.array(RACES)[race],
-    }
-
-
-def _first_copies(files: list[tuple[str, bytes]]) -> Array:
+def _first_copies(digests: Array) -> Array:
     """Return the positions of the pictures that are no copy of one before."""
-    first: dict[bytes, int] = {}
-    for at, (_, content) in enumerate(files):
-        first.setdefault(hashlib.sha256(content).digest(), at)
-    return np.array(sorted(first.values()), dtype=np.int64)
+    _, first = np.unique(digests, return_index=True)
+    return np.sort(first)

@@ -83,6 +83,7 @@ class Protected:
         return run.guarantee(
             public=(
                 f"the {what} of all {n} rows",
+                *people.data.made_by,
                 whose,
                 "the names of the groups and classes",
                 "all settings",
