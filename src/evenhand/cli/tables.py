@@ -115,9 +115,9 @@ def read_training(
     from evenhand.datasets import Schema
 
     table = read(private)
-    asked = None if public is None else read(public)
+    others = None if public is None else read(public)
     named = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
-    named |= {c: "--drop" for c in roles.drop if asked is None or c not in asked}
+    named |= {c: "--drop" for c in roles.drop if others is None or c not in others}
     for column, option in named.items():
         table.require([column], f"which {option} names")
     X = features(table, roles)
@@ -125,10 +125,10 @@ def read_training(
     table[roles.label].refuse_one_class()
     units = None if roles.unit is None else _units(table[roles.unit])
     declared = None if schema is None else _declared(schema, roles)
-    refuse_wrong(table, roles, public=asked, schema=declared)
+    refuse_wrong(table, roles, public=others, schema=declared)
     X_public = None
-    if asked is not None:
-        X_public = features(asked, roles)
+    if others is not None:
+        X_public = features(others, roles)
         for here, there in ((X_public, X), (X, X_public)):
             here.require(
                 there,
@@ -143,12 +143,12 @@ def read_training(
     grouping = None
     if regrouping is not None:
         counted = None
-        if asked is not None and regrouping.counts_rows:
-            counted = group_columns(asked, roles.sensitive)
+        if others is not None and regrouping.counts_rows:
+            counted = group_columns(others, roles.sensitive)
         grouping = regrouping.read(counted, public)
     groups = private_groups = None
     if roles.sensitive and "public" in groups_of:
-        groups = _groups(table if asked is None else asked, roles, grouping)
+        groups = _groups(table if others is None else others, roles, grouping)
     if roles.sensitive and "private" in groups_of:
         private_groups = _groups(table, roles, grouping, all_that_is_private=groups_are_all)
     with as_bad_input(TypeError):

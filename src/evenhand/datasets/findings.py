@@ -190,14 +190,14 @@ class Inspection:
         return out
 
     def __str__(self) -> str:
-        told = [
+        listed = [
             f"  {column or '  and'}: {found}\n      then: {then}"
             for column, _, _, found, then in self.rows()
             if found
         ]
         n = len(self.columns)
-        lines = [FOR_THE_CURATOR, f"{self.n_rows:,} rows, {n} columns.", *told]
-        if not told:
+        lines = [FOR_THE_CURATOR, f"{self.n_rows:,} rows, {n} columns.", *listed]
+        if not listed:
             lines.append("Nothing was found.")
         if self.drop:
             lines.append(f"Leave out what would be learnt wrong: {self.drop}")

@@ -108,14 +108,14 @@ def _inspected(
     def result(
         holds: str, n_different: int | None, found: Sequence[Finding | Problem | None]
     ) -> InspectedColumn:
-        told = (Finding(problem=f) if isinstance(f, Problem) else f for f in found)
+        known = (Finding(problem=f) if isinstance(f, Problem) else f for f in found)
         return InspectedColumn(
             name=column.name,
             role=role,
             holds=holds,
             missing=missing,
             n_different=n_different,
-            findings=tuple(f for f in told if f is not None),
+            findings=tuple(f for f in known if f is not None),
         )
 
     if not there.any():

@@ -129,9 +129,9 @@ class _Trial:
         groups = known.groups()
         seen = _one_hot(even, sizes, groups[spread], known.n_groups)
         model = LogisticRegression(max_iter=300).fit(seen, known.labels()[spread])
-        asked = _one_hot(as_it_is, sizes, groups[plain], known.n_groups)
+        plain_rows = _one_hot(as_it_is, sizes, groups[plain], known.n_groups)
         return cls(
-            scores=model.decision_function(asked),
+            scores=model.decision_function(plain_rows),
             truth=known.labels()[plain],
             groups=groups[plain],
             n_groups=known.n_groups,

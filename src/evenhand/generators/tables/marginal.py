@@ -107,23 +107,23 @@ class MarginalSynthesizer(TableSynthesizer):
         weights = self._known_counts()
         progress("counts", 1, 4)
         alone = Forest(parents=(-1,) * len(data.sizes), order=tuple(range(len(data.sizes))))
-        self.law_ = fit_tree(alone, tables, own.sigma, (), 1.0, weights)
+        self.distribution_ = fit_tree(alone, tables, own.sigma, (), 1.0, weights)
         if not self.pairs or len(data.sizes) < 2:
             return
         forest = self._choose(data, plan, weights)
         progress("counts", 2, 4)
         if not forest.edges:  # nothing depends on anything else: count the columns again
             again = plan.release(counter, counted, PAIRS)
-            self.law_ = fit_tree(alone, *_joined(counter, own, again), (), 1.0, weights)
+            self.distribution_ = fit_tree(alone, *_joined(counter, own, again), (), 1.0, weights)
             return
         pairs, sigma = _pair_tables(data, forest, plan)
         progress("counts", 3, 4)
-        self.law_ = fit_tree(forest, tables, own.sigma, pairs, sigma, weights)
+        self.distribution_ = fit_tree(forest, tables, own.sigma, pairs, sigma, weights)
         progress("counts", 4, 4)
 
     def _choose(self, data: EncodedTable, plan: BudgetPlan, weights: FloatArray) -> Forest:
         """Return the tree of pairs that label and group do not explain."""
-        mine, _ = self.law_.tables(weights)
+        mine, _ = self.distribution_.tables(weights)
         pairs = list(combinations(range(len(data.sizes)), 2))
         counted, fixed = [], []
         for i, j in pairs:
@@ -144,12 +144,12 @@ class MarginalSynthesizer(TableSynthesizer):
         return Forest.heaviest(gains)
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
-        return self.law_.sample(conditions, rng)
+        return self.distribution_.sample(conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:
-        forest = self.law_.forest
-        own = {f"own_{i}": table for i, table in enumerate(self.law_.own)}
-        pairs = {f"pair_{i}": table for i, table in enumerate(self.law_.pairs)}
+        forest = self.distribution_.forest
+        own = {f"own_{i}": table for i, table in enumerate(self.distribution_.own)}
+        pairs = {f"pair_{i}": table for i, table in enumerate(self.distribution_.pairs)}
         return {
             "parents": np.array(forest.parents, dtype=np.int64),
             "order": np.array(forest.order, dtype=np.int64),
@@ -161,7 +161,7 @@ class MarginalSynthesizer(TableSynthesizer):
         forest = Forest(
             parents=tuple(arrays["parents"].tolist()), order=tuple(arrays["order"].tolist())
         )
-        self.law_ = TreeDistribution(
+        self.distribution_ = TreeDistribution(
             forest=forest,
             own=tuple(arrays[f"own_{i}"] for i in range(len(forest.order))),
             pairs=tuple(arrays[f"pair_{i}"] for i in range(len(forest.edges))),

@@ -135,7 +135,7 @@ def _fit(
         probabilities = _softmax(logits, features.starts)
         apart = features.of(probabilities).mean(axis=0) - aim
         pulled = features.pull_back(probabilities, np.broadcast_to(apart, (n_parts, len(aim))))
-        # d law_k / d logit_l = law_k (1[k = l] - law_l), inside each column.
+        # d p_k / d logit_l = p_k (1[k = l] - p_l), inside each column.
         weighted = probabilities * pulled
         held = np.add.reduceat(weighted, features.starts[:-1], axis=1)
         gradient = weighted - probabilities * np.repeat(held, np.diff(features.starts), axis=1)

@@ -60,7 +60,7 @@ class NonPrivateSynthesizer(MarginalSynthesizer):
     neighbors: str = field(default="add or remove one", init=False)
     noise: Noise | None = field(default_factory=NoPrivacy, init=False)
 
-    def fit(self, frame: pd.DataFrame, **asked: Any) -> Self:
+    def fit(self, frame: pd.DataFrame, **given: Any) -> Self:
         """Learn from the rows; takes what ``MarginalSynthesizer.fit`` takes, and no budget.
 
         Raises
@@ -68,12 +68,12 @@ class NonPrivateSynthesizer(MarginalSynthesizer):
         ValueError
             If a budget is given: nothing would be kept within it.
         """
-        if asked.pop("budget", None) is not None:
+        if given.pop("budget", None) is not None:
             raise ValueError(
                 f"{type(self).__name__} adds no noise, so no budget holds it. Leave budget= out, "
                 f"or use MarginalSynthesizer."
             )
-        return super().fit(frame, budget=_AS_IF, **asked)
+        return super().fit(frame, budget=_AS_IF, **given)
 
 
 @register
@@ -108,7 +108,7 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
     method: ClassVar[str] = "reweighted"
     words: ClassVar[str] = "rows weighted towards a public reference, without privacy"
 
-    def fit(self, frame: pd.DataFrame, **asked: Any) -> Self:
+    def fit(self, frame: pd.DataFrame, **given: Any) -> Self:
         """Learn; ``reference=`` is needed, and is not used for missing groups.
 
         Raises
@@ -116,13 +116,13 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
         ValueError
             Without a reference, or if it shares no column with the private rows.
         """
-        reference = asked.pop("reference", None)
+        reference = given.pop("reference", None)
         if reference is None:
             raise ValueError(
                 "ReweightedSynthesizer weighs private rows by a public reference: pass reference=."
             )
         frame = TypedTable.of(frame, "private table").frame
-        shared = [c for c in frame.columns if c in reference.columns and c != asked.get("unit")]
+        shared = [c for c in frame.columns if c in reference.columns and c != given.get("unit")]
         if not shared:
             raise ValueError(
                 f"The reference shares no column with the private table: it has "
@@ -132,7 +132,7 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
         self.effective_ = float(weights.sum() ** 2 / (weights**2).sum())
         rng = as_generator(self.random_state)
         drawn = rng.choice(len(frame), len(frame), p=weights / weights.sum())
-        return super().fit(frame.iloc[drawn].reset_index(drop=True), **asked)
+        return super().fit(frame.iloc[drawn].reset_index(drop=True), **given)
 
 
 def density_ratio(

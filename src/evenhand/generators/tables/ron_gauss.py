@@ -142,7 +142,7 @@ class RONGaussSynthesizer(TableSynthesizer):
         )
         return probabilities
 
-    def _laws(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
+    def _probabilities(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
         """Probabilities of the states of each row."""
         drawn = rng.normal(size=(len(conditions), self.roots_.shape[2]))
         moved = np.empty((len(conditions), self.means_.shape[1]))
@@ -155,13 +155,13 @@ class RONGaussSynthesizer(TableSynthesizer):
         """Tilt probabilities so that their means are the released ones: cutting at 0 moved them."""
         for c in range(len(self.means_)):
             for _ in range(_ROUNDS):
-                found = self._laws(np.full(_TRIAL, c), rng).mean(axis=0)
+                found = self._probabilities(np.full(_TRIAL, c), rng).mean(axis=0)
                 self.corrections_[c] *= self.means_[c] / found
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         out = np.empty((len(conditions), len(self.starts_) - 1), dtype=np.int64)
         for some in chunks(len(conditions), _CHUNK):
-            out[some] = pick(self._laws(conditions[some], rng), self.starts_, rng)
+            out[some] = pick(self._probabilities(conditions[some], rng), self.starts_, rng)
         return out
 
     def _arrays(self) -> dict[str, Array]:
