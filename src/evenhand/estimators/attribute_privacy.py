@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.columns import TypedTable
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.inputs import FitArguments, FitInputs, read_fit_inputs
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
@@ -76,9 +77,10 @@ class AttributePrivacyClassifier(PrivateClassifier):
                 f"The rows hold one group only ({_values.quoted(groups.names[0])}): there is "
                 f"nothing to compare it with. Check the sensitive column."
             )
-        encoder = PublicEncoder(self.schema).fit(data.X_private)
+        rows = TypedTable.of(data.X_private, "public table")
+        encoder = PublicEncoder(self.schema).fit(rows)
         return PeopleInputs(
-            data=data, encoder=encoder, X_encoded=encoder.transform(data.X_private), groups=groups
+            data=data, encoder=encoder, X_encoded=encoder.transform(rows), groups=groups
         )
 
     @staticmethod
