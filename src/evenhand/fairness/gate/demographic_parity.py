@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from evenhand import _checks
+from evenhand._words import REFERENCES
 from evenhand.fairness.gate import admission
 from evenhand.fairness.gate.activation import largest_block
 from evenhand.fairness.gate.gate import Outcome, gate_of
@@ -63,6 +64,7 @@ class DemographicParityGate:
     """
 
     format: ClassVar[str] = "evenhand demographic parity gate 2"
+    _references: ClassVar[tuple[str, ...]] = REFERENCES
     _keys: ClassVar[frozenset[str]] = frozenset(
         ["format", "margin", "reference", "cold_start", "counts", "held", "active", "first_held"]
     )
@@ -76,6 +78,7 @@ class DemographicParityGate:
         cold_start: int | None = None,
         reference: str = "rest",
     ) -> None:
+        _checks.one_of("reference", reference, self._references)
         self.notion = DemographicParity(margin=margin, reference=reference)
         self.n_groups = _checks.at_least("n_groups", n_groups, 1)
         self.n_classes = _checks.at_least("n_classes", n_classes, 2)

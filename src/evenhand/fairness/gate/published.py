@@ -38,23 +38,10 @@ class PublishedGate(DemographicParityGate):
     format: ClassVar[str] = "evenhand published gate 1"
     _keys: ClassVar[frozenset[str]] = DemographicParityGate._keys | {"violations"}
 
-    def __init__(
-        self,
-        margin: float,
-        n_groups: int,
-        n_classes: int,
-        *,
-        cold_start: int | None = None,
-        reference: str = "rest",
-    ) -> None:
-        if reference != "rest":
-            raise ValueError(
-                f"The published rule compares a group with the rest, got reference={reference!r}. "
-                "Use reference='rest', or DemographicParityGate for the other references."
-            )
-        super().__init__(margin, n_groups, n_classes, cold_start=cold_start)
-        self.violations = 0
-        """Answers after which the given table was outside the margin."""
+    _references: ClassVar[tuple[str, ...]] = ("rest",)
+
+    violations: int = 0
+    """Answers after which the given table was outside the margin."""
 
     def offer(self, group: int, label: int) -> Outcome:
         """Give the answer or refuse it, and record which; nothing is withheld."""
