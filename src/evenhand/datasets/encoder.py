@@ -150,7 +150,8 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             Finite; scaled numbers lie in [-clip, clip], all others are 0 or 1.
         """
         self._require_fitted()
-        table = self.schema_.select(X, where="table to encode", ignore_extra=self.ignore_extra)
+        given = TypedTable.of(X, "table to encode", keeps=False)
+        table = self.schema_.select(given, ignore_extra=self.ignore_extra)
         out = np.zeros((len(table), self.n_features_out_))
         start = 0
         for column in self.schema_.columns:

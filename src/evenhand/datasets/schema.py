@@ -223,20 +223,14 @@ class Schema:
         ValueError
             For an absent column, an unknown column, text where numbers belong.
         """
-        table = self.select(frame, where=where, ignore_extra=ignore_extra)
+        given = TypedTable.of(frame, where, keeps=False)
+        table = self.select(given, ignore_extra=ignore_extra)
         for column in self.columns:
             _ = table[column.name].numbers if column.kind == "numeric" else table[column.name].codes
         return table
 
-    def select(
-        self,
-        frame: TypedTable | pd.DataFrame | ArrayLike,
-        *,
-        where: str = "table",
-        ignore_extra: bool = False,
-    ) -> TypedTable:
+    def select(self, table: TypedTable, *, ignore_extra: bool = False) -> TypedTable:
         """Like ``check``, names only: values are not looked at."""
-        table = TypedTable.of(frame, where, keeps=False)
         extra = [name for name in table if name not in self.names]
         table.require(self.names, "which the schema names", spare=extra)
         if extra and not ignore_extra:
