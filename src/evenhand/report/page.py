@@ -20,7 +20,7 @@ from evenhand.fairness.intervals import Estimate
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
 from evenhand.report import claim, figures
-from evenhand.report.measured import REFERENCES, known
+from evenhand.report.measured import REFERENCES, known, name_of
 from evenhand.report.spending import Spending
 from evenhand.voting.outcomes import SHORT
 
@@ -138,6 +138,7 @@ def environment(package: str = HERE) -> Environment:
     }
     found.globals |= {
         "cells": cells,
+        "name_of": name_of,
         "each": each,
         "REFERENCES": REFERENCES,
         "SHORT": SHORT,
