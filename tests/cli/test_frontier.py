@@ -216,7 +216,7 @@ def test_a_store_of_another_version_is_refused_and_left_alone(spec: Path) -> Non
         Path("spec.toml").write_text("epsilon = 4\n")
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 2, result.output
-        assert "is a store of version 7.2, and this package writes 1.3" in result.stderr
+        assert "is a store of version 7.3, and this package writes 1.3" in result.stderr
         assert "Give the runs a new file" in result.stderr
         assert result.stderr.count("\n") == 1
     assert Path("front/runs.db").read_bytes() == before
