@@ -1,14 +1,21 @@
-"""The combinations of label and sensitive values that a generator is conditioned on."""
+"""The combinations of label and group that a generator knows, and the rows that are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
+from evenhand import _checks
 from evenhand._checks import did_you_mean
-from evenhand.typing import IntArray
+from evenhand.datasets.columns import text_of
+from evenhand.generators.budget_plan import largest_remainder
+from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
+
+BALANCES: Final = ("label", "sensitive")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,3 +86,168 @@ class Conditions:
                 f"{', '.join(map(repr, categories))}.{did_you_mean(value, categories)}"
             )
         return categories.index(value)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    """Rows that are asked for.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_conditions,)
+        Rows of each combination. Empty where ``fixed`` says it row by row.
+    probabilities : ndarray of float64, shape (n_conditions,)
+        Shares behind the counts.
+    as_it_is : bool
+        Whether nothing was balanced and no condition set.
+    fixed : ndarray of int64 or None
+        Combination of each row of a table of conditions.
+    index : Index or None
+        Of that table.
+    """
+
+    counts: IntArray
+    probabilities: FloatArray
+    as_it_is: bool
+    fixed: IntArray | None = None
+    index: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        known: Conditions,
+        learnt: FloatArray,
+        *,
+        n: int | None,
+        conditions: Mapping[str, object] | pd.DataFrame | None,
+        balance: Sequence[str],
+        shares: ArrayLike | None = None,
+    ) -> Request:
+        """Read what the user asked for.
+
+        Raises
+        ------
+        ValueError
+            For a column that is not a condition, a value that was never seen (the nearest is
+            named), no number of rows, and an unknown word in ``balance``.
+        """
+        if isinstance(balance, str):
+            balance = (balance,)
+        for word in balance:
+            _checks.one_of("balance", word, BALANCES)
+        if shares is not None:
+            return cls._by_shares(known, n, conditions, np.asarray(shares, dtype=np.float64))
+        if isinstance(conditions, pd.DataFrame):
+            return cls._row_by_row(known, learnt, n, conditions, balance)
+        if n is None:
+            raise ValueError("n is missing: say how many rows, or pass a table of conditions.")
+        n = _checks.at_least("n", n, 1)
+        allowed = np.ones(known.n, dtype=np.bool_)
+        for column, value in (conditions or {}).items():
+            _refuse_other(known, column)
+            at = known.position(column, text_of(value))
+            allowed &= known.parts(np.arange(known.n))[known.names.index(column)] == at
+        probabilities = _shares(known, learnt, allowed, balance)
+        return cls(
+            counts=_counts(known, n, probabilities, balance),
+            probabilities=probabilities,
+            as_it_is=not balance and not conditions,
+        )
+
+    @classmethod
+    def _by_shares(
+        cls, known: Conditions, n: int | None, conditions: object, shares: FloatArray
+    ) -> Request:
+        if n is None or conditions is not None:
+            raise ValueError("shares= goes with n, and without conditions=.")
+        if shares.shape != (known.n,) or not (shares >= 0).all() or not shares.sum() > 0:
+            raise ValueError(
+                f"shares must be {known.n} numbers that are not negative, one per combination of "
+                f"label and group, got shape {shares.shape}."
+            )
+        counts = largest_remainder(_checks.at_least("n", n, 1), shares)
+        return cls(counts=counts, probabilities=shares / shares.sum(), as_it_is=False)
+
+    @classmethod
+    def _row_by_row(
+        cls,
+        known: Conditions,
+        learnt: FloatArray,
+        n: int | None,
+        conditions: pd.DataFrame,
+        balance: Sequence[str],
+    ) -> Request:
+        if n is not None and n != len(conditions):
+            raise ValueError(
+                f"n={n} and a table of {len(conditions)} conditions do not agree: leave n out."
+            )
+        if not len(conditions) or not conditions.shape[1]:
+            raise ValueError("The table of conditions is empty.")
+        fixed = np.zeros(len(conditions), dtype=np.int64)
+        lines = conditions.reset_index(drop=True).groupby(list(conditions.columns), dropna=False)
+        probabilities = np.zeros(known.n)
+        for values, rows in lines.groups.items():
+            given = values if isinstance(values, tuple) else (values,)
+            one = cls.of(
+                known,
+                learnt,
+                n=len(rows),
+                conditions=dict(zip(conditions.columns, given, strict=True)),
+                balance=balance,
+            )
+            fixed[np.asarray(rows)] = np.repeat(np.arange(known.n), one.counts)
+            probabilities += one.probabilities
+        return cls(
+            counts=np.bincount(fixed, minlength=known.n).astype(np.int64),
+            probabilities=probabilities,
+            as_it_is=False,
+            fixed=fixed,
+            index=conditions.index,
+        )
+
+    def rows(self, rng: np.random.Generator) -> IntArray:
+        """Return the combination of each row, in random order unless it is fixed."""
+        if self.fixed is not None:
+            return self.fixed
+        return rng.permutation(np.repeat(np.arange(len(self.counts)), self.counts))
+
+
+def _shares(
+    known: Conditions, learnt: FloatArray, allowed: BoolArray, balance: Sequence[str]
+) -> FloatArray:
+    """Share of each combination: even where balanced, else as the noisy counts have it."""
+    weights = np.where(allowed, learnt, 0.0)
+    shares: FloatArray
+    if set(balance) == set(BALANCES):
+        shares = allowed / allowed.sum()
+    elif not balance:
+        shares = weights / weights.sum()
+    else:
+        by = known.labels() if "label" in balance else known.groups()
+        totals = np.bincount(by, weights)
+        shares = np.where(allowed, weights / np.maximum(totals[by], 1e-300), 0.0)
+        shares = shares / shares.sum()
+    return shares
+
+
+def _counts(known: Conditions, n: int, shares: FloatArray, balance: Sequence[str]) -> IntArray:
+    """Whole numbers near ``n * shares``; what is balanced differs by at most 1."""
+    if len(set(balance)) != 1:
+        return largest_remainder(n, shares)
+    # First the parts that are even, then the rows within each: roundings of all combinations at
+    # once would add up in one part.
+    by = known.labels() if "label" in balance else known.groups()
+    counts = np.zeros(known.n, dtype=np.int64)
+    parts = np.bincount(by, shares).astype(np.float64)
+    for part, rows in enumerate(largest_remainder(n, parts)):
+        if rows:
+            counts[by == part] = largest_remainder(int(rows), shares[by == part])
+    return counts
+
+
+def _refuse_other(known: Conditions, column: object) -> None:
+    if column not in known.names:
+        raise ValueError(
+            f"{column!r} is not a condition of this generator: it was conditioned on "
+            f"{', '.join(map(repr, known.names))}.{did_you_mean(column, known.names)}"
+        )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
-from evenhand.typing import FloatArray, IntArray
+from evenhand.generators.payload import Encoded
+from evenhand.typing import FloatArray
 
 
 def chunks(n: int, size: int) -> list[slice]:
@@ -41,19 +42,23 @@ class FeatureMeans:
     @classmethod
     def release(
         cls,
-        batches: Iterable[tuple[FloatArray, IntArray]],
+        data: Encoded,
+        features: Callable[[slice], FloatArray],
         *,
         n_features: int,
         n_conditions: int,
-        per_unit: int,
+        chunk: int,
         plan: BudgetPlan,
         purpose: str,
     ) -> FeatureMeans:
-        """Add up features (n, n_features) by their conditions (n,), and release the sums once."""
-        sums = FeatureSums(n_features=n_features, n_conditions=n_conditions, per_unit=per_unit)
+        """Add up the features of all records by condition, and release the sums once.
+
+        ``features`` gives those of some records, (n, n_features); ``chunk`` are held at once.
+        """
+        sums = FeatureSums(n_features=n_features, n_conditions=n_conditions, per_unit=data.per_unit)
         total = np.zeros(n_conditions * (n_features + 1), dtype=np.int64)
-        for features, conditions in batches:
-            total += sums.total(features, conditions)
+        for rows in chunks(len(data.condition), chunk):
+            total += sums.total(features(rows), data.condition[rows])
         released = plan.release(sums, total, purpose)
         found, counts = sums.apart(released.values)
         return cls(sums=found, counts=counts, sigma=released.sigma)

@@ -16,11 +16,10 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.generators import saving
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
-from evenhand.generators.conditions import Conditions
+from evenhand.generators.conditions import Conditions, Request
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Codec, Payload, Progress
-from evenhand.generators.requested_rows import Request
 from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.guarantee import delta_warning, no_guarantee

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evenhand.generators.clipping import Clipping
-from evenhand.generators.images.cell_weights import CellWeights
+from evenhand.generators.images.dp_wgan import CellWeights
 
 SHARES = np.array([0.5, 0.1, 0.25, 0.15])  # two labels with two groups each
 ON_BOTH, ON_LABEL = np.arange(4), np.array([0, 0, 1, 1])

@@ -10,8 +10,7 @@ from evenhand.generators import GroupBalancedSampler, load
 from evenhand.generators.clipping import CLIPS, SHARE, Clipping
 from evenhand.generators.images import DPWGANImages
 from evenhand.generators.images.adversarial import STEPS
-from evenhand.generators.images.cell_weights import CellWeights
-from evenhand.generators.images.dp_wgan import CELLS
+from evenhand.generators.images.dp_wgan import CELLS, CellWeights
 from evenhand.generators.images.synthesizer import COUNTS
 from evenhand.learners.nets.picture_critics import DenseCritic
 from evenhand.learners.nets.single_critic import BOUND, SingleCritic

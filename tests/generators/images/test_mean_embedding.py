@@ -10,8 +10,13 @@ from scipy.ndimage import gaussian_filter1d
 
 from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.images import MeanEmbeddingImages
-from evenhand.generators.images.embedding_network import EmbeddingNetwork, _blur, fit_network
-from evenhand.generators.images.random_features import BANDWIDTHS, RandomFeatures
+from evenhand.generators.images.embedding_network import (
+    BANDWIDTHS,
+    EmbeddingNetwork,
+    RandomFeatures,
+    _blur,
+    fit_network,
+)
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import pictures

@@ -12,9 +12,10 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from evenhand.datasets import Schema  # noqa: E402  # after the skip
 from evenhand.generators import DPWGANSynthesizer  # noqa: E402
+from evenhand.generators.aggregators import ClippedSums  # noqa: E402
 from evenhand.generators.budget_plan import noisy_sum  # noqa: E402
 from evenhand.generators.clipping import CLIPS, Clipping  # noqa: E402
-from evenhand.generators.tables.clipped_critic import ClippedCritic, CriticGradients  # noqa: E402
+from evenhand.generators.tables.clipped_critic import ClippedCritic  # noqa: E402
 from evenhand.generators.tables.dp_wgan import GRADIENTS  # noqa: E402
 from evenhand.generators.tables.synthesizer import TableSynthesizer  # noqa: E402
 from evenhand.privacy import (  # noqa: E402
@@ -81,7 +82,7 @@ def test_no_record_adds_more_than_one_and_sums_are_exactly_of_records(
 ) -> None:
     # Brute force: all rows of both groups, before and after the bounds moved.
     made = critic(clip, bound, scale=scale)
-    rows, unit = every_row(), CriticGradients.unit
+    rows, unit = every_row(), ClippedSums.unit
     for moved in range(3):
         for group in (0, 1):
             where = np.full(len(rows), group)
@@ -103,7 +104,7 @@ def test_the_gradient_is_that_of_autograd_where_nothing_is_clipped() -> None:
     made = critic("flat", bound=1e3)
     rows = every_row()
     total = made.clipped_sum(made.rows(rows), np.zeros(len(rows), dtype=np.int64))
-    found = made.gradient(total * CriticGradients.unit, len(rows))
+    found = made.gradient(total * ClippedSums.unit, len(rows))
     weights = [torch.tensor(w, requires_grad=True) for w in made.weights]
     x = torch.as_tensor(made.rows(rows).toarray())
     score = torch.relu(x @ weights[0] + weights[1]) @ weights[2] + weights[3]
@@ -133,7 +134,7 @@ def test_an_attack_on_a_step_stays_below_the_claim_and_convicts_half_the_noise()
     made = critic("flat", bound=0.2, scale=30.0)
     one = made.clipped_sum(made.rows(every_row()[:1]), np.zeros(1, dtype=np.int64))
     claimed = epsilon_from_mu(1.0, 1e-3)
-    sums = CriticGradients(n_values=made.n_values)
+    sums = ClippedSums(clip_norm=1.0)
     step = noisy_sum(
         sums, mu_squared=1.0, n_steps=1, neighbors="add or remove one", noise=FloatNoise()
     )
@@ -148,7 +149,7 @@ def test_an_attack_on_a_step_stays_below_the_claim_and_convicts_half_the_noise()
     assert 0.5 * claimed < found(step.sigma) < claimed
     assert found(step.sigma / 2) > claimed
     assert sums.l2_sensitivity("replace one") == 2 * sums.l2_sensitivity("add or remove one")
-    three = CriticGradients(n_values=4, per_unit=3)
+    three = ClippedSums(clip_norm=1.0, per_unit=3)
     assert three.l2_sensitivity("add or remove one") * three.unit == 3.0
 
 

@@ -60,8 +60,8 @@ class Watched(PATEGANSynthesizer):
 
     watched: Any
 
-    def _teachers(self, *given: Any) -> Any:
-        self.watched = super()._teachers(*given)
+    def _opponent(self, *given: Any) -> Any:
+        self.watched = super()._opponent(*given)
         return self.watched
 
 

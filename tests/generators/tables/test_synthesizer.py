@@ -4,7 +4,6 @@ import itertools
 import math
 import tracemalloc
 import warnings
-from dataclasses import replace
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache

@@ -1,4 +1,4 @@
-"""A small network that draws pictures of a condition, fitted to noisy mean features."""
+"""Random features of pictures, and a small network whose pictures have given mean features."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand import _checks
 from evenhand._torch import require_torch, torch
-from evenhand.generators.images.random_features import RandomFeatures
+from evenhand.learners.nets.layers import Layers, arrays_of, layers_of, named_layers, through
 from evenhand.typing import Array, FloatArray, IntArray
+
+BANDWIDTHS: Final = (0.1, 0.2, 0.4)
+"""Of the kernels, as shares of the distance between a black picture and a white one."""
 
 WHIM: Final = 8  # random numbers behind one picture, beside its condition
 RATE: Final = 1e-2
@@ -23,19 +27,57 @@ _FAR: Final = 1e-4  # weight of a pixel in a blur, below which it has none
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class RandomFeatures:
+    """Map pictures to ``cos(w x), sin(w x)``, the random Fourier features of Gaussian kernels.
+
+    Three public bandwidths share the frequencies w evenly (Rahimi and Recht 2007; the sum of
+    kernels sees likeness at three scales).
+
+    Parameters
+    ----------
+    frequencies : ndarray of float64, shape (n_pixels, n_frequencies)
+
+    Privacy
+    -------
+    Drawn without looking at a picture. Every picture's features have norm 1.
+    """
+
+    frequencies: FloatArray
+
+    @classmethod
+    def draw(cls, n_pixels: int, n_frequencies: int, rng: np.random.Generator) -> RandomFeatures:
+        """Draw frequencies for pictures of so many numbers."""
+        _checks.at_least("n_frequencies", n_frequencies, 1)
+        widths = np.resize(BANDWIDTHS, n_frequencies) * n_pixels**0.5
+        return cls(frequencies=rng.normal(size=(n_pixels, n_frequencies)) / widths)
+
+    @property
+    def n_features(self) -> int:
+        """Two per frequency."""
+        return 2 * int(self.frequencies.shape[1])
+
+    def of(self, pixels: NDArray[np.float32]) -> FloatArray:
+        """Features of pictures (n, ...), shape (n, n_features)."""
+        turned = pixels.reshape(len(pixels), -1).astype(np.float64) @ self.frequencies
+        features = np.hstack([np.cos(turned), np.sin(turned)])
+        scaled: FloatArray = features / self.frequencies.shape[1] ** 0.5
+        return scaled
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class EmbeddingNetwork:
     """Layers of a network from random numbers and a condition to pixels.
 
     Parameters
     ----------
-    layers : tuple of (weight, bias)
-        Of each layer, (in, out) and (out,); ReLU between them, a sigmoid at the end.
+    layers : Layers
+        A sigmoid follows the last.
     n_conditions : int
     size : tuple of int
         Channels, height and width.
     """
 
-    layers: tuple[tuple[FloatArray, FloatArray], ...]
+    layers: Layers
     n_conditions: int
     size: tuple[int, int, int]
 
@@ -45,30 +87,21 @@ class EmbeddingNetwork:
         for start in range(0, len(conditions), _ROWS):
             part = conditions[start : start + _ROWS]
             rows = np.hstack([rng.normal(size=(len(part), WHIM)), np.eye(self.n_conditions)[part]])
-            for weight, bias in self.layers[:-1]:
-                rows = np.maximum(rows @ weight + bias, 0.0)
-            weight, bias = self.layers[-1]
-            pixels = 1.0 / (1.0 + np.exp(-np.clip(rows @ weight + bias, -30.0, 30.0)))
+            pixels = 1.0 / (1.0 + np.exp(-np.clip(through(self.layers, rows), -30.0, 30.0)))
             out[start : start + len(part)] = pixels.reshape(-1, *self.size)
         return out
 
     def arrays(self) -> dict[str, Array]:
         """Return the layers by name."""
-        named: dict[str, Array] = {"size": np.array([self.n_conditions, *self.size])}
-        for at, (weight, bias) in enumerate(self.layers):
-            named |= {f"weight_{at}": weight, f"bias_{at}": bias}
-        return named
+        own: dict[str, Array] = {"size": np.array([self.n_conditions, *self.size])}
+        return own | named_layers(self.layers, "weight")
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> EmbeddingNetwork:
         """Read what ``arrays`` gave."""
         n, channels, height, width = arrays["size"].tolist()
-        depth = sum(name.startswith("weight_") for name in arrays)
-        return cls(
-            layers=tuple((arrays[f"weight_{i}"], arrays[f"bias_{i}"]) for i in range(depth)),
-            n_conditions=n,
-            size=(channels, height, width),
-        )
+        layers = layers_of(arrays, "weight")
+        return cls(layers=layers, n_conditions=n, size=(channels, height, width))
 
 
 def fit_network(
@@ -117,7 +150,8 @@ def fit_network(
     for n_in, n_out in pairwise(widths):
         bound = n_in**-0.5
         made = [torch.empty(n_in, n_out), torch.empty(n_out)]
-        layers.append([t.uniform_(-bound, bound, generator=draws).requires_grad_() for t in made])
+        weight, bias = (t.uniform_(-bound, bound, generator=draws).requires_grad_() for t in made)
+        layers.append((weight, bias))
     frequencies = torch.as_tensor(features.frequencies, dtype=torch.float32)
     scale = features.frequencies.shape[1] ** -0.5
     wanted = torch.as_tensor(aims[seen], dtype=torch.float32)
@@ -132,9 +166,7 @@ def fit_network(
 
     for step in range(n_steps):
         rows = torch.cat([torch.randn(len(named), WHIM, generator=draws), named], dim=1)
-        for weight, bias in layers[:-1]:
-            rows = torch.relu(rows @ weight + bias)
-        drawn = torch.sigmoid(blurred(rows @ layers[-1][0] + layers[-1][1]))
+        drawn = torch.sigmoid(blurred(through(layers, rows)))
         turned = drawn @ frequencies
         found = torch.cat([turned.cos(), turned.sin()], dim=1) * scale
         apart = found.view(len(seen), each, -1).mean(dim=1) - wanted
@@ -145,12 +177,8 @@ def fit_network(
             slower.step()
         progress(step + 1)
     weight, bias = layers[-1]
-    layers[-1] = [blurred(weight), blurred(bias[None])[0]]
-    kept = tuple(
-        (weight.detach().numpy().astype(np.float64), bias.detach().numpy().astype(np.float64))
-        for weight, bias in layers
-    )
-    return EmbeddingNetwork(layers=kept, n_conditions=n_conditions, size=size)
+    layers[-1] = (blurred(weight), blurred(bias[None])[0])
+    return EmbeddingNetwork(layers=arrays_of(layers), n_conditions=n_conditions, size=size)
 
 
 def _blur(n: int, smooth: float) -> FloatArray:

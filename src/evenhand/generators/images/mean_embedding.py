@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -11,10 +11,13 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.feature_means import FeatureMeans, chunks
+from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
-from evenhand.generators.images.embedding_network import EmbeddingNetwork, fit_network
-from evenhand.generators.images.random_features import RandomFeatures
+from evenhand.generators.images.embedding_network import (
+    EmbeddingNetwork,
+    RandomFeatures,
+    fit_network,
+)
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
@@ -95,20 +98,20 @@ class MeanEmbeddingImages(ImageSynthesizer):
         features = RandomFeatures.draw(data.pixels[0].size, self.n_frequencies, rng)
         n_conditions = self.conditions_.n
 
-        def batches() -> Iterator[tuple[FloatArray, IntArray]]:
-            for rows in chunks(len(data), _CHUNK):
-                progress("features", rows.start, len(data))
-                yield features.of(data.pixels[rows]), data.condition[rows]
-            progress("features", len(data), len(data))
+        def features_of(rows: slice) -> FloatArray:
+            progress("features", rows.start, len(data))
+            return features.of(data.pixels[rows])
 
         released = FeatureMeans.release(
-            batches(),
+            data,
+            features_of,
             n_features=features.n_features,
             n_conditions=n_conditions,
-            per_unit=data.per_unit,
+            chunk=_CHUNK,
             plan=plan,
             purpose=MEANS,
         )
+        progress("features", len(data), len(data))
         self.counts_, self.counts_sigma_ = released.counts, released.sigma
         self.snr_ = released.snr
         unseen = self._unseen()

@@ -7,19 +7,63 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 from evenhand import _checks
+from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.images.codec import EncodedImages, ImageCodec, read_images
 from evenhand.generators.images.evaluation import ImageEvaluation, evaluate_images
 from evenhand.generators.images.predicted_groups import GroupReference
-from evenhand.generators.images.private_images import PrivateImages
 from evenhand.generators.memory import require_memory
-from evenhand.generators.payload import Progress
+from evenhand.generators.payload import Encoding, Progress
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.privacy import Budget
+from evenhand.privacy import Budget, Ledger
 from evenhand.privacy.ledger_store import Store
 from evenhand.typing import ArrayLike
 
 COUNTS: Final = "number of pictures by label and group"
 CONDITIONS: Final = ("label+group", "label")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrivateImages:
+    """Private pictures that were read; see ``Payload``.
+
+    Parameters
+    ----------
+    codec : ImageCodec
+    known : EncodedImages
+        The pictures. How many there are, and their size, may be known before the first release.
+    notes : tuple of str
+        How missing groups were predicted.
+    """
+
+    codec: ImageCodec
+    known: EncodedImages
+    notes: tuple[str, ...] = ()
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """What the claim takes as public."""
+        return (
+            "the size of the pictures",
+            "the values of the labels",
+            *(("the values of the groups",) if self.codec.sensitive else ()),
+            *(("the reference pictures with their groups",) if self.notes else ()),
+        )
+
+    @property
+    def delta_aside(self) -> tuple[float, str]:
+        """Nothing is released beside the ledger."""
+        return 0.0, ""
+
+    def check(self, ledger: Ledger, delta: float) -> None:
+        """Nothing is left to refuse: pictures were checked when they were read."""
+
+    def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
+        """Return the public plan: the method has the whole budget."""
+        return dict(of_method)
+
+    def encode(self, plan: BudgetPlan, delta: float) -> Encoding:
+        """Return the pictures as they were read."""
+        return Encoding(codec=self.codec, data=self.known, notes=self.notes)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.generators.tables.state_network import StateNetwork
+from evenhand.learners.nets.layers import arrays_of, tensors_of, through
 from evenhand.learners.nets.tensors import computing
 from evenhand.typing import FloatArray, IntArray
 
@@ -47,20 +49,18 @@ class Student:
         _checks.positive("learning_rate", learning_rate)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         widths = (int(self.starts[-1]), *hidden, 1)
-        self.layers = []
-        for n_in, n_out in pairwise(widths):
-            weights = torch.as_tensor(rng.normal(0.0, (2.0 / n_in) ** 0.5, (n_in, n_out)))
-            bias = torch.zeros(n_out, dtype=torch.float64)
-            self.layers.append((weights.requires_grad_(), bias.requires_grad_()))
+        self.layers = tensors_of(
+            tuple(
+                (rng.normal(0.0, (2.0 / n_in) ** 0.5, (n_in, n_out)), np.zeros(n_out))
+                for n_in, n_out in pairwise(widths)
+            )
+        )
         flat = [tensor for layer in self.layers for tensor in layer]
         self._adam = torch.optim.Adam(flat, lr=learning_rate, betas=BETAS)
 
     def score(self, x: Any) -> Any:
         """Log-odds of passing for real, of rows (n, n_states)."""
-        for weights, bias in self.layers[:-1]:
-            x = torch.relu(x @ weights + bias)
-        weights, bias = self.layers[-1]
-        return (x @ weights + bias)[:, 0]
+        return through(self.layers, x)[:, 0]
 
     def loss(self, x: Any) -> Any:
         """Return what a generator lowers, per row: minus the log-probability of passing."""
@@ -97,21 +97,17 @@ class RowGeneratorTraining:
         require_torch("RowGeneratorTraining")
         _checks.positive("learning_rate", learning_rate)
         self.start = start
-        self.layers = [
-            (torch.as_tensor(w).clone().requires_grad_(), torch.as_tensor(b).clone())
-            for w, b in start.layers
-        ]
-        for _, bias in self.layers:
-            bias.requires_grad_()
+        self.layers = tensors_of(start.layers)
         flat = [tensor for layer in self.layers for tensor in layer]
         self._adam = torch.optim.Adam(flat, lr=learning_rate, betas=BETAS)
 
     def network(self) -> StateNetwork:
         """Return what was learnt so far."""
-        layers = tuple(
-            (w.detach().numpy().copy(), b.detach().numpy().copy()) for w, b in self.layers
-        )
-        return StateNetwork(layers=layers, base=self.start.base, starts=self.start.starts)
+        return replace(self.start, layers=arrays_of(self.layers))
+
+    def rows(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw a row of states for each condition, which stands last, (n_rows, n_columns + 1)."""
+        return np.column_stack([self.network().draw(conditions, rng), conditions])
 
     def learn(self, conditions: IntArray, judge: Any, rng: np.random.Generator) -> None:
         """Take one step up the score that ``judge`` gives to rows and conditions as unit vectors.
@@ -127,10 +123,7 @@ class RowGeneratorTraining:
             unit = torch.eye(len(start.base), dtype=torch.float64)[torch.as_tensor(conditions)]
             noise = torch.as_tensor(rng.normal(size=(len(conditions), start.n_noise)))
             x = torch.cat([noise, unit], dim=1)
-            for weights, bias in self.layers[:-1]:
-                x = torch.relu(x @ weights + bias)
-            weights, bias = self.layers[-1]
-            scores = x @ weights + bias + torch.as_tensor(start.base[conditions])
+            scores = through(self.layers, x) + torch.as_tensor(start.base[conditions])
             gumbel = torch.as_tensor(rng.gumbel(size=tuple(scores.shape)))
             parts = []
             for first, last in zip(start.starts, start.starts[1:], strict=False):

@@ -15,43 +15,12 @@ from evenhand.generators.clipping import Clipping
 from evenhand.typing import FloatArray, IntArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class CriticGradients:
-    """Sum over records of a critic's gradients, with the number of long ones by group.
-
-    What a record adds is a vector of norm at most 1: its gradient and its mark, see ``Clipping``.
-
-    Parameters
-    ----------
-    n_values : int
-        Numbers of the gradient and the marks.
-    per_unit : int
-        Records that one unit may have.
-
-    Privacy
-    -------
-    Adding or removing a record moves the sum by at most 1, replacing it by at most 2; r records per
-    unit r times that.
-    """
-
-    n_values: int
-    per_unit: int = 1
-    unit = UNIT
-
-    def __post_init__(self) -> None:
-        _checks.at_least("n_values", self.n_values, 1)
-        _checks.at_least("per_unit", self.per_unit, 1)
-
-    def l2_sensitivity(self, neighbors: str) -> float:
-        """``r``, or ``2 r`` for "replace one", in units."""
-        allowed = ("add or remove one", "replace one")
-        times = 1 + allowed.index(_checks.one_of("neighbors", neighbors, allowed))
-        return self.per_unit * times / self.unit
-
-
 @dataclass(kw_only=True, eq=False)
 class ClippedCritic:
     """One hidden layer of ReLU on the states of a row, and a score: high for real rows.
+
+    What a record adds is a vector of norm at most 1, its gradient and its mark (see ``Clipping``),
+    and ``ClippedSums(clip_norm=1.0)`` has the sensitivity of the sum.
 
     The gradient of one row's score is an outer product in every layer, so its norm is known without
     writing it down (Goodfellow 2015), and with rows of zeros and ones its sum is one of whole

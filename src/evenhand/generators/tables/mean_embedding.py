@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.feature_means import FeatureMeans, chunks
+from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
@@ -85,13 +85,11 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
         n_conditions = self.conditions_.n
         progress("means", 0, n_conditions + 1)
         released = FeatureMeans.release(
-            (
-                (features.of(features.one_hot(data.codes[rows])), data.condition[rows])
-                for rows in chunks(len(data.codes), _CHUNK)
-            ),
+            data,
+            lambda rows: features.of(features.one_hot(data.codes[rows])),
             n_features=features.n_features,
             n_conditions=n_conditions,
-            per_unit=data.per_unit,
+            chunk=_CHUNK,
             plan=plan,
             purpose=MEANS,
         )

@@ -9,19 +9,17 @@ from typing import ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, snr_of_gradients
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer
+from evenhand.generators.tables.adversarial import AdversarialTables, GivenRows
 from evenhand.generators.tables.adversary import RowGeneratorTraining, Student
 from evenhand.generators.tables.private_table import EncodedTable
-from evenhand.generators.tables.starting_counts import StartingCounts, starting_shares
-from evenhand.generators.tables.state_network import StateNetwork, log_shares, pick
-from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.generators.tables.teacher_critics import CONDITIONED, GivenRows, VotingCritics
+from evenhand.generators.tables.state_network import pick
+from evenhand.generators.tables.teacher_critics import VotingCritics
 from evenhand.generators.teacher_sums import BinaryVotes
 from evenhand.learners.nets.critics import StackedCritics, bytes_of_critics
 from evenhand.teachers import by_position, by_unit
@@ -37,7 +35,7 @@ _POOL: Final = 4096  # rows from which those of a generated group are chosen
 
 @register
 @dataclass(eq=False, repr=False, kw_only=True)
-class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
+class PATEGANSynthesizer(SamplingSynthesizer, AdversarialTables):
     """Draw tables from a network that learnt from noisy votes of teachers.
 
     1. Records are counted by label and group, and every column within these (``start``).
@@ -56,27 +54,21 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
     sampler : GroupBalancedSampler or None
         How a teacher draws its minibatches. None is PATE-GAN; with a sampler this is PFGuard.
     condition : {"label+group", "label"}
-        What the generator is conditioned on. With "label" the group is a column that it
-        generates, and the sampler balances groups; otherwise it balances combinations of label and
-        group.
-    start : float
-        Part of the budget for counts of every column by label and group, from which the generator
-        starts and to which its columns are brought back at the end. In [0, 1); 0 for PATE-GAN as
-        published, whose generator starts from nothing.
+        What the generator is conditioned on. With "label" the group is a column that it generates, and the
+        sampler balances groups; otherwise it balances combinations of label and group.
     n_rounds, batch_size, teacher_steps, student_steps : int
         Rounds; rows in a minibatch; steps of the teachers, and of the student and the generator, in
         a round.
-    hidden, student_hidden, generator_hidden : tuple of int
+    hidden, student_hidden : tuple of int
         Widths of hidden layers.
-    learning_rate, generator_rate : float
-        Of Adam, of teachers and student, and of the generator.
+    learning_rate : float
+        Of Adam, of teachers and student.
     **others
-        ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
+        See ``AdversarialTables``.
 
     Attributes
     ----------
     n_teachers_ : int
-    network_ : StateNetwork
 
     Privacy
     -------
@@ -93,63 +85,31 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
 
     method: ClassVar[str] = "pate-gan"
     words: ClassVar[str] = "noisy votes of teachers on generated rows"
-    needs: ClassVar[tuple[str, ...]] = ("torch",)
+    purpose: ClassVar[str] = VOTES
+    numbers: ClassVar[tuple[str, ...]] = (
+        *("n_rounds", "batch_size", "teacher_steps", "student_steps"),
+    )
+    widths: ClassVar[tuple[str, ...]] = ("hidden", "student_hidden", "generator_hidden")
     critics: ClassVar[type[VotingCritics]] = VotingCritics
     gold: ClassVar[bool] = False
     """See ``StackedCritics``."""
 
     n_teachers: int | None = None
     condition: str = "label+group"
-    start: float = 0.25
     n_rounds: int = 150
-    batch_size: int = 32
     teacher_steps: int = 5
     student_steps: int = 5
     hidden: tuple[int, ...] = (16,)
     student_hidden: tuple[int, ...] = (64,)
-    generator_hidden: tuple[int, ...] = (64, 64)
-    learning_rate: float = 1e-2
-    generator_rate: float = 2e-3
-
-    def _shares(self) -> Mapping[str, float]:
-        return starting_shares(self.start, VOTES)
 
     def _learn(
         self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
-        rows = GivenRows.of(
-            data.codes, data.sizes, data.condition, self.conditions_, self.condition
-        )
-        released = StartingCounts.release(data, self.conditions_.n, plan)
-        self.counts_, self.counts_sigma_, tables = released.cells, released.sigma, released.tables
-        self.n_teachers_ = self._number()
-        self.snr_ = self._predicted(rows, plan)
-        base = np.zeros((rows.n_given, rows.n_states))
-        if tables:
-            base = log_shares(rows.by_condition(tables))
-        # Teachers hold the rows, the partition and its key: none of it may outlive the fit.
-        teachers = self._teachers(data, rows, plan.ledger.noise.protects, rng)
-        start = StateNetwork.start(
-            rows.sizes[:-1],
-            base,
-            n_noise=max(1, rows.n_states // 4),
-            hidden=self.generator_hidden,
-            rng=rng,
-        )
-        made = self._play(rows, teachers, start, plan, rng, progress)
-        self.network_ = made.towards(np.exp(base), rng) if tables else made
+        super()._learn(data, plan, rng, progress)
         self._own_groups(rng)
 
     def _foresee(self, n_states: int) -> None:
-        require_torch(type(self).__name__)
-        _checks.one_of("condition", self.condition, CONDITIONED)
-        for name in ("n_rounds", "batch_size", "teacher_steps", "student_steps"):
-            _checks.at_least(name, getattr(self, name), 1)
-        for name in _WIDTHS:
-            for width in getattr(self, name):
-                _checks.at_least(name, width, 1)
-        for name in ("learning_rate", "generator_rate"):
-            _checks.positive(name, getattr(self, name))
+        super()._foresee(n_states)
         asked = MOST_TEACHERS if self.n_teachers is None else self.n_teachers
         most = _checks.at_least("n_teachers", asked, 1)
         needed = bytes_of_critics((n_states,), self.hidden, most)
@@ -172,11 +132,14 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
         words = "teachers squared times mu squared of the votes over four times the states"
         return SignalToNoise(value=found.value, formula=words)
 
-    def _teachers(
-        self, data: EncodedTable, rows: GivenRows, secret: bool, rng: np.random.Generator
+    def _opponent(
+        self, data: EncodedTable, rows: GivenRows, plan: BudgetPlan, rng: np.random.Generator
     ) -> VotingCritics:
+        self.n_teachers_ = self._number()
+        self.snr_ = self._predicted(rows, plan)
         # What is drawn from random_state can be repeated; a key that protects cannot.
-        partition = self._deal(data, self.n_teachers_, None if secret else rng.bytes(32), rng)
+        key = None if plan.ledger.noise.protects else rng.bytes(32)
+        partition = self._deal(data, self.n_teachers_, key, rng)
         weights, minibatches = (rng.spawn(1)[0].spawn(self.n_teachers_) for _ in range(2))
         return self.critics(
             rows=rows,
@@ -223,14 +186,14 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
 
     def _play(
         self,
+        opponent: VotingCritics,
+        data: EncodedTable,
         rows: GivenRows,
-        teachers: VotingCritics,
-        start: StateNetwork,
+        training: RowGeneratorTraining,
         plan: BudgetPlan,
         rng: np.random.Generator,
         progress: Progress,
-    ) -> StateNetwork:
-        """Train teachers, student and generator in turn, all noise reserved before."""
+    ) -> None:
         n = self.batch_size
         n_steps, n_answers, n_rounds = self.teacher_steps, self.student_steps, self.n_rounds
         votes = BinaryVotes(n_rows=n)
@@ -238,28 +201,24 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
         student = Student(
             sizes=rows.sizes, hidden=self.student_hidden, learning_rate=self.learning_rate, rng=rng
         )
-        training = RowGeneratorTraining(start, learning_rate=self.generator_rate)
 
         def given(size: int) -> IntArray:
             return rng.integers(
                 0, rows.n_given, size
             )  # a public distribution: no real condition is read
 
-        def made(conditions: IntArray) -> IntArray:
-            return np.column_stack([training.network().draw(conditions, rng), conditions])
-
         with plan.ledger.reserve({step: n_rounds * n_answers}, purpose=VOTES) as grant:
             noise = grant.draw(step, n).reshape(n_rounds, n_answers, n)
             for at in range(n_rounds):
                 progress("teachers and generator", at, n_rounds)
-                teachers.learn(made(given(n_steps * n)).reshape(n_steps, n, -1))
+                fake = training.rows(given(n_steps * n), rng)
+                opponent.learn(fake.reshape(n_steps, n, -1))
                 for drawn in noise[at]:
-                    asked = made(given(n))
-                    noisy = step.decide(votes.total(teachers.votes(asked)), drawn)
-                    student.learn(asked, (noisy > teachers.half).astype(np.float64))
+                    asked = training.rows(given(n), rng)
+                    noisy = step.decide(votes.total(opponent.votes(asked)), drawn)
+                    student.learn(asked, (noisy > opponent.half).astype(np.float64))
                     training.learn(given(n), student.loss, rng)
             progress("teachers and generator", n_rounds, n_rounds)
-        return training.network()
 
     def _own_groups(self, rng: np.random.Generator) -> None:
         """With the label alone given, measure how often the generator makes each group."""
@@ -282,7 +241,7 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         if self.condition == "label+group":
-            return self.network_.draw(conditions, rng)
+            return super()._draw(conditions, rng)
         known = self.conditions_
         out = np.empty((len(conditions), len(self.codec_.features)), dtype=np.int64)
         for c in np.unique(conditions):
@@ -297,11 +256,8 @@ class PATEGANSynthesizer(SamplingSynthesizer, TableSynthesizer):
 
     def _arrays(self) -> dict[str, Array]:
         more: dict[str, Array] = {"made_groups": self.made_groups_}
-        return self.network_.arrays() | more
+        return super()._arrays() | more
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
-        self.network_ = StateNetwork.from_arrays(arrays)
+        super()._restore(arrays)
         self.made_groups_ = arrays["made_groups"]
-
-
-_WIDTHS: Final = ("hidden", "student_hidden", "generator_hidden")

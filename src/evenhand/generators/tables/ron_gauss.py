@@ -84,13 +84,11 @@ class RONGaussSynthesizer(TableSynthesizer):
         self.starts_ = np.concatenate([[0], np.cumsum(data.sizes)]).astype(np.int64)
         progress("means and covariances", 0, 2)
         released = FeatureMeans.release(
-            (
-                (self._points(data.codes[rows]), data.condition[rows])
-                for rows in chunks(len(data.codes), _CHUNK)
-            ),
+            data,
+            lambda rows: self._points(data.codes[rows]),
             n_features=p,
             n_conditions=n_conditions,
-            per_unit=data.per_unit,
+            chunk=_CHUNK,
             plan=plan,
             purpose=MEANS,
         )

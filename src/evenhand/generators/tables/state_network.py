@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand.learners.nets.layers import Layers, layers_of, named_layers, through
 from evenhand.typing import Array, FloatArray, IntArray
 
 LEAST_SHARE: Final = 1e-4
@@ -26,7 +27,7 @@ class StateNetwork:
 
     Parameters
     ----------
-    layers : tuple of (weights, bias), shapes (n_in, n_out) and (n_out,)
+    layers : Layers
         The first reads the noise and the condition as a unit vector, the last gives a score for
         every state of every column.
     base : ndarray of float64, shape (n_conditions, n_states)
@@ -35,7 +36,7 @@ class StateNetwork:
         Where the states of each column begin.
     """
 
-    layers: tuple[tuple[FloatArray, FloatArray], ...]
+    layers: Layers
     base: FloatArray
     starts: IntArray
 
@@ -67,10 +68,7 @@ class StateNetwork:
     def scores(self, conditions: IntArray, noise: FloatArray) -> FloatArray:
         """Scores of all states, shape (n_rows, n_states)."""
         x = np.hstack([noise, np.eye(len(self.base))[conditions]])
-        for weights, bias in self.layers[:-1]:
-            x = np.maximum(x @ weights + bias, 0.0)
-        weights, bias = self.layers[-1]
-        out: FloatArray = x @ weights + bias + self.base[conditions]
+        out: FloatArray = through(self.layers, x) + self.base[conditions]
         return out
 
     def probabilities(self, conditions: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -105,25 +103,19 @@ class StateNetwork:
             for c in range(len(base)):
                 found = made.probabilities(np.full(n_rows, c), rng).mean(axis=0)
                 base[c] += np.log(np.maximum(shares[c], LEAST_SHARE) / np.maximum(found, 1e-9))
-            made = StateNetwork(layers=self.layers, base=base.copy(), starts=self.starts)
+            made = replace(self, base=base.copy())
         return made
 
     def arrays(self) -> dict[str, Array]:
         """Return the numbers by name, for a file."""
-        named: dict[str, Array] = {"base": self.base, "starts": self.starts}
-        for i, (weights, bias) in enumerate(self.layers):
-            named |= {f"weights_{i}": weights, f"bias_{i}": bias}
-        return named
+        own: dict[str, Array] = {"base": self.base, "starts": self.starts}
+        return own | named_layers(self.layers, "weights")
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> StateNetwork:
         """Read what ``arrays`` gave."""
-        n = sum(name.startswith("weights_") for name in arrays)
-        return cls(
-            layers=tuple((arrays[f"weights_{i}"], arrays[f"bias_{i}"]) for i in range(n)),
-            base=arrays["base"],
-            starts=arrays["starts"],
-        )
+        layers = layers_of(arrays, "weights")
+        return cls(layers=layers, base=arrays["base"], starts=arrays["starts"])
 
 
 def pick(probabilities: FloatArray, starts: IntArray, rng: np.random.Generator) -> IntArray:

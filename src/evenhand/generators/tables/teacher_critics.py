@@ -2,92 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from evenhand import _checks
-from evenhand.generators.conditions import Conditions
 from evenhand.generators.sampler import GroupBalancedSampler
+from evenhand.generators.tables.adversarial import GivenRows
 from evenhand.learners.nets.critics import StackedCritics
 from evenhand.teachers.partition import Partition
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import BoolArray, IntArray
 
-CONDITIONED: Final = ("label+group", "label")
 _BLOCK: Final = 30  # steps whose minibatches are drawn at once
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GivenRows:
-    """Private rows as teachers read them: the states of the columns, then what was given.
-
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n, n_columns + 1)
-        The last column is the condition.
-    sizes : tuple of int
-        States of each; the last is the number of conditions.
-    group : ndarray of int64, shape (n,)
-    conditions : Conditions
-    condition : {"label+group", "label"}
-        What the generator is conditioned on. With "label" the group is a column before the last.
-    """
-
-    codes: IntArray
-    sizes: tuple[int, ...]
-    group: IntArray
-    conditions: Conditions
-    condition: str
-
-    @classmethod
-    def of(
-        cls, codes: IntArray, sizes: Sequence[int], cell: IntArray, known: Conditions, given: str
-    ) -> GivenRows:
-        """Read encoded rows; ``cell`` is their combination of label and group."""
-        group, label = known.groups()[cell], known.labels()[cell]
-        last = (cell,) if _checks.one_of("condition", given, CONDITIONED) == "label+group" else ()
-        more = (known.n,) if last else (known.n_groups, known.sizes[0])
-        return cls(
-            codes=np.column_stack([codes, *(last or (group, label))]).astype(np.int64),
-            sizes=(*sizes, *more),
-            group=group,
-            conditions=known,
-            condition=given,
-        )
-
-    @property
-    def n_given(self) -> int:
-        """Number of conditions."""
-        return self.sizes[-1]
-
-    @property
-    def n_states(self) -> int:
-        """States of all columns that are generated."""
-        return sum(self.sizes[:-1])
-
-    @property
-    def balanced(self) -> tuple[IntArray, int]:
-        """Code that a sampler balances, and how many there are: the condition, or the group."""
-        if self.condition == "label":
-            return self.group, self.conditions.n_groups
-        return self.codes[:, -1], self.n_given
-
-    def groups_of(self, rows: IntArray) -> IntArray:
-        """Group of generated rows."""
-        if self.condition == "label":
-            return rows[..., -2]
-        found: IntArray = self.conditions.groups()[rows[..., -1]]
-        return found
-
-    def by_condition(self, tables: Sequence[FloatArray]) -> list[FloatArray]:
-        """Bring counts of each column by label and group to what is given, one table per column."""
-        if self.condition != "label":
-            return list(tables)
-        shape = (self.conditions.sizes[0], self.conditions.n_groups)
-        cells = np.mean([table.sum(axis=1) for table in tables], axis=0).reshape(shape)
-        return [*(table.reshape(*shape, -1).sum(axis=1) for table in tables), cells]
 
 
 @dataclass(kw_only=True, eq=False)
