@@ -8,16 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise
-from evenhand.generators.images.adversarial import STEPS
+from evenhand.generators.images.adversarial import STEPS, Lesson
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teacher_gan import GSWGANImages
 from evenhand.generators.images.teachers import Teachers
-from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.learners.nets.picture_critics import (
     SLOPE,
@@ -26,7 +23,6 @@ from evenhand.learners.nets.picture_critics import (
     CriticStack,
     CriticTraining,
 )
-from evenhand.learners.nets.picture_generator import GeneratorTraining
 from evenhand.learners.nets.tensors import seeded
 from evenhand.typing import IntArray
 
@@ -208,31 +204,25 @@ class PublishedGSWGANImages(GSWGANImages):
     def _chunk(self) -> int:
         return 1 if self.schedule == "in turn" else super()._chunk
 
-    def _train(
-        self,
-        teachers: Teachers,
-        learner: GeneratorTraining,
-        release: Door,
-        rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
+    def _train(self, teachers: Teachers, lesson: Lesson) -> None:
+        learner, rng, progress = lesson.learner, lesson.rng, lesson.progress
         if self.warm_steps:
             assert isinstance(teachers, WarmTeachers)
             known = partial(self._even, rng=rng)
             for done in teachers.warm_up(self.warm_steps, self.critic_steps, known, self.n_noise):
                 progress("warm start", done, self.n_teachers)
         if self.schedule == "all":
-            super()._train(teachers, learner, release, rng, progress)
+            super()._train(teachers, lesson)
             return
         stream = seeded(rng)
         for step in range(self.n_steps):
             turn = step % self.n_teachers
             alone = range(turn, turn + 1)
-            self._train_critics(teachers, learner, rng, alone)
+            self._train_critics(teachers, lesson, alone)
             heads = self._even(self.n_rows, rng)
             drawn = learner.draw(heads)
             (gradients,) = teachers.pixel_gradients(drawn, heads, alone)
-            learner.follow(drawn, release(self._said(gradients, None, stream)))
+            learner.follow(drawn, lesson.release(self._said(gradients, None, stream)))
             progress("steps", step + 1, self.n_steps)
 
     def _release(self, plan: BudgetPlan, width: int) -> Door:

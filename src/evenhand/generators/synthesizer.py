@@ -14,6 +14,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand._torch import require_torch
 from evenhand.generators import saving
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.conditions import Conditions, Request
@@ -21,6 +22,7 @@ from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Codec, Payload, Progress
 from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
+from evenhand.learners.nets.tensors import computing
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.guarantee import delta_warning, no_guarantee
 from evenhand.privacy.ledger_store import Store
@@ -32,6 +34,10 @@ NOT_COVERED: Final = (
     "a choice of settings or of a generator made by looking at private data",
     "measurements on private or test rows",
 )
+
+
+OWN: Final = ("noise", "random_state", "device")
+"""Arguments that are no part of what was learnt."""
 
 
 class NotedWarning(UserWarning):
@@ -49,7 +55,7 @@ class FittedGenerator:
     payload, method : str
         What it generates, and its name on the command line.
     settings : mapping
-        Arguments of the constructor as plain values, less noise and seed.
+        Arguments of the constructor as plain values, less noise, seed and device.
     codec : Codec
     guarantee : Guarantee
     ledger : Ledger or SavedLedger or None
@@ -230,8 +236,8 @@ class Synthesizer(ABC):
         return tuple(self._unseen())
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as plain values, less noise and seed."""
-        names = [name for name in arguments_of(self) if name not in ("noise", "random_state")]
+        """Return the arguments of the constructor as plain values, less noise, seed and device."""
+        names = [name for name in arguments_of(self) if name not in OWN]
         return {name: _plain(getattr(self, name)) for name in names}
 
     # What a payload and a method add
@@ -427,6 +433,32 @@ class SamplingSynthesizer(Synthesizer):
     def _restate(self, claim: Guarantee) -> Guarantee:
         claim = super()._restate(claim)
         return claim if self.sampler is None or self.not_private else self.sampler.claim(claim)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TorchSynthesizer(Synthesizer):
+    """A generator whose networks are trained by PyTorch.
+
+    Parameters
+    ----------
+    device : str
+        Where they are trained. What is learnt, and what is saved, is on the processor.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("torch",)
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Settings that are whole numbers of at least 1."""
+
+    device: str = "cpu"
+
+    def _foresee(self, known: Any) -> None:
+        # Whatever can be wrong is found before anything is spent.
+        require_torch(type(self).__name__)
+        with computing(self.device):
+            pass  # there is such a device
+        for name in self.numbers:
+            _checks.at_least(name, getattr(self, name), 1)
+        super()._foresee(known)
 
 
 def arguments_of(kind: type[Synthesizer] | Synthesizer) -> tuple[str, ...]:

@@ -15,13 +15,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand._torch import require_torch
 from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
-from evenhand.generators.synthesizer import SamplingSynthesizer
+from evenhand.generators.synthesizer import SamplingSynthesizer, TorchSynthesizer
 from evenhand.learners.nets.picture_critics import CriticNetwork, DenseCritic
 from evenhand.learners.nets.picture_generator import (
     GeneratorTraining,
@@ -41,8 +40,36 @@ SMALL_SHARE: Final = 0.02
 """Of the budget, for the counts by label and group, and for the shares of a noisy sampler."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lesson:
+    """What a generator is trained with; lives no longer than a fit.
+
+    Parameters
+    ----------
+    data : EncodedImages
+        The private pictures.
+    partition : Partition
+        Whose critic, or which batch, each of them goes to.
+    sampler : GroupBalancedSampler or None
+        With the shares that it needs.
+    learner : GeneratorTraining
+    release : Door
+        The only way from the pictures to ``learner``.
+    rng : Generator
+    progress : Progress
+    """
+
+    data: EncodedImages
+    partition: Partition
+    sampler: GroupBalancedSampler | None
+    learner: GeneratorTraining
+    release: Door
+    rng: np.random.Generator
+    progress: Progress
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
+class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer):
     """A generator network that learns against one critic or many.
 
     Steps and noise are fixed by the budget before the first step, and nothing stops on data. A
@@ -68,12 +95,14 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
     sampler : GroupBalancedSampler or None
         How a critic's minibatches are drawn: labels and groups evenly (default), or as they are
         (None). A mapping of its settings will do.
+    device
+        See ``TorchSynthesizer``.
     condition, noise, random_state
         See ``ImageSynthesizer``. Noise is ``FloatNoise()`` by default, for what leaves is made of
         real numbers; exact noise on every number of every step takes as long as the training.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("torch",)
+    numbers: ClassVar[tuple[str, ...]] = ("n_steps", "n_rows", "critic_steps", "critic_rows")
     default_noise: ClassVar[type[Noise]] = FloatNoise
 
     n_steps: int = 200
@@ -102,17 +131,8 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
         """
 
     @abstractmethod
-    def _teach(
-        self,
-        data: EncodedImages,
-        partition: Partition,
-        sampler: GroupBalancedSampler | None,
-        learner: GeneratorTraining,
-        release: Door,
-        rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
-        """Take all steps; ``release`` is the only way from private pictures to ``learner``."""
+    def _teach(self, lesson: Lesson) -> None:
+        """Take all steps."""
 
     @abstractmethod
     def _snr(self, mu: float, width: int) -> SignalToNoise:
@@ -136,8 +156,6 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
         return small | {STEPS: 1.0 - math.fsum(small.values())}
 
     def _foresee(self, data: EncodedImages) -> None:
-        # Whatever can be wrong is found before anything is spent.
-        require_torch(type(self).__name__)
         self._check()
         self._critic()
         self._refuse_other_shares(data)
@@ -153,15 +171,23 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
         mu = (plan.ledger.budget.mu_squared * plan.shares.get(STEPS, 0.0)) ** 0.5
         self.snr_ = self._snr(mu, width)
         self.network_ = self._network(self.conditions_.n)
-        with computing():
+        with computing(self.device):
             learner = GeneratorTraining(
                 self.network_,
                 n_steps=self.n_steps,
                 rates=(float(self.rates[0]), float(self.rates[1])),
                 rng=rng,
             )
-            release = self._release(plan, width)
-            self._teach(data, partition, sampler, learner, release, rng, progress)
+            lesson = Lesson(
+                data=data,
+                partition=partition,
+                sampler=sampler,
+                learner=learner,
+                release=self._release(plan, width),
+                rng=rng,
+                progress=progress,
+            )
+            self._teach(lesson)
         self.weights_: Mapping[str, Array] = learner.weights()
 
     def _release_counts(self, data: EncodedImages, plan: BudgetPlan) -> None:
@@ -209,8 +235,6 @@ class AdversarialImages(SamplingSynthesizer, ImageSynthesizer):
             )
 
     def _check(self) -> None:
-        for name in ("n_steps", "n_rows", "critic_steps", "critic_rows"):
-            _checks.at_least(name, getattr(self, name), 1)
         if len(self.rates) != 2:
             raise ValueError(f"rates are the first and the last one, got {self.rates!r}.")
         for rate in self.rates:

@@ -13,6 +13,7 @@ from evenhand.generators.budget_plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.images.teacher_gan import TeacherGAN
 from evenhand.generators.registry import register
 from evenhand.generators.teacher_sums import TopKSigns
+from evenhand.learners.nets.tensors import array
 from evenhand.typing import FloatArray, IntArray
 
 CLIP = 1e-5
@@ -67,7 +68,7 @@ class DataLensImages(TeacherGAN):
         drawn = torch.rand(share.shape, generator=stream)
         signs = torch.where(drawn < (1.0 + share) / 2.0, 1, -1) * (largest[..., :1] > 0)
         said = torch.zeros(gradients.shape, dtype=torch.int8).scatter_(2, at, signs.to(torch.int8))
-        return aggregator.total(said.numpy())
+        return aggregator.total(array(said))
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
         enough = np.abs(values) > self.threshold * self._n_answering

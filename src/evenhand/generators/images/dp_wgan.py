@@ -18,6 +18,7 @@ from evenhand.generators.images.adversarial import (
     SMALL_SHARE,
     STEPS,
     AdversarialImages,
+    Lesson,
 )
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.payload import Progress
@@ -25,7 +26,6 @@ from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.learners.nets.picture_generator import GeneratorTraining
 from evenhand.learners.nets.single_critic import SingleCritic
-from evenhand.teachers.partition import Partition
 from evenhand.typing import FloatArray, IntArray
 
 CELLS: Final = "number of pictures by label and group, for the bounds of groups"
@@ -148,6 +148,7 @@ class DPWGANImages(AdversarialImages):
 
     method: ClassVar[str] = "dp-wgan"
     words: ClassVar[str] = "noisy gradients of a critic"
+    numbers: ClassVar[tuple[str, ...]] = (*AdversarialImages.numbers, "n_batches")
 
     n_batches: int = 100
     clip: str = "flat"
@@ -228,19 +229,15 @@ class DPWGANImages(AdversarialImages):
             sums, STEPS, n_rounds=self._rounds, n_blocks=self.n_batches, length=n_values
         )
 
-    def _teach(
-        self,
-        data: EncodedImages,
-        partition: Partition,
-        sampler: GroupBalancedSampler | None,
-        learner: GeneratorTraining,
-        release: Door,
-        rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
+    def _teach(self, lesson: Lesson) -> None:
+        data, learner, rng = lesson.data, lesson.learner, lesson.rng
         shape, n_heads = self.codec_.size, self.conditions_.n
         critic = SingleCritic(self._critic(), shape, n_heads, self.critic_rate, rng)
-        counted, clipping, sums = self._cell_weights(data, sampler), self._clipping, self._sums
+        counted, clipping, sums = (
+            self._cell_weights(data, lesson.sampler),
+            self._clipping,
+            self._sums,
+        )
         cell = data.balanced[0] if len(counted.shares) > data.n_labels else data.label
         weights, bounds = counted.weights[cell], counted.bounds[cell]
         size = max(1.0, float(self.counts_.sum())) / self.n_batches
@@ -248,9 +245,11 @@ class DPWGANImages(AdversarialImages):
         pixels = torch.as_tensor(data.pixels.reshape(len(data), -1))
         for step in range(self.n_steps):
             for _ in range(self.critic_steps):
-                rows = partition.all_rows[turn]
+                rows = lesson.partition.all_rows[turn]
                 real = critic.gradients(pixels[rows], data.condition[rows])
-                noisy = release(sums.total(clipping.vectors(real, bounds[rows], weights[rows])))
+                noisy = lesson.release(
+                    sums.total(clipping.vectors(real, bounds[rows], weights[rows]))
+                )
                 down = self._of_drawn(critic, learner, counted, rng)
                 critic.climb(clipping.mean(noisy[:n], size) - down)
                 clipping.move(noisy[n:], sizes)
@@ -258,7 +257,7 @@ class DPWGANImages(AdversarialImages):
             asked = self._even(self.n_rows, rng)
             drawn = learner.draw(asked)
             learner.follow(drawn, critic.pixel_gradients(drawn, asked))
-            progress("steps", step + 1, self.n_steps)
+            lesson.progress("steps", step + 1, self.n_steps)
 
     def _of_drawn(
         self,
@@ -308,7 +307,6 @@ class DPWGANImages(AdversarialImages):
 
     def _check(self) -> None:
         super()._check()
-        _checks.at_least("n_batches", self.n_batches, 1)
         _checks.one_of("clip", self.clip, CLIPS)
         _checks.positive("clip_norm", self.clip_norm)
         sampler = self.sampler

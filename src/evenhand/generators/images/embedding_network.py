@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand._torch import require_torch, torch
+from evenhand._torch import torch
 from evenhand.learners.nets.layers import Layers, arrays_of, layers_of, named_layers, through
+from evenhand.learners.nets.tensors import seeded
 from evenhand.typing import Array, FloatArray, IntArray
 
 BANDWIDTHS: Final = (0.1, 0.2, 0.4)
@@ -142,8 +143,7 @@ def fit_network(
         Standard deviation, in pixels, of a blur of what enters the sigmoid; 0 for none. The blur is
         fixed and linear, so the network holds it in its last layer.
     """
-    require_torch("MeanEmbeddingImages")
-    draws = torch.Generator().manual_seed(int(rng.integers(2**63)))
+    draws = seeded(rng)
     n_conditions, pixels = len(aims), int(np.prod(size))
     widths = (WHIM + n_conditions, *hidden, pixels)
     layers = []

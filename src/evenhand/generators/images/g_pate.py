@@ -13,6 +13,7 @@ from evenhand.generators.budget_plan import SignalToNoise, snr_of_gradients
 from evenhand.generators.images.teacher_gan import TeacherGAN
 from evenhand.generators.registry import register
 from evenhand.generators.teacher_sums import ProjectedHistogram
+from evenhand.learners.nets.tensors import array
 from evenhand.typing import FloatArray, IntArray
 
 
@@ -67,13 +68,13 @@ class GPATEImages(TeacherGAN):
 
     def _said(self, gradients: Any, question: Any, stream: Any) -> IntArray:
         # Of a condition that it does not hold a teacher's gradients are 0: it has nothing to say.
-        holds = (gradients.abs().amax(dim=2) > 0).numpy()
-        return self._aggregator(gradients.shape[2]).total((gradients @ question).numpy(), holds)
+        holds = array(gradients.abs().amax(dim=2) > 0)
+        return self._aggregator(gradients.shape[2]).total(array(gradients @ question), holds)
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
         least = self.threshold * self._n_answering
         decided = self._aggregator(len(question)).decide(values, least)
-        moves: FloatArray = decided @ question.numpy().T.astype(np.float64)
+        moves: FloatArray = decided @ array(question).T.astype(np.float64)
         return moves / max(float(np.linalg.norm(moves)), 1e-30)
 
     def _snr(self, mu: float, width: int) -> SignalToNoise:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand._torch import require_torch
+from evenhand._torch import torch
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
@@ -21,6 +22,7 @@ from evenhand.generators.images.embedding_network import (
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
+from evenhand.generators.synthesizer import TorchSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
 
 MEANS: Final = "sums of features by label and group, with the counts"
@@ -30,7 +32,7 @@ _CHUNK: Final = 1024  # pictures whose features are held at once
 
 @register
 @dataclass(eq=False, repr=False, kw_only=True)
-class MeanEmbeddingImages(ImageSynthesizer):
+class MeanEmbeddingImages(TorchSynthesizer, ImageSynthesizer):
     """Draw pictures whose mean features are those of the private ones, plus noise.
 
     1. Pictures become features of norm 1 (``RandomFeatures``), from all pixels.
@@ -51,7 +53,8 @@ class MeanEmbeddingImages(ImageSynthesizer):
         to [0, 1]; 0 for none. Mean features hardly show the grain of a large picture, and without a
         blur photographs come out as noise with a trace of what they show; 2 suits faces of 32 x 32.
     **others
-        ``condition``, ``neighbors``, ``noise`` and ``random_state``, see ``ImageSynthesizer``.
+        ``device``, ``condition``, ``neighbors``, ``noise`` and ``random_state``, see
+        ``TorchSynthesizer`` and ``ImageSynthesizer``.
 
     Privacy
     -------
@@ -66,7 +69,7 @@ class MeanEmbeddingImages(ImageSynthesizer):
 
     method: ClassVar[str] = "mean-embedding"
     words: ClassVar[str] = "noisy means of random features"
-    needs: ClassVar[tuple[str, ...]] = ("torch",)
+    numbers: ClassVar[tuple[str, ...]] = ("n_steps", "n_samples")
 
     n_frequencies: int = 2000
     hidden: Sequence[int] = (256, 256)
@@ -90,9 +93,6 @@ class MeanEmbeddingImages(ImageSynthesizer):
     def _learn(
         self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
-        require_torch(type(self).__name__)  # before anything is spent
-        for name in ("n_steps", "n_samples"):
-            _checks.at_least(name, getattr(self, name), 1)
         smooth = _checks.non_negative("smooth", self.smooth)
         widths = tuple(_checks.at_least("hidden", width, 1) for width in self.hidden)
         features = RandomFeatures.draw(data.pixels[0].size, self.n_frequencies, rng)
@@ -116,18 +116,21 @@ class MeanEmbeddingImages(ImageSynthesizer):
         self.snr_ = released.snr
         unseen = self._unseen()
         seen = np.array([c for c in range(n_conditions) if c not in unseen] or range(n_conditions))
-        self.network_ = fit_network(
-            features,
-            released.means,
-            seen.astype(np.int64),
-            self.codec_.size,
-            hidden=widths,
-            n_steps=self.n_steps,
-            n_samples=self.n_samples,
-            rng=rng,
-            progress=lambda done: progress("network", done, self.n_steps),
-            smooth=smooth,
-        )
+        # On all threads, for its products are large.
+        place = nullcontext() if self.device == "cpu" else torch.device(self.device)
+        with place:
+            self.network_ = fit_network(
+                features,
+                released.means,
+                seen.astype(np.int64),
+                self.codec_.size,
+                hidden=widths,
+                n_steps=self.n_steps,
+                n_samples=self.n_samples,
+                rng=rng,
+                progress=lambda done: progress("network", done, self.n_steps),
+                smooth=smooth,
+            )
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
         return self.network_.draw(conditions, rng)

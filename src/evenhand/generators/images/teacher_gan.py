@@ -13,21 +13,16 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.aggregators import Aggregator
 from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise, snr_of_gradients
-from evenhand.generators.images.adversarial import STEPS, AdversarialImages
+from evenhand.generators.images.adversarial import STEPS, AdversarialImages, Lesson
 from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teachers import AHEAD, CHUNK, POOL, Teachers
-from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.teacher_sums import GradientSum
 from evenhand.learners.nets.picture_critics import CriticTraining
-from evenhand.learners.nets.picture_generator import GeneratorTraining
-from evenhand.learners.nets.tensors import seeded
-from evenhand.teachers.partition import Partition
+from evenhand.learners.nets.tensors import array, seeded
 from evenhand.typing import FloatArray, IntArray
 
 FEW: Final = 5.0
@@ -67,6 +62,7 @@ class TeacherGAN(AdversarialImages):
         amplification is claimed: teachers keep their state between steps.
     """
 
+    numbers: ClassVar[tuple[str, ...]] = (*AdversarialImages.numbers, "n_teachers")
     teachers: ClassVar[type[Teachers]] = Teachers
     gold: ClassVar[bool] = False
     """See ``CriticTraining``."""
@@ -132,50 +128,27 @@ class TeacherGAN(AdversarialImages):
             "n_teachers or hidden",
         )
 
-    def _teach(
-        self,
-        data: EncodedImages,
-        partition: Partition,
-        sampler: GroupBalancedSampler | None,
-        learner: GeneratorTraining,
-        release: Door,
-        rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
-        teachers = self._teachers(data, partition, sampler, rng)
-        self._train(teachers, learner, release, rng, progress)
+    def _teach(self, lesson: Lesson) -> None:
+        self._train(self._teachers(lesson), lesson)
 
-    def _train(
-        self,
-        teachers: Teachers,
-        learner: GeneratorTraining,
-        release: Door,
-        rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
-        """Take all steps; ``release`` is the only way from teachers to the generator."""
-        stream = seeded(rng)
+    def _train(self, teachers: Teachers, lesson: Lesson) -> None:
+        """Take all steps; ``lesson.release`` is the only way from teachers to the generator."""
+        learner, stream = lesson.learner, seeded(lesson.rng)
         for step in range(self.n_steps):
-            self._train_critics(teachers, learner, rng, None)
-            heads = self._even(self.n_rows, rng)
+            self._train_critics(teachers, lesson, None)
+            heads = self._even(self.n_rows, lesson.rng)
             drawn = learner.draw(heads)
             asked = self._question(stream, drawn[0].numel())
             said = [self._said(s, asked, stream) for s in teachers.pixel_gradients(drawn, heads)]
-            released = release(np.sum(said, axis=0))
+            released = lesson.release(np.sum(said, axis=0))
             learner.follow(drawn, self._direction(released, asked))
-            progress("steps", step + 1, self.n_steps)
+            lesson.progress("steps", step + 1, self.n_steps)
 
-    def _train_critics(
-        self,
-        teachers: Teachers,
-        learner: GeneratorTraining,
-        rng: np.random.Generator,
-        stacks: range | None,
-    ) -> None:
+    def _train_critics(self, teachers: Teachers, lesson: Lesson, stacks: range | None) -> None:
         for _ in range(self.critic_steps):
-            heads = self._even(self.critic_rows, rng)
+            heads = self._even(self.critic_rows, lesson.rng)
             with torch.no_grad():
-                drawn = learner.draw(heads)
+                drawn = lesson.learner.draw(heads)
             teachers.learn(drawn, heads, stacks)
 
     def _release(self, plan: BudgetPlan, width: int) -> Door:
@@ -185,24 +158,19 @@ class TeacherGAN(AdversarialImages):
         """Return what a step releases, with the sensitivity of all teachers that one moves."""
         return self._aggregator(width)
 
-    def _teachers(
-        self,
-        data: EncodedImages,
-        partition: Partition,
-        sampler: GroupBalancedSampler | None,
-        rng: np.random.Generator,
-    ) -> Teachers:
+    def _teachers(self, lesson: Lesson) -> Teachers:
+        data = lesson.data
         return self.teachers(
             data.pixels,
             data.condition,
             data.balanced[0],
             n_heads=self.conditions_.n,
-            partition=partition,
+            partition=lesson.partition,
             network=self._critic(),
             training=self._training(),
-            sampler=sampler,
+            sampler=lesson.sampler,
             batch_size=self.critic_rows,
-            rng=rng,
+            rng=lesson.rng,
             chunk=self._chunk,
         )
 
@@ -222,7 +190,6 @@ class TeacherGAN(AdversarialImages):
 
     def _check(self) -> None:
         super()._check()
-        _checks.at_least("n_teachers", self.n_teachers, 1)
         self._aggregator(math.prod(self.codec_.size))
 
 
@@ -254,7 +221,7 @@ class TeacherGANImages(TeacherGAN):
 
     def _said(self, gradients: Any, question: Any, stream: Any) -> IntArray:
         norms = torch.linalg.vector_norm(gradients, dim=(1, 2), keepdim=True)
-        blocks: FloatArray = (gradients / norms.clamp(min=1e-30)).numpy()
+        blocks: FloatArray = array(gradients / norms.clamp(min=1e-30))
         return GradientSum(clip_norm=1.0).total(blocks)
 
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:

@@ -10,16 +10,17 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand._torch import require_torch
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.payload import Progress
+from evenhand.generators.synthesizer import TorchSynthesizer
 from evenhand.generators.tables.adversary import RowGeneratorTraining
 from evenhand.generators.tables.marginal import OWN, joint_totals
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.state_network import StateNetwork, log_shares
 from evenhand.generators.tables.synthesizer import TableSynthesizer
+from evenhand.learners.nets.tensors import computing
 from evenhand.typing import Array, FloatArray, IntArray
 
 CONDITIONED: Final = ("label+group", "label")
@@ -148,8 +149,29 @@ class GivenRows:
         return [*(table.reshape(*shape, -1).sum(axis=1) for table in tables), cells]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lesson:
+    """What critics and generator are trained with; lives no longer than a fit.
+
+    Parameters
+    ----------
+    data : EncodedTable
+    rows : GivenRows
+        Its rows, with what the generator is conditioned on.
+    plan : BudgetPlan
+    rng : Generator
+    progress : Progress
+    """
+
+    data: EncodedTable
+    rows: GivenRows
+    plan: BudgetPlan
+    rng: np.random.Generator
+    progress: Progress
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class AdversarialTables(TableSynthesizer):
+class AdversarialTables(TorchSynthesizer, TableSynthesizer):
     """A generator network of rows that learns against critics.
 
     Records are counted by label and group, and every column within these (``start``); the network
@@ -168,20 +190,19 @@ class AdversarialTables(TableSynthesizer):
     learning_rate, generator_rate : float
         Of the critics, and of Adam for the generator.
     **others
-        ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
+        ``device``, ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see
+        ``TorchSynthesizer`` and ``TableSynthesizer``.
 
     Attributes
     ----------
     network_ : StateNetwork
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("torch",)
     purpose: ClassVar[str]
     """Of what is released beside the counts."""
-    numbers: ClassVar[tuple[str, ...]]
     widths: ClassVar[tuple[str, ...]] = ("generator_hidden",)
     rates: ClassVar[tuple[str, ...]] = ("learning_rate", "generator_rate")
-    """Settings that are whole numbers and widths of at least 1, and positive numbers."""
+    """Settings that are widths of at least 1, and positive numbers."""
 
     condition: str = field(default="label+group", init=False)
     start: float = 0.25
@@ -193,22 +214,11 @@ class AdversarialTables(TableSynthesizer):
     # What a method adds
 
     @abstractmethod
-    def _opponent(
-        self, data: EncodedTable, rows: GivenRows, plan: BudgetPlan, rng: np.random.Generator
-    ) -> Any:
+    def _opponent(self, lesson: Lesson) -> Any:
         """Return the critics, before they have seen a row; the counts are released."""
 
     @abstractmethod
-    def _play(
-        self,
-        opponent: Any,
-        data: EncodedTable,
-        rows: GivenRows,
-        training: RowGeneratorTraining,
-        plan: BudgetPlan,
-        rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
+    def _play(self, opponent: Any, training: RowGeneratorTraining, lesson: Lesson) -> None:
         """Train critics and generator in turn, all noise reserved before."""
 
     # What is the same for all
@@ -217,10 +227,8 @@ class AdversarialTables(TableSynthesizer):
         return starting_shares(self.start, self.purpose)
 
     def _foresee(self, n_states: int) -> None:
-        require_torch(type(self).__name__)
+        super()._foresee(n_states)
         _checks.one_of("condition", self.condition, CONDITIONED)
-        for name in self.numbers:
-            _checks.at_least(name, getattr(self, name), 1)
         for name in self.widths:
             for width in getattr(self, name):
                 _checks.at_least(name, width, 1)
@@ -239,16 +247,18 @@ class AdversarialTables(TableSynthesizer):
         if tables:
             base = log_shares(rows.by_condition(tables))
         # Critics hold rows, partitions and their keys: none of it may outlive the fit.
-        opponent = self._opponent(data, rows, plan, rng)
-        start = StateNetwork.start(
-            rows.sizes[:-1],
-            base,
-            n_noise=max(1, rows.n_states // 4),
-            hidden=self.generator_hidden,
-            rng=rng,
-        )
-        training = RowGeneratorTraining(start, learning_rate=self.generator_rate)
-        self._play(opponent, data, rows, training, plan, rng, progress)
+        lesson = Lesson(data=data, rows=rows, plan=plan, rng=rng, progress=progress)
+        with computing(self.device):
+            opponent = self._opponent(lesson)
+            start = StateNetwork.start(
+                rows.sizes[:-1],
+                base,
+                n_noise=max(1, rows.n_states // 4),
+                hidden=self.generator_hidden,
+                rng=rng,
+            )
+            training = RowGeneratorTraining(start, learning_rate=self.generator_rate)
+            self._play(opponent, training, lesson)
         made = training.network()
         self.network_ = made.towards(np.exp(base), rng) if tables else made
 

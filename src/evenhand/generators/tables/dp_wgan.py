@@ -8,14 +8,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from evenhand.generators.aggregators import ClippedSums
-from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
+from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.generators.clipping import Clipping
-from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.tables.adversarial import AdversarialTables, GivenRows
+from evenhand.generators.tables.adversarial import AdversarialTables, Lesson
 from evenhand.generators.tables.adversary import RowGeneratorTraining, one_hot_critic
 from evenhand.generators.tables.clipped_critic import ClippedCritic
-from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import Noise
 from evenhand.typing import FloatArray
@@ -86,26 +84,20 @@ class DPWGANSynthesizer(AdversarialTables):
         super()._foresee(n_states)
         Clipping.start(self.clip, self.clip_norm, n_groups=1)
 
-    def _opponent(
-        self, data: EncodedTable, rows: GivenRows, plan: BudgetPlan, rng: np.random.Generator
-    ) -> ClippedCritic:
+    def _opponent(self, lesson: Lesson) -> ClippedCritic:
         n_groups = self.conditions_.n_groups
         clipping = Clipping.start(self.clip, self.clip_norm, n_groups=n_groups)
-        return ClippedCritic.start(rows.sizes, width=self.width, clipping=clipping, rng=rng)
+        return ClippedCritic.start(
+            lesson.rows.sizes, width=self.width, clipping=clipping, rng=lesson.rng
+        )
 
     def _play(
-        self,
-        opponent: ClippedCritic,
-        data: EncodedTable,
-        rows: GivenRows,
-        training: RowGeneratorTraining,
-        plan: BudgetPlan,
-        rng: np.random.Generator,
-        progress: Progress,
+        self, opponent: ClippedCritic, training: RowGeneratorTraining, lesson: Lesson
     ) -> None:
+        rows, plan, rng, progress = lesson.rows, lesson.plan, lesson.rng, lesson.progress
         critic, n_steps, n_rows = opponent, self.n_steps, self.batch_size
         rate, largest = self.learning_rate, self.largest_weight
-        sums = ClippedSums(clip_norm=1.0, per_unit=data.per_unit)
+        sums = ClippedSums(clip_norm=1.0, per_unit=lesson.data.per_unit)
         step = plan.mechanism(sums, GRADIENTS, n_steps=n_steps)
         shares = self._known_counts() / self._known_counts().sum()
         n = max(1.0, float(self._known_counts().sum()))

@@ -15,7 +15,7 @@ from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer
-from evenhand.generators.tables.adversarial import AdversarialTables, GivenRows
+from evenhand.generators.tables.adversarial import AdversarialTables, GivenRows, Lesson
 from evenhand.generators.tables.adversary import RowGeneratorTraining, Student
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.state_network import pick
@@ -132,13 +132,12 @@ class PATEGANSynthesizer(SamplingSynthesizer, AdversarialTables):
         words = "teachers squared times mu squared of the votes over four times the states"
         return SignalToNoise(value=found.value, formula=words)
 
-    def _opponent(
-        self, data: EncodedTable, rows: GivenRows, plan: BudgetPlan, rng: np.random.Generator
-    ) -> VotingCritics:
+    def _opponent(self, lesson: Lesson) -> VotingCritics:
+        data, rows, rng = lesson.data, lesson.rows, lesson.rng
         self.n_teachers_ = self._number()
-        self.snr_ = self._predicted(rows, plan)
+        self.snr_ = self._predicted(rows, lesson.plan)
         # What is drawn from random_state can be repeated; a key that protects cannot.
-        key = None if plan.ledger.noise.protects else rng.bytes(32)
+        key = None if lesson.plan.ledger.noise.protects else rng.bytes(32)
         partition = self._deal(data, self.n_teachers_, key, rng)
         weights, minibatches = (rng.spawn(1)[0].spawn(self.n_teachers_) for _ in range(2))
         return self.critics(
@@ -150,6 +149,7 @@ class PATEGANSynthesizer(SamplingSynthesizer, AdversarialTables):
                 streams=weights,
                 learning_rate=self.learning_rate,
                 gold=self.gold,
+                device=self.device,
             ),
             sampler=self._ready_sampler(rows),
             streams=list(minibatches),
@@ -185,15 +185,9 @@ class PATEGANSynthesizer(SamplingSynthesizer, AdversarialTables):
         return sampler.with_shares_of(noisy)
 
     def _play(
-        self,
-        opponent: VotingCritics,
-        data: EncodedTable,
-        rows: GivenRows,
-        training: RowGeneratorTraining,
-        plan: BudgetPlan,
-        rng: np.random.Generator,
-        progress: Progress,
+        self, opponent: VotingCritics, training: RowGeneratorTraining, lesson: Lesson
     ) -> None:
+        rows, plan, rng, progress = lesson.rows, lesson.plan, lesson.rng, lesson.progress
         n = self.batch_size
         n_steps, n_answers, n_rounds = self.teacher_steps, self.student_steps, self.n_rounds
         votes = BinaryVotes(n_rows=n)
