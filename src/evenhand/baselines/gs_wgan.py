@@ -68,8 +68,8 @@ class PrivateGenerators:
     def draw(self, heads: IntArray) -> Any:
         """Every generator's pictures for the same conditions (n,): (n_critics, n, n_pixels)."""
         noise = torch.randn(len(heads), self._n_noise, generator=self._stream)
-        told = torch.nn.functional.one_hot(torch.as_tensor(heads), self._n_heads)
-        given = torch.cat([noise, told.to(noise.dtype)], dim=1)
+        given_heads = torch.nn.functional.one_hot(torch.as_tensor(heads), self._n_heads)
+        given = torch.cat([noise, given_heads.to(noise.dtype)], dim=1)
         first, bias, last, offset = self.weights
         h = torch.baddbmm(bias, given.expand(len(first), *given.shape), first)
         return torch.baddbmm(offset, torch.nn.functional.leaky_relu(h, SLOPE), last).sigmoid()
@@ -157,7 +157,7 @@ class PublishedGSWGANImages(GSWGANImages):
 
     Privacy
     -------
-    Sensitivity : 2 per release, as in ``TeacherGANImages``. In turn, one pass over all critics is
+    Sensitivity : 2 per release, as in ``TeacherGANImages``. In turn, one round over all critics is
         one release: of its blocks one record moves one. (With a teacher for each group it moves
         two, each by 2: 4 is an upper bound there.)
     Cost : Gaussian; "in turn" pays for ``ceil(n_steps / n_teachers)`` rounds, each in full when it

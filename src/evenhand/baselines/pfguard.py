@@ -49,7 +49,7 @@ class Stratified(TeacherGAN):
 
     @property
     def _n_answering(self) -> float:
-        """Teachers that are asked about one drawn picture: those of its group, if it is known."""
+        """Teachers asked about one generated picture: those of its group, if that is known."""
         return self.n_teachers / (self._n_strata if self.condition == "label+group" else 1)
 
     def _foresee(self, data: EncodedImages) -> None:
@@ -79,7 +79,7 @@ class StratifiedTeacherGANImages(Stratified, TeacherGANImages):
 
 @register
 class GoldTeacherGANImages(TeacherGANImages):
-    """``TeacherGANImages`` whose critics weigh drawn pictures by how real they look.
+    """``TeacherGANImages`` whose critics weigh generated pictures by how real they look.
 
     GOLD (Mo et al. 2019), inside each teacher: it costs nothing. See ``CriticTraining``.
     """

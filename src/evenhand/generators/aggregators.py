@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Protocol
 
 import numpy as np
@@ -37,15 +37,31 @@ class Aggregator(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableCounts:
+class OfRecords:
+    """A sum over records; a unit may have several of them, and all its whole numbers are checked.
+
+    Parameters
+    ----------
+    per_unit : int
+        Records that one unit may have.
+    """
+
+    per_unit: int = 1
+
+    def __post_init__(self) -> None:
+        for size in fields(self):
+            if isinstance(getattr(self, size.name), int):
+                _checks.at_least(size.name, getattr(self, size.name), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCounts(OfRecords):
     """Several tables of counts of the same records, released together.
 
     Parameters
     ----------
     shapes : tuple of (int, int)
         Of each table.
-    per_unit : int
-        Records that one unit may have.
 
     Privacy
     -------
@@ -55,12 +71,11 @@ class TableCounts:
     """
 
     shapes: tuple[tuple[int, int], ...]
-    per_unit: int = 1
     unit = 1.0
 
     def __post_init__(self) -> None:
         _checks.at_least("number of tables", len(self.shapes), 1)
-        _checks.at_least("per_unit", self.per_unit, 1)
+        super().__post_init__()
 
     def l2_sensitivity(self, neighbors: str) -> float:
         """``r sqrt(m)``, or ``r sqrt(2 m)`` for "replace one"."""
@@ -83,14 +98,12 @@ class TableCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableDistances:
+class TableDistances(OfRecords):
     """L1 distances of tables of counts from fixed, public tables.
 
     Parameters
     ----------
     n_tables : int
-    per_unit : int
-        Records that one unit may have.
 
     Privacy
     -------
@@ -101,12 +114,7 @@ class TableDistances:
     """
 
     n_tables: int
-    per_unit: int = 1
     unit = 1.0
-
-    def __post_init__(self) -> None:
-        _checks.at_least("n_tables", self.n_tables, 1)
-        _checks.at_least("per_unit", self.per_unit, 1)
 
     def l2_sensitivity(self, neighbors: str) -> float:
         """``r sqrt(m)``, or ``2 r sqrt(m)`` for "replace one"."""
@@ -123,15 +131,13 @@ class TableDistances:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureSums:
+class FeatureSums(OfRecords):
     """Sums of features over the records of every condition, jointly with their numbers.
 
     Parameters
     ----------
     n_features : int
     n_conditions : int
-    per_unit : int
-        Records that one unit may have.
 
     Privacy
     -------
@@ -143,13 +149,7 @@ class FeatureSums:
 
     n_features: int
     n_conditions: int
-    per_unit: int = 1
     unit = UNIT
-
-    def __post_init__(self) -> None:
-        _checks.at_least("n_features", self.n_features, 1)
-        _checks.at_least("n_conditions", self.n_conditions, 1)
-        _checks.at_least("per_unit", self.per_unit, 1)
 
     def l2_sensitivity(self, neighbors: str) -> float:
         """``r sqrt(2)``, or ``2 r`` for "replace one", in units."""
@@ -172,7 +172,7 @@ class FeatureSums:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OuterSums:
+class OuterSums(OfRecords):
     """Sums of ``z z'`` over the records of every condition, each once: what covariances need.
 
     Parameters
@@ -180,8 +180,6 @@ class OuterSums:
     n_features : int
         Length of z.
     n_conditions : int
-    per_unit : int
-        Records that one unit may have.
 
     Privacy
     -------
@@ -195,13 +193,7 @@ class OuterSums:
 
     n_features: int
     n_conditions: int
-    per_unit: int = 1
     unit = UNIT
-
-    def __post_init__(self) -> None:
-        _checks.at_least("n_features", self.n_features, 1)
-        _checks.at_least("n_conditions", self.n_conditions, 1)
-        _checks.at_least("per_unit", self.per_unit, 1)
 
     def l2_sensitivity(self, neighbors: str) -> float:
         """``r``, or ``r sqrt(2)`` for "replace one" and two for the rounding, in units."""
@@ -232,15 +224,13 @@ class OuterSums:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedSums:
+class ClippedSums(OfRecords):
     """Sum of one vector per record, each clipped: what a step of DP-SGD adds up.
 
     Parameters
     ----------
     clip_norm : float
         Largest norm of a record's vector. Greater than 0.
-    per_unit : int
-        Records that one unit may have.
 
     Privacy
     -------
@@ -248,12 +238,11 @@ class ClippedSums:
     """
 
     clip_norm: float
-    per_unit: int = 1
     unit = UNIT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip_norm", _checks.positive("clip_norm", self.clip_norm))
-        _checks.at_least("per_unit", self.per_unit, 1)
+        super().__post_init__()
 
     def l2_sensitivity(self, neighbors: str) -> float:
         """``r clip_norm``, or twice that for "replace one", in units."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -84,22 +85,25 @@ class Encoding:
     doubts: tuple[str, ...] = ()
 
 
-class Payload(Protocol):
+class Payload(ABC):
     """Private records of one kind, read and checked, before anything of them is released."""
 
     @property
+    @abstractmethod
     def known(self) -> Any:
         """What a method may know before the first release, to refuse a run that cannot end."""
 
     @property
+    @abstractmethod
     def public(self) -> tuple[str, ...]:
         """What the claim takes as public."""
 
     @property
     def delta_aside(self) -> tuple[float, str]:
         """Share of delta that ``encode`` uses beside the ledger, and for what; 0 for none."""
+        return 0.0, ""
 
-    def check(self, ledger: Ledger, delta: float) -> None:
+    def check(self, ledger: Ledger, delta: float) -> None:  # noqa: B027  # most have nothing left
         """Refuse records that cannot be learnt; the last look before anything is charged.
 
         ``delta`` is what ``delta_aside`` sets aside.
@@ -107,7 +111,9 @@ class Payload(Protocol):
 
     def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
         """Return the public plan: shares of the budget by purpose, those of ``encode`` first."""
+        return dict(of_method)
 
+    @abstractmethod
     def encode(self, plan: BudgetPlan, delta: float) -> Encoding:
         """Release what is needed to read the records as numbers, and read them.
 

@@ -123,12 +123,12 @@ class BinaryVotes:
 
 @dataclass(frozen=True, kw_only=True)
 class TopKSigns:
-    """Signs of each teacher's largest gradients, a few per drawn row, added up (DataLens).
+    """Signs of each teacher's largest gradients, a few per generated row, added up (DataLens).
 
     Parameters
     ----------
     n_rows : int
-        Drawn rows of a step.
+        Generated rows of a step.
     width : int
         Numbers of a row.
     k : int
@@ -184,12 +184,12 @@ class TopKSigns:
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectedHistogram:
-    """Histograms of each teacher's gradients along a few directions, per drawn row (G-PATE).
+    """Histograms of each teacher's gradients along a few directions, per generated row (G-PATE).
 
     Parameters
     ----------
     n_rows : int
-        Drawn rows of a step.
+        Generated rows of a step.
     n_directions : int
         Public directions on which each row's gradient is projected.
     n_bins : int

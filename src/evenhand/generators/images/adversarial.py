@@ -81,7 +81,7 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
         Updates of the generator, each a release. Signal to noise of all of them together does not
         depend on it.
     n_rows : int
-        Drawn pictures from which it learns in a step.
+        Generated pictures from which it learns in a step.
     critic_steps, critic_rows : int
         Updates of every critic between two of the generator, and pictures of each kind in one.
     hidden : sequence of int

@@ -30,7 +30,7 @@ _WAYS: Final = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageSample:
-    """Pictures that were drawn.
+    """Pictures that were generated.
 
     Parameters
     ----------

@@ -25,10 +25,10 @@ CLIP = 1e-5
 class DataLensImages(TeacherGAN):
     """Train a generator by the signs of teachers' largest gradients (Wang et al. 2021).
 
-    Of every drawn picture each teacher names the ``k`` pixels where its gradient is largest, and a
-    sign for each: +1 with probability ``1/2 + gradient / (2 b)``, with gradients cut to ``b``, the
-    smaller of 1e-5 and the picture's largest one. The signs are added, the sum leaves under noise,
-    and pixels whose sum exceeds ``threshold * n_teachers`` move by its sign.
+    Of every generated picture each teacher names the ``k`` pixels where its gradient is largest,
+    and a sign for each: +1 with probability ``1/2 + gradient / (2 b)``, with gradients cut to
+    ``b``, the smaller of 1e-5 and the picture's largest one. The signs are added, the sum leaves
+    under noise, and pixels whose sum exceeds ``threshold * n_teachers`` move by its sign.
 
     Parameters
     ----------

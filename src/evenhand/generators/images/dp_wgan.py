@@ -36,7 +36,7 @@ MEMORY: Final = 0.9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellWeights:
-    """Weights by which real and drawn pictures pull a critic equally hard where they are alike.
+    """Weights by which real and generated pictures pull a critic equally hard where they are alike.
 
     A cell is a label with a group, or a label alone where groups play no part. Nothing of it is
     private: shares are public, or were released.
@@ -55,9 +55,9 @@ class CellWeights:
 
     Notes
     -----
-    A drawn picture has a condition, and perhaps no group: its gradient is cut as those of the cells
-    of its condition are, in their shares. If gradients do not depend on the group, the expected
-    pull of drawn pictures is that of real ones.
+    A generated picture has a condition, and perhaps no group: its gradient is cut as those of the
+    cells of its condition are, in their shares. If gradients do not depend on the group, the
+    expected pull of generated pictures is that of real ones.
     """
 
     shares: FloatArray
@@ -72,7 +72,7 @@ class CellWeights:
 
     @property
     def distribution(self) -> FloatArray:
-        """Probability of each condition among drawn pictures: as real ones are, or even."""
+        """Probability of each condition among generated pictures: as real ones are, or even."""
         known = _sums(self.conditions, self.shares)
         return np.full(len(known), 1.0 / len(known)) if self.even else known
 
@@ -81,7 +81,7 @@ class CellWeights:
         return n * _sums(self.bounds, self.shares)
 
     def of_drawn(self, norms: FloatArray, conditions: IntArray, clipping: Clipping) -> FloatArray:
-        """Return the weight of each drawn picture's gradient, cut included.
+        """Return the weight of each generated picture's gradient, cut included.
 
         Parameters
         ----------
@@ -114,8 +114,8 @@ class DPWGANImages(AdversarialImages):
 
     The pictures are dealt once into ``n_batches`` parts. Each update of the critic asks the next
     part: the gradients of its single pictures are clipped and added up, and the sum leaves under
-    noise. The gradients of drawn pictures are clipped alike, and add no cost: like everything that
-    the generator learns, they follow from what has left.
+    noise. The gradients of generated pictures are clipped alike, and add no cost: like everything
+    that the generator learns, they follow from what has left.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class DPWGANImages(AdversarialImages):
     clip_norm : float
         Largest norm of a picture's gradient, at first. Greater than 0.
     critic_rows : int
-        Drawn pictures in an update of the critic.
+        Generated pictures in an update of the critic.
     sampler : GroupBalancedSampler or None
         With ``scope="public"`` or ``"noisy"`` pictures of a label and group weigh in proportion to
         one over its share, the rarest ones 1 (reweighting, Choi et al. 2020), before they are
@@ -142,7 +142,7 @@ class DPWGANImages(AdversarialImages):
     Sensitivity : what one picture adds has norm at most 1, in clip norms: its gradient, and the
         mark that says whether it was long. It is in one part; added it moves that part's sum by at
         most 1, replaced by 2; with r pictures per unit r times as much.
-    Cost : a pass over all parts is one Gaussian release. Nothing is subsampled. Bounds move with
+    Cost : a round over all parts is one Gaussian release. Nothing is subsampled. Bounds move with
         the noisy marks and with noisy counts alone.
     """
 
@@ -266,7 +266,7 @@ class DPWGANImages(AdversarialImages):
         counted: CellWeights,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """Mean gradient of drawn pictures, clipped as those of real ones are."""
+        """Mean gradient of generated pictures, clipped as those of real ones are."""
         shares = counted.distribution
         heads = rng.choice(len(shares), size=self.critic_rows, p=shares)
         with torch.no_grad():
@@ -289,7 +289,7 @@ class DPWGANImages(AdversarialImages):
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         each = self._n_weights
         batch = max(1.0, len(data) / self.n_batches)
-        # Gradients of real and of drawn pictures, in single and in double; noise of a pass.
+        # Gradients of real and of generated pictures, in single and in double; noise of a pass.
         needed = each * (28.0 * batch + 12.0 * self.critic_rows + 16.0 * self.n_batches)
         return (
             f"gradients of {each:,} numbers for {batch:,.0f} pictures and {self.n_batches} batches",

@@ -19,7 +19,7 @@ from evenhand.typing import Array, FloatArray, IntArray
 BANDWIDTHS: Final = (0.1, 0.2, 0.4)
 """Of the kernels, as shares of the distance between a black picture and a white one."""
 
-WHIM: Final = 8  # random numbers behind one picture, beside its condition
+N_NOISE: Final = 8  # random numbers behind one picture, beside its condition
 RATE: Final = 1e-2
 DECAY: Final = 0.9
 DECAYS: Final = 20  # times that the rate decays over the fit
@@ -87,7 +87,9 @@ class EmbeddingNetwork:
         out = np.empty((len(conditions), *self.size), dtype=np.float32)
         for start in range(0, len(conditions), _ROWS):
             part = conditions[start : start + _ROWS]
-            rows = np.hstack([rng.normal(size=(len(part), WHIM)), np.eye(self.n_conditions)[part]])
+            rows = np.hstack(
+                [rng.normal(size=(len(part), N_NOISE)), np.eye(self.n_conditions)[part]]
+            )
             pixels = 1.0 / (1.0 + np.exp(-np.clip(through(self.layers, rows), -30.0, 30.0)))
             out[start : start + len(part)] = pixels.reshape(-1, *self.size)
         return out
@@ -145,7 +147,7 @@ def fit_network(
     """
     draws = seeded(rng)
     n_conditions, pixels = len(aims), int(np.prod(size))
-    widths = (WHIM + n_conditions, *hidden, pixels)
+    widths = (N_NOISE + n_conditions, *hidden, pixels)
     layers = []
     for n_in, n_out in pairwise(widths):
         bound = n_in**-0.5
@@ -165,7 +167,7 @@ def fit_network(
         return (blur[0] @ flat.view(-1, *size) @ blur[1].T).flatten(1) if smooth else flat
 
     for step in range(n_steps):
-        rows = torch.cat([torch.randn(len(named), WHIM, generator=draws), named], dim=1)
+        rows = torch.cat([torch.randn(len(named), N_NOISE, generator=draws), named], dim=1)
         drawn = torch.sigmoid(blurred(through(layers, rows)))
         turned = drawn @ frequencies
         found = torch.cat([turned.cos(), turned.sin()], dim=1) * scale

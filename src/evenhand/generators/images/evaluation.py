@@ -86,14 +86,10 @@ def evaluate_images(
 
     Parameters
     ----------
-    synthetic : ImageSample
-        The pictures that are to be used. The customary number is 20,000.
-    test : ImageData
-        Real pictures with labels and groups; spread evenly over them, if the numbers are to be
-        compared with published ones.
-    train : ImageData, optional
-        Real pictures with groups: a classifier of groups is trained on them, which judges the
-        synthetic ones.
+    synthetic, test, train, progress
+        See ``evenhand.generators.evaluate``. The customary number of synthetic pictures is 20,000;
+        test pictures are spread evenly over labels and groups, if the numbers are to be compared
+        with published ones.
     models : sequence of str
         Names of ``IMAGE_MODELS``.
     train_real : bool
@@ -106,11 +102,6 @@ def evaluate_images(
         Pictures of each label and group for these, on either side.
     random_state : int
         Seeds models, choices and bootstrap.
-
-    Privacy
-    -------
-    Reads real pictures without noise: not covered. Publishing the numbers says something about the
-    people in ``test`` and ``train``.
     """
     classes = sorted({text_of(value) for value in test.y})
     groups = encode_groups(_known(test, "test"))

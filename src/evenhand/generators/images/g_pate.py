@@ -23,9 +23,9 @@ class GPATEImages(TeacherGAN):
     """Train a generator by teachers' votes on projected gradients (Long et al. 2021).
 
     At every step ``n_directions`` public Gaussian directions are drawn. Each teacher projects its
-    gradient in each drawn picture on them and votes for one of ``n_bins`` bins per direction. The
-    histograms leave under noise; a direction moves by the middle of its fullest bin if that holds
-    ``threshold * n_teachers`` votes, and not at all otherwise.
+    gradient in each generated picture on them and votes for one of ``n_bins`` bins per direction.
+    The histograms leave under noise; a direction moves by the middle of its fullest bin if that
+    holds ``threshold * n_teachers`` votes, and not at all otherwise.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class GPATEImages(TeacherGAN):
         a bin and enters another.
     Cost : Gaussian, on all noisy histograms. The check of the fullest bin reads them, so it is
         free; the paper pays a release of its own for it. The paper stops when a cost that depends
-        on the votes has used up the budget, and where it stops tells about the votes; here the
+        on the votes has used up the budget, and where it stops depends on the votes; here the
         steps are counted before the first.
     """
 

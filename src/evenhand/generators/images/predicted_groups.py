@@ -77,7 +77,7 @@ class GroupReference:
     def note(self) -> str:
         """What the user must know."""
         return (
-            f"groups were told by a model of public reference pictures, right for "
+            f"groups were predicted by a model of public reference pictures, right for "
             f"{self.accuracy:.0%} of these in cross-validation"
         )
 

@@ -12,9 +12,9 @@ from evenhand.generators.images.codec import EncodedImages, ImageCodec, read_ima
 from evenhand.generators.images.evaluation import ImageEvaluation, evaluate_images
 from evenhand.generators.images.predicted_groups import GroupReference
 from evenhand.generators.memory import require_memory
-from evenhand.generators.payload import Encoding, Progress
+from evenhand.generators.payload import Encoding, Payload, Progress
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.privacy import Budget, Ledger
+from evenhand.privacy import Budget
 from evenhand.privacy.ledger_store import Store
 from evenhand.typing import ArrayLike
 
@@ -23,7 +23,7 @@ CONDITIONS: Final = ("label+group", "label")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrivateImages:
+class PrivateImages(Payload):
     """Private pictures that were read; see ``Payload``.
 
     Parameters
@@ -48,18 +48,6 @@ class PrivateImages:
             *(("the values of the groups",) if self.codec.sensitive else ()),
             *(("the reference pictures with their groups",) if self.notes else ()),
         )
-
-    @property
-    def delta_aside(self) -> tuple[float, str]:
-        """Nothing is released beside the ledger."""
-        return 0.0, ""
-
-    def check(self, ledger: Ledger, delta: float) -> None:
-        """Nothing is left to refuse: pictures were checked when they were read."""
-
-    def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
-        """Return the public plan: the method has the whole budget."""
-        return dict(of_method)
 
     def encode(self, plan: BudgetPlan, delta: float) -> Encoding:
         """Return the pictures as they were read."""
@@ -119,8 +107,8 @@ class ImageSynthesizer(Synthesizer):
             Label of each. The name of a Series names the condition, else it is "label".
         sensitive_features : array-like (n,), DataFrame or GroupReference, optional
             Group of each; the groups of a DataFrame are the combinations of its columns. An
-            array's condition is called "sensitive". A ``GroupReference`` tells the groups from
-            public pictures.
+            array's condition is called "sensitive". A ``GroupReference`` predicts the groups
+            by public pictures.
         budget : Budget
             What may be spent in all.
         classes, groups : sequence, optional

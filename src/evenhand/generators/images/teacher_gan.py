@@ -85,7 +85,7 @@ class TeacherGAN(AdversarialImages):
 
     @abstractmethod
     def _direction(self, values: FloatArray, question: Any) -> FloatArray:
-        """Gradient in the drawn pictures (n_rows, n_pixels), from what was released."""
+        """Gradient in the generated pictures (n_rows, n_pixels), from what was released."""
 
     def _question(self, stream: Any, width: int) -> Any:
         """Return what a step asks all teachers beside the pictures; public."""
@@ -110,7 +110,7 @@ class TeacherGAN(AdversarialImages):
 
     @property
     def _n_answering(self) -> float:
-        """Teachers that are asked about one drawn picture."""
+        """Teachers that are asked about one generated picture."""
         return self.n_teachers
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
@@ -197,8 +197,8 @@ class TeacherGAN(AdversarialImages):
 class TeacherGANImages(TeacherGAN):
     """Train a generator by the gradients of many small critics, each on pictures of its own.
 
-    At every step the gradients of one teacher's critic in all drawn pictures are one block, brought
-    to norm 1 as a whole. The blocks of all teachers are added; the sum leaves under noise.
+    At every step the gradients of one teacher's critic in all generated pictures are one block,
+    brought to norm 1 as a whole. The blocks of all teachers are added; the sum leaves under noise.
 
     Parameters
     ----------

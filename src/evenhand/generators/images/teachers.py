@@ -39,12 +39,12 @@ class Teachers:
     sampler : GroupBalancedSampler or None
         None draws a teacher's own rows evenly.
     batch_size : int
-        Real pictures, and drawn ones, in a step of a critic.
+        Real pictures, and generated ones, in a step of a critic.
     rng : Generator
 
     Privacy
     -------
-    Teacher t reads its own rows, the drawn pictures and what it is given, all of them public or
+    Teacher t reads its own rows, the generated pictures and what it is given, all of them public or
     released, and two streams: one of its own (rows) and one that all share, whose draws do not
     depend on any row (first weights, noise on inputs). So one record moves one teacher, and two if
     a picture of one stratum is replaced by one of another
@@ -95,7 +95,7 @@ class Teachers:
         self._taken = np.full(self.n_teachers, AHEAD)
 
     def learn(self, fake: Any, fake_heads: IntArray, stacks: range | None = None) -> None:
-        """Take one step of every critic against the same drawn pictures (n, channels, h, w)."""
+        """Take one step of every critic against the same generated pictures (n, channels, h, w)."""
         drawn = fake.detach().reshape(len(fake), -1)
         for some, stack in self._parts(stacks):
             self._learn(some, stack, drawn.expand(stack.n_critics, *drawn.shape), fake_heads)
@@ -103,7 +103,7 @@ class Teachers:
     def pixel_gradients(
         self, drawn: Any, heads: IntArray, stacks: range | None = None
     ) -> Iterator[Any]:
-        """Every teacher's gradients in the same drawn pictures, a few teachers at a time.
+        """Every teacher's gradients in the same generated pictures, a few teachers at a time.
 
         Tensors (n_some, n, n_pixels): along its gradient a teacher takes a picture less for a real
         one. Of a condition that a teacher has no picture of it knows nothing: zeros.

@@ -54,8 +54,8 @@ class PATEGANSynthesizer(SamplingSynthesizer, AdversarialTables):
     sampler : GroupBalancedSampler or None
         How a teacher draws its minibatches. None is PATE-GAN; with a sampler this is PFGuard.
     condition : {"label+group", "label"}
-        What the generator is conditioned on. With "label" the group is a column that it generates, and the
-        sampler balances groups; otherwise it balances combinations of label and group.
+        What the generator is conditioned on. With "label" the group is a column that it generates,
+        and the sampler balances groups; otherwise it balances combinations of label and group.
     n_rounds, batch_size, teacher_steps, student_steps : int
         Rounds; rows in a minibatch; steps of the teachers, and of the student and the generator, in
         a round.

@@ -15,7 +15,7 @@ from evenhand.datasets.columns import Column
 from evenhand.datasets.problems import CODES
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.payload import Encoding
+from evenhand.generators.payload import Encoding, Payload
 from evenhand.generators.tables.bins import Bins
 from evenhand.generators.tables.codec import TableCodec, frame_dtype
 from evenhand.generators.tables.records import Records
@@ -58,7 +58,7 @@ class EncodedTable:
 
 
 @dataclass(kw_only=True, eq=False)
-class PrivateTable:
+class PrivateTable(Payload):
     """Private rows, their roles, and what is declared of their columns; see ``Payload``.
 
     Parameters

@@ -114,7 +114,7 @@ class ConvCritic:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticTraining:
-    """How a critic learns to tell real pictures from drawn ones.
+    """How a critic learns to tell real pictures from generated ones.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class CriticTraining:
     penalty, drift : float
         Weights of the gradient penalty and of the squared score; only "wasserstein" has them.
     gold : bool
-        Weigh drawn pictures by ``exp(score)``, normalised over the batch (GOLD, Mo et al. 2019):
+        Weigh generated pictures by ``exp(score)``, normalised over a batch (GOLD, Mo et al. 2019):
         those that the critic takes for real count more.
     spectral : bool
         Divide every matrix of a critic by its largest singular value (Miyato et al. 2018), so that
@@ -215,7 +215,7 @@ class CriticStack:
         real_counts : tensor, shape (n_critics, 1)
             0 where a critic has no rows: what stands for them then counts nothing.
         counts : tensor, shape (n_critics, n)
-            0 for drawn pictures of a condition that a critic has no row of.
+            0 for generated pictures of a condition that a critic has no row of.
         """
         self._turn_powers()
         self._adam.zero_grad()
@@ -280,7 +280,7 @@ class CriticStack:
                 self._powers[i] = _unit(flat @ (flat.mT @ left))
 
     def _penalty(self, real: Any, heads: Any, fake: Any) -> Any:
-        """Price of gradients that are not 1 between real and drawn pictures, (n_critics,)."""
+        """Price of gradients that are not 1 between real and generated pictures, (n_critics,)."""
         n = min(real.shape[1], fake.shape[1])
         share = torch.rand(self.n_critics, n, 1, generator=self._stream)
         between = (share * real[:, :n] + (1.0 - share) * fake[:, :n]).requires_grad_()

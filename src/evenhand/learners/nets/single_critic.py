@@ -78,7 +78,7 @@ class SingleCritic:
             weight.clamp_(-BOUND, BOUND)
 
     def pixel_gradients(self, drawn: Any, heads: IntArray) -> FloatArray:
-        """Gradient of ``-score`` in drawn pictures (n, n_pixels), of norm 1 together."""
+        """Gradient of ``-score`` in generated pictures (n, n_pixels), of norm 1 together."""
         shown = drawn.detach().flatten(1).requires_grad_()
         score = self._score(tuple(self._weights), shown, torch.as_tensor(heads))
         (gradient,) = torch.autograd.grad(-score.sum(), shown)
