@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from evenhand.cli.folder import whole_file
+from evenhand.cli.output import whole_file
 from evenhand.datasets import read_table
 
 Run = Callable[..., Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import evenhand
-from evenhand.cli.folder import Training, require_free, whole_file, write_model_folder
+from evenhand.cli.output import Training, require_free, whole_file, write_model_folder
 
 TRAINING = Training(
     command="demo", label="loan", sensitive=("sex",), reference="rest", margin=0.1, positive=None

@@ -18,7 +18,7 @@ import evenhand
 from evenhand import DemographicParity, EqualizedOdds, _words
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.cli import app, results
-from evenhand.cli.train_settings import NOT_ALWAYS_READ
+from evenhand.cli.train_options import NOT_ALWAYS_READ
 from evenhand.fairness import FairnessKind
 from evenhand.methods import METHODS
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_typ
 
 import typer
 from typer.core import TyperCommand
+from typer.models import ArgumentInfo
 
 from evenhand._checks import did_you_mean
 from evenhand._notions import called_now
@@ -96,9 +97,15 @@ def command_of(options: type[_Given]) -> Callable[[Callable[[_Given], None]], Ca
 
 
 def option_types(options: type[Options]) -> dict[str, Any]:
-    """Return the fields that are options, with what Typer is told of each."""
+    """Return the fields that are options, with what Typer is told of each, in the order of help.
+
+    Arguments come first; then the options of the command itself, then those that it shares.
+    """
     hints = get_type_hints(options, include_extras=True)
-    return {name: hint for name, hint in hints.items() if get_origin(hint) is Annotated}
+    found = {name: hint for name, hint in hints.items() if get_origin(hint) is Annotated}
+    first = [name for name, hint in found.items() if isinstance(_told(hint), ArgumentInfo)]
+    own = [name for kind in options.__mro__ for name in vars(kind).get("__annotations__", ())]
+    return {name: found[name] for name in dict.fromkeys((*first, *own)) if name in found}
 
 
 def from_file(context: typer.Context, place: Path) -> Path:

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli import options, vocabulary
+from evenhand.cli import options, results
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show
-from evenhand.cli.folder import Training, require_free_or_demo, write_model_folder
+from evenhand.cli.output import Training, require_free_or_demo, write_model_folder
 from evenhand.cli.tables import Roles
 
 
@@ -46,10 +46,8 @@ def demo(given: DemoOptions) -> None:
     """
     started = time.perf_counter()
     require_free_or_demo(given.out)
-    vocabulary.check_reference(given.reference)
     with progress_bars() as bars:
         bars.begin("reading Adult")
-        from evenhand.cli import measuring, results
         from evenhand.datasets import fetch, load_adult
         from evenhand.datasets.columns import TypedTable
         from evenhand.estimators import FairSharesClassifier
@@ -61,7 +59,7 @@ def demo(given: DemoOptions) -> None:
             budget=Budget(epsilon=given.epsilon, delta=given.delta),
             fairness=DemographicParity(margin=given.margin, reference=given.reference),
             n_teachers=given.n_teachers,
-            noise=vocabulary.noise(given.noise),
+            noise=options.noise(given.noise),
             random_state=given.seed,
         )
         fetch("adult", progress=bars.say)
@@ -77,10 +75,10 @@ def demo(given: DemoOptions) -> None:
             progress=bars,
         )
         bars.begin("measuring and writing")
-        trial = measuring.Trial(
+        trial = results.Trial(
             X=TypedTable(split.test.X), y=split.test.y, groups=split.test.groups, path=Path("Adult")
         )
-        measured = measuring.measure(model, trial, positive="1")
+        measured = results.measure(model, trial, positive="1")
         write_model_folder(
             model,
             given.out,
@@ -94,7 +92,7 @@ def demo(given: DemoOptions) -> None:
             write_report=lambda path: write_report(model, path, dataset=data, measured=measured),
             replace_demo=True,
         )
-    found = measuring.of_measured(measured, given.reference)
+    found = results.of_measured(measured, given.reference)
     summary = results.of_run(model, measured, given.reference) | {
         "dataset": data.name,
         "error": found["error"],
@@ -109,7 +107,7 @@ def demo(given: DemoOptions) -> None:
     if given.json:
         emit(summary)
         return
-    show(*results.run_parts(model.fitted_), *measuring.measured_parts(measured, given.reference))
+    show(*results.run_parts(model.fitted_), *results.measured_parts(measured, given.reference))
     show(
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s). "
         f"Open {given.out / 'report.html'} in a browser."

@@ -9,18 +9,19 @@ from typing import Annotated
 import typer
 
 from evenhand import _words
-from evenhand.cli import options, vocabulary
-from evenhand.cli.command import Options, command_of
+from evenhand._checks import one_of
+from evenhand.cli import results
+from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, progress_bars, show
-from evenhand.cli.folder import Training, whole_file
+from evenhand.cli.options import ReadsModel, choice
+from evenhand.cli.output import Training, whole_file
 from evenhand.cli.tables import Roles
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(Options):
+class EvaluateOptions(ReadsModel):
     """What a run of ``evenhand evaluate`` was asked to do."""
 
-    model: options.ModelFolder
     test: Annotated[
         Path,
         typer.Argument(metavar="TEST", help="Labelled rows: CSV (also .gz) or Parquet."),
@@ -41,7 +42,7 @@ class EvaluateOptions(Options):
     ] = None
     reference: Annotated[
         str | None,
-        options.choice(
+        choice(
             _words.REFERENCES,
             help="What a group is compared with: all others pooled, each other one, or everybody.",
             show_default="that of training",
@@ -60,11 +61,6 @@ class EvaluateOptions(Options):
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file of --report if it is there.")
     ] = False
-    trust: options.Trust = None
-    sep: options.Separator = None
-    encoding: options.Encoding = None
-    show_values: options.ShowValues = False
-    json: options.Json = False
 
 
 @command_of(EvaluateOptions)
@@ -76,20 +72,21 @@ def evaluate(given: EvaluateOptions) -> None:
     """
     with progress_bars() as bars:
         bars.begin(f"measuring on {given.test}")
-        from evenhand.cli import measuring
         from evenhand.methods import load
         from evenhand.report import write_report
 
         fitted = load(given.model, trusted=given.trust or ())
         known = Training.read(given.model)
         roles = _roles(known, given.label, given.sensitive)
-        compared = vocabulary.check_reference(
-            given.reference or (known.reference if known else "rest")
+        compared = one_of(
+            "--reference",
+            given.reference or (known.reference if known else "rest"),
+            _words.REFERENCES,
         )
         same_groups = known is not None and roles.sensitive == known.sensitive
         grouping = known.grouping if known is not None and same_groups else None
-        trial = measuring.read_trial(given.test, roles, grouping)
-        measured = measuring.measure(
+        trial = results.read_trial(given.test, roles, grouping)
+        measured = results.measure(
             fitted,
             trial,
             positive=known.positive if known and given.positive is None else given.positive,
@@ -102,14 +99,14 @@ def evaluate(given: EvaluateOptions) -> None:
                 )
     if given.report is not None:
         note(f"the report is in {given.report}")
-    summary = measuring.of_measured(measured, compared)
+    summary = results.of_measured(measured, compared)
     for warning in summary["warnings"]:
         note(f"warning: {warning}")
     if given.json:
         about = {"model": str(given.model), "test": str(given.test), "label": roles.label}
         emit(about | {"sensitive": roles.sensitive} | summary)
     else:
-        show(*measuring.measured_parts(measured, compared))
+        show(*results.measured_parts(measured, compared))
 
 
 def _roles(known: Training | None, label: str | None, sensitive: list[str] | None) -> Roles:

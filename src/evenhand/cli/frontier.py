@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from evenhand._checks import one_of
 from evenhand.cli import options
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show, table
-from evenhand.cli.folder import require_free
 from evenhand.cli.options import choice
+from evenhand.cli.output import require_free
 
 if TYPE_CHECKING:
     from evenhand.frontier import Grid, Run
@@ -157,7 +156,6 @@ def frontier(given: FrontierOptions) -> None:
 @contextmanager
 def _workers(backend: str, votes: Path | None) -> Iterator[None]:
     """Train in processes of this machine, or on a cluster."""
-    one_of("--backend", backend, BACKENDS)
     if backend == "processes":
         yield
         return

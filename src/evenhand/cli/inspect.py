@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand.cli import options
+from evenhand.cli.command import command_of
 from evenhand.cli.console import Unbroken, emit, note, progress_bars, show, table
 from evenhand.cli.failures import as_bad_input
+from evenhand.cli.options import Drop, ReadsTables
 
 if TYPE_CHECKING:
     from evenhand.datasets.findings import Inspection
 
 
-def inspect(
+@dataclass(frozen=True, kw_only=True)
+class InspectOptions(ReadsTables):
+    """What a run of ``evenhand inspect`` was asked to do."""
+
     private: Annotated[
         Path,
         typer.Argument(metavar="PRIVATE", help="Private records: CSV (also .gz) or Parquet."),
-    ],
+    ]
     public: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Public rows, to compare with; the schema is of these."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the classes.")
-    ] = None,
+    ] = None
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the classes.")] = (
+        None
+    )
     sensitive: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Sensitive column; may be repeated."),
-    ] = None,
+    ] = None
     unit: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column that says whose record a row is."),
-    ] = None,
-    drop: options.Drop = None,
+    ] = None
+    drop: Drop = None
     schema: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Declared columns in JSON: their kind is not doubted."),
-    ] = None,
+    ] = None
     schema_out: Annotated[
         Path | None,
         typer.Option(
@@ -47,46 +52,49 @@ def inspect(
             help="Write a schema of the columns that can be learnt: from the public rows, or from "
             "dtypes alone. Nothing of a private row is in it.",
         ),
-    ] = None,
-    sep: options.Separator = None,
-    encoding: options.Encoding = None,
-    json: options.Json = False,
-) -> None:
+    ] = None
+
+
+@command_of(InspectOptions)
+def inspect(given: InspectOptions) -> None:
     """Say what is wrong with each column of a private table, and how train would take it.
 
     For the curator alone: the answer is read from private rows without noise, and quotes values.
     """
-    if schema_out is not None and schema_out.exists():
-        raise FileExistsError(f"{schema_out} exists. Choose another name for --schema-out.")
+    if given.schema_out is not None and given.schema_out.exists():
+        raise FileExistsError(f"{given.schema_out} exists. Choose another name for --schema-out.")
     with progress_bars() as bars:
-        bars.begin(f"reading {private}")
+        bars.begin(f"reading {given.private}")
         from evenhand.cli.tables import read
         from evenhand.datasets import Schema
         from evenhand.datasets import inspect as look_at
 
-        rows = read(private)
-        named = {"--label": label, "--unit": unit}
-        for option, column in [*named.items(), *(("--sensitive", c) for c in sensitive or ())]:
+        rows = read(given.private)
+        named = {"--label": given.label, "--unit": given.unit}
+        for option, column in [
+            *named.items(),
+            *(("--sensitive", c) for c in given.sensitive or ()),
+        ]:
             if column is not None:
                 rows.require([column], f"which {option} names")
-        rows.require(drop or (), "which --drop names")
-        known = None if public is None else read(public)
-        with as_bad_input(TypeError, KeyError, where=str(schema)):
-            declared = None if schema is None else Schema.load(schema)
+        rows.require(given.drop or (), "which --drop names")
+        known = None if given.public is None else read(given.public)
+        with as_bad_input(TypeError, KeyError, where=str(given.schema)):
+            declared = None if given.schema is None else Schema.load(given.schema)
         found = look_at(
-            rows.select(name for name in rows if name not in (drop or ())),
-            label=label,
-            sensitive=tuple(sensitive or ()),
-            unit=unit,
+            rows.select(name for name in rows if name not in (given.drop or ())),
+            label=given.label,
+            sensitive=tuple(given.sensitive or ()),
+            unit=given.unit,
             public=known,
             schema=declared,
         )
-    if schema_out is not None:
+    if given.schema_out is not None:
         if found.schema is None:
             raise ValueError(f"No schema can be written: {found.schema_from}. Add --public FILE.")
-        found.schema.save(schema_out)
-        note(f"{schema_out} is made of {found.schema_from}.")
-    if json:
+        found.schema.save(given.schema_out)
+        note(f"{given.schema_out} is made of {found.schema_from}.")
+    if given.json:
         emit(found.to_dict())
         return
     _show(found)

@@ -1,21 +1,25 @@
-"""Options that several commands share, each with its help text."""
+"""Options that several commands share, and their words as the objects they stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from evenhand import _words
+from evenhand._checks import one_of, positive
 from evenhand._random import LARGEST_SEED
 from evenhand._values import show_values
-from evenhand.cli import vocabulary
+from evenhand.cli.command import HelpAll, Options
 
 if TYPE_CHECKING:
     from evenhand._signing import PrivateKey
-
+    from evenhand.privacy.noise import Noise
+    from evenhand.teachers.ensemble import Teachers
+    from evenhand.voting.blocks import Mechanism
 
 COLUMNS: Final = "Columns"
 FILES: Final = "Files and messages"
@@ -24,15 +28,98 @@ FAIRNESS: Final = "Fairness"
 TEACHERS: Final = "Teachers"
 ACCOUNT: Final = "Account of the data set, over all runs"
 
+NOISES: Final = ("exact", "float")
+
 
 def choice(names: Iterable[str], *spelled: str, **more: Any) -> Any:
     """Return an option whose value is one of these words, which help and completion list."""
     listed = list(names)
-    return typer.Option(*spelled, metavar="|".join(listed), autocompletion=lambda: listed, **more)
+
+    def known(param: typer.CallbackParam, value: str | None) -> str | None:
+        return None if value is None else one_of(param.opts[0], value, listed)
+
+    more |= {"metavar": "|".join(listed), "autocompletion": lambda: listed, "callback": known}
+    option: Any = typer.Option(*spelled, **more)
+    return option
 
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout, and words on stderr only.")
+]
+
+
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw",
+        help="Write text as it is, also where a spreadsheet would run it as a formula (it begins "
+        "with = + - @, a tab or a carriage return). By default it gets an apostrophe in front.",
+        rich_help_panel=FILES,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column to leave out, such as an identifier; may be repeated.",
+    ),
+]
+EPSILON: Final = (
+    "Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is strong, above "
+    "10 says little, above 100 nothing."
+)
+Epsilon = Annotated[float, typer.Option(help=EPSILON)]
+Delta = Annotated[
+    float,
+    typer.Option(
+        help="Probability with which epsilon may fail. Between 0 and 1; keep it well below one "
+        "over the number of records, or the claim carries a warning.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+NOISE: Final = "Exact discrete noise, or floating-point noise (faster; the claim names it)."
+NoiseName = Annotated[
+    str,
+    choice(
+        NOISES,
+        "--noise",
+        help=NOISE,
+        rich_help_panel=PRIVACY,
+    ),
+]
+Margin = Annotated[
+    float,
+    typer.Option(
+        help="How far apart the groups' rates of an answer may be, among the answers that the "
+        "model learns from. A difference of two rates, in [0, 1].",
+    ),
+]
+Reference = Annotated[
+    str,
+    choice(
+        _words.REFERENCES,
+        help="What a group is compared with: all others pooled, each other one, or everybody.",
+        rich_help_panel=FAIRNESS,
+    ),
+]
+NTeachers = Annotated[
+    int | None,
+    typer.Option(
+        "--teachers",
+        help="Number of teachers, each trained on its own share of the private records. At most "
+        "the number of records.",
+        show_default="chosen from the number of records and the budget",
+        rich_help_panel=TEACHERS,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=LARGEST_SEED,
+        help="Seeds splits, models and drawn rows. It never seeds the privacy noise, so two runs "
+        "differ.",
+    ),
 ]
 
 
@@ -41,19 +128,6 @@ def _show(context: typer.Context, asked: bool) -> bool:
     if asked:
         context.find_root().with_resource(show_values())
     return asked
-
-
-ShowValues = Annotated[
-    bool,
-    typer.Option(
-        "--show-values",
-        callback=_show,
-        is_eager=True,
-        help="Quote private values, labels, groups and counts in messages. For your own screen: "
-        "by default a message names the column and the row alone.",
-        rich_help_panel=FILES,
-    ),
-]
 
 
 def _separator(context: typer.Context, given: str | None) -> str | None:
@@ -75,77 +149,114 @@ def _written(context: typer.Context, **how: str) -> None:
     context.find_root().with_resource(tables_written(**how))
 
 
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        "--sep",
-        metavar="CHARACTER",
-        callback=_separator,
-        help="What stands between two values in every CSV that is read; tab for a tab.",
-        show_default="found in the header: comma, semicolon, tab or |",
-        rich_help_panel=FILES,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        metavar="NAME",
-        callback=_encoding,
-        help="Encoding of every CSV that is read, such as latin-1.",
-        show_default="UTF-8, or UTF-16 where a file begins as such",
-        rich_help_panel=FILES,
-    ),
-]
-Raw = Annotated[
+ShowValues = Annotated[
     bool,
     typer.Option(
-        "--raw",
-        help="Write text as it is, also where a spreadsheet would run it as a formula (it begins "
-        "with = + - @, a tab or a carriage return). By default it gets an apostrophe in front.",
+        "--show-values",
+        callback=_show,
+        is_eager=True,
+        help="Quote private values, labels, groups and counts in messages. For your own screen: "
+        "by default a message names the column and the row alone.",
         rich_help_panel=FILES,
     ),
 ]
-ModelFolder = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Folder that train, demo or save() wrote.")
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column to leave out, such as an identifier; may be repeated.",
-    ),
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column to learn as it is, although it looks like an identifier, a date or numbers in "
-        "text; may be repeated. See evenhand inspect.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Trust = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trust",
-        metavar="TYPE",
-        help="Type that a student or notion of your own is made of, as the error names it; may be "
-        "repeated. "
-        "Only for a folder whose maker you trust: reading it may then run code.",
-        show_default="none",
-        rich_help_panel=FILES,
-    ),
-]
-Sign = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="KEY.pem",
-        help="Private Ed25519 key to sign the folder with; see evenhand verify.",
-        show_default="not signed",
-        rich_help_panel=FILES,
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadsTables(Options):
+    """Options of every command that reads tables of a user's own."""
+
+    sep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHARACTER",
+            callback=_separator,
+            help="What stands between two values in every CSV that is read; tab for a tab.",
+            show_default="found in the header: comma, semicolon, tab or |",
+            rich_help_panel=FILES,
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=_encoding,
+            help="Encoding of every CSV that is read, such as latin-1.",
+            show_default="UTF-8, or UTF-16 where a file begins as such",
+            rich_help_panel=FILES,
+        ),
+    ] = None
+    show_values: ShowValues = False
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadsModel(ReadsTables):
+    """Options of every command that reads a model folder as well."""
+
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Folder that train, demo or save() wrote.")
+    ]
+    trust: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Type that a student or notion of your own is made of, as the error names it; may "
+            "be repeated. Only for a folder whose maker you trust: reading it may then run code.",
+            show_default="none",
+            rich_help_panel=FILES,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadsPrivate(ReadsTables):
+    """Options of every command that spends privacy on a private table of the user's own."""
+
+    drop: Drop = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column to learn as it is, although it looks like an identifier, a date or "
+            "numbers in text; may be repeated. See evenhand inspect.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that says whose record a row is. The guarantee is then for each of these, "
+            "with the records that are read of it, instead of for each record.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    unit_name: Annotated[
+        str,
+        typer.Option(metavar="NOUN", help="What a unit is, in the claim.", rich_help_panel=COLUMNS),
+    ] = "person"
+    delta: Delta = 1e-5
+    noise: Annotated[
+        str | None,
+        choice(
+            NOISES,
+            help=NOISE,
+            show_default="exact; float for dpsgd, and for pictures learnt by networks",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+    seed: Seed = None
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY.pem",
+            help="Private Ed25519 key to sign the folder with; see evenhand verify.",
+            show_default="not signed",
+            rich_help_panel=FILES,
+        ),
+    ] = None
+    help_all: HelpAll = False
 
 
 def private_key(file: Path | None) -> PrivateKey | None:
@@ -157,107 +268,68 @@ def private_key(file: Path | None) -> PrivateKey | None:
     return PrivateKey.read(file)
 
 
-Epsilon = Annotated[
-    float,
-    typer.Option(
-        help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
-        "strong, above 10 says little, above 100 nothing.",
-    ),
-]
-RunEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        help="Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is "
-        "strong, above 10 says little, above 100 nothing. Needed by every method that is private.",
-        show_default=False,
-    ),
-]
-Delta = Annotated[
-    float,
-    typer.Option(
-        help="Probability with which epsilon may fail. Between 0 and 1; keep it well below one "
-        "over the number of records, or the claim carries a warning.",
-        rich_help_panel=PRIVACY,
-    ),
-]
-NoiseName = Annotated[
-    str,
-    choice(
-        vocabulary.NOISES,
-        "--noise",
-        help="Exact discrete noise, or floating-point noise (faster; the claim names it).",
-        rich_help_panel=PRIVACY,
-    ),
-]
-RunNoiseName = Annotated[
-    str | None,
-    choice(
-        vocabulary.NOISES,
-        "--noise",
-        help="Exact discrete noise, or floating-point noise (faster; the claim names it).",
-        show_default="exact; float for dpsgd",
-        rich_help_panel=PRIVACY,
-    ),
-]
-Margin = Annotated[
-    float,
-    typer.Option(
-        help="How far apart the groups' rates of an answer may be, among the answers that the "
-        "model learns from. A difference of two rates, in [0, 1].",
-    ),
-]
-Reference = Annotated[
-    str,
-    choice(
-        _words.REFERENCES,
-        help="What a group is compared with: all others pooled, each other one, or everybody.",
-        rich_help_panel=FAIRNESS,
-    ),
-]
-AllowSharedRows = Annotated[
-    bool,
-    typer.Option(
-        "--allow-shared-rows",
-        help="Go on where public rows are rows of the private table too. The guarantee does not "
-        "cover the features of public rows.",
-        rich_help_panel=FILES,
-    ),
-]
-Bins = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--bins",
-        metavar="COLUMN=N|EDGES",
-        help="Cut a sensitive column of numbers into N ranges of about as many public rows, or at "
-        "edges: age=4, age=25,45,65. May be repeated. Remembered with the model.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-MergeSmall = Annotated[
-    int,
-    typer.Option(
-        "--merge-small",
-        metavar="N",
-        help="Merge all groups of fewer than N public rows into one. Remembered with the model.",
-        show_default="none",
-        rich_help_panel=COLUMNS,
-    ),
-]
-NTeachers = Annotated[
-    int | None,
-    typer.Option(
-        "--teachers",
-        help="Number of teachers, each trained on its own share of the private records. At most "
-        "the number of records.",
-        show_default="chosen from the number of records and the budget",
-        rich_help_panel=TEACHERS,
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=LARGEST_SEED,
-        help="Seeds splits and models. It never seeds the privacy noise, so two runs differ.",
-    ),
-]
+def _logistic() -> Teachers:
+    from evenhand.teachers import LogisticTeachers
+
+    return LogisticTeachers()
+
+
+def _mlp() -> Teachers:
+    from evenhand.teachers import MLPTeachers
+
+    return MLPTeachers()
+
+
+def _tree() -> Teachers:
+    from sklearn.tree import DecisionTreeClassifier
+
+    from evenhand.teachers import SklearnTeachers
+
+    return SklearnTeachers(DecisionTreeClassifier(max_depth=6))
+
+
+def _forest() -> Teachers:
+    from sklearn.ensemble import RandomForestClassifier
+
+    from evenhand.teachers import SklearnTeachers
+
+    return SklearnTeachers(RandomForestClassifier(n_estimators=20, min_samples_leaf=2))
+
+
+TEACHER_KINDS: Final[Mapping[str, Callable[[], Any]]] = {
+    "logistic": _logistic,
+    "mlp": _mlp,
+    "tree": _tree,
+    "forest": _forest,
+}
+
+
+def teachers(name: str) -> Teachers:
+    """Return how teachers are trained."""
+    made: Teachers = TEACHER_KINDS[name]()
+    return made
+
+
+def noise(name: str) -> Noise:
+    """Return a source of noise that protects; the seeded one is for tests only and has no word."""
+    from evenhand.privacy import DiscreteNoise, FloatNoise
+
+    return DiscreteNoise() if name == "exact" else FloatNoise()
+
+
+def mechanism(
+    *, sigma: float | None, threshold: float | None, sigma_check: float | None
+) -> Mechanism | None:
+    """Return the mechanism that the numbers describe, or None for the default."""
+    from evenhand.privacy import ConfidentGNMax, GNMax
+
+    if threshold is None and sigma_check is None:
+        return None if sigma is None else GNMax(sigma=positive("--sigma", sigma))
+    if sigma is None or threshold is None or sigma_check is None:
+        given = {"--sigma": sigma, "--threshold": threshold, "--sigma-check": sigma_check}
+        absent = " and ".join(name for name, value in given.items() if value is None)
+        raise ValueError(
+            f"A noisy threshold needs --threshold, --sigma-check and --sigma together; {absent} "
+            f"is missing. Give all three, or --sigma alone for a noisy maximum without it."
+        )
+    return ConfidentGNMax(threshold=threshold, sigma_check=sigma_check, sigma=sigma)

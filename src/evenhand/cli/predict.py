@@ -1,18 +1,103 @@
-"""``evenhand predict``: labels for new rows."""
+"""``evenhand predict``: labels for new rows, or refusals that keep a margin."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from evenhand.cli import reject_option
+import typer
+
+from evenhand._checks import closed_unit
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, progress_bars
-from evenhand.cli.folder import require_place, whole_file
-from evenhand.cli.output_tables import require_table_name, write_table
-from evenhand.cli.predict_options import PredictOptions
+from evenhand.cli.failures import as_bad_input
+from evenhand.cli.options import Raw, ReadsModel
+from evenhand.cli.output import (
+    Training,
+    require_place,
+    require_table_name,
+    whole_file,
+    write_table,
+)
+from evenhand.cli.tables import features_of, group_columns, read, sensitive_features
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from evenhand.datasets.columns import TypedTable
+    from evenhand.estimators import RejectOptionClassifier
+
+REJECT: Final = "Reject option"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(ReadsModel):
+    """What a run of ``evenhand predict`` was asked to do."""
+
+    new: Annotated[
+        Path,
+        typer.Argument(
+            metavar="NEW",
+            help="Rows to decide on: CSV (also .gz) or Parquet. Missing values and new categories "
+            "are allowed; other columns, such as a label or groups, are passed over.",
+        ),
+    ]
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write: CSV, or Parquet by its ending.",
+            show_default="stdout",
+        ),
+    ] = None
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class, in [0, 1].")
+    ] = False
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of --out if it is there.")
+    ] = False
+    reject_margin: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse predictions that would bring the groups' rates further apart than this, "
+            "over all given ones. In [0, 1].",
+            show_default="none is refused",
+            rich_help_panel=REJECT,
+        ),
+    ] = None
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the groups; may be repeated.",
+            show_default="those of training",
+            rich_help_panel="Groups",
+        ),
+    ] = None
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the counts in this file, over runs; made by the first. One run at a time.",
+            rich_help_panel=REJECT,
+        ),
+    ] = None
+    delivered: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file for predictions that earlier runs withheld and that are given now.",
+            rich_help_panel=REJECT,
+        ),
+    ] = None
+    raw: Raw = False
+
+    @property
+    def fetches(self) -> bool:
+        """Whether there is a place for answers to requests of earlier runs."""
+        return self.state is None or self.json or self.delivered is not None
 
 
 @command_of(PredictOptions)
@@ -27,24 +112,23 @@ def predict(given: PredictOptions) -> None:
     With --reject-margin some rows get no prediction, so that the given ones stay within a margin;
     then the groups are needed.
     """
-    reject_option.check(given)
+    _check(given)
     for option, place in (("--out", given.out), ("--delivered", given.delivered)):
         if place is not None:
             require_table_name(place, option)
             require_place(place, overwrite=given.overwrite)
     with progress_bars() as bars:
         bars.begin(f"predicting {given.new}")
-        from evenhand.cli.tables import features_of, read
         from evenhand.methods import load
 
         model = load(given.model, trusted=given.trust or ())
         table = read(given.new)
         X = features_of(model, table)
         if given.reject_margin is not None:
-            decided = reject_option.decide(model, X, table, given.reject_margin, given)
-            reject_option.hand_out(decided, given)
+            decided = _decide(model, X, table, given.reject_margin, given)
+            _hand_out_decided(decided, given)
             return
-        groups = reject_option.groups_of(model, table, given)
+        groups = _groups_of(model, table, given)
         labels = predictions(model, X, groups)
         shares = probabilities(model, X, groups) if given.proba else None
     _hand_out(given, labels, shares, [str(name) for name in model.classes_])
@@ -98,3 +182,249 @@ def _frame(labels: Any, shares: Any, classes: list[str]) -> pd.DataFrame:
     if shares is not None:
         columns |= {f"probability of {name}": shares[:, i] for i, name in enumerate(classes)}
     return pd.DataFrame(columns)
+
+
+# ---- with a reject option ------------------------------------------------------------
+
+
+def _check(given: PredictOptions) -> None:
+    """Check the options of ``predict`` against each other, before any file is read."""
+    if given.reject_margin is None:
+        for option, value in (("--state", given.state), ("--delivered", given.delivered)):
+            if value:
+                raise ValueError(
+                    f"{option} is of use only with --reject-margin. Add it, for example "
+                    f"--reject-margin 0.02, or leave {option} out."
+                )
+        return
+    closed_unit("--reject-margin", given.reject_margin)
+    if given.proba:
+        raise ValueError(
+            "--proba and --reject-margin do not go together: the probabilities of a refused "
+            "row tell its label. Leave one of them out."
+        )
+    if given.delivered is not None and given.state is None:
+        raise ValueError(
+            "--delivered is for answers to requests of earlier runs, and without --state there "
+            "are none. Add --state, or leave --delivered out."
+        )
+    if given.state is not None and not given.state.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder {given.state.absolute().parent} of --state does not exist. Make it first."
+        )
+    _refuse_one_place_for_two(
+        NEW=given.new, out=given.out, state=given.state, delivered=given.delivered
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What became of the rows; a prediction is None where none is given."""
+
+    option: RejectOptionClassifier
+    predictions: list[Any]
+    reasons: list[str]
+    requests: list[int]
+    delivered: dict[int, Any]
+    waiting: int
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each row of the table; an empty prediction is a refusal."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "prediction": pd.Series(self.predictions, dtype=object),
+                "reason": self.reasons,
+                "request": self.requests,
+            }
+        )
+
+    def delivered_frame(self) -> pd.DataFrame:
+        """Return the answers to requests of earlier runs."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "request": list(self.delivered),
+                "prediction": pd.Series(list(self.delivered.values()), dtype=object),
+            }
+        )
+
+    def rows_for_machines(self) -> dict[str, Any]:
+        """Return the decisions for ``--json``."""
+        return {
+            "predictions": self.predictions,
+            "reasons": self.reasons,
+            "requests": self.requests,
+        }
+
+    def facts_for_machines(self) -> dict[str, Any]:
+        """Return the counts, and what was fetched, for ``--json``."""
+        return {
+            "n_answered": self.reasons.count("answered"),
+            "delivered": [
+                {"request": number, "prediction": label} for number, label in self.delivered.items()
+            ],
+            "margin": self.option.margin,
+            "gap": self.option.gap_,
+            "coverage": {
+                "classes": [str(name) for name in self.option.classes_],
+                **self.option.coverage_.to_dict(),
+            },
+        }
+
+    def say(self, state: Path | None) -> None:
+        """Tell the person at the terminal, on stderr."""
+        table = self.option.coverage_
+        since = "" if state is None else f" (counted since {state} was begun)"
+        note(f"{self.reasons.count('answered')} of {len(self.reasons)} rows are answered")
+        note(f"largest gap {self.option.gap_:.4f}, margin {self.option.margin:g}{since}")
+        for z, group in enumerate(table.names):
+            cells = [
+                f"{name} {table.given[z, k]} of {table.offered[z, k]}"
+                for k, name in enumerate(self.option.classes_)
+            ]
+            note(f"given to {group}: {', '.join(cells)}")
+        if withheld := self.reasons.count("withheld"):
+            later = "" if state is not None else "; with --state a later run may answer them"
+            note(f"{withheld} rows are withheld until enough answers of their group fit{later}")
+        if self.waiting:
+            note(
+                f"{self.waiting} answers to requests of earlier runs are released and count as "
+                f"given: fetch them with --delivered FILE"
+            )
+
+
+def _around_what(fitted: Any) -> str:
+    """Return the way out, where a model of its own stands inside the thresholds."""
+    words = ", or train without --group-thresholds and put the reject option around that model"
+    return words if fitted.fitted_.inside is not None else ""
+
+
+def _decide(
+    fitted: Any, X: Any, table: TypedTable, margin: float, given: PredictOptions
+) -> Decided:
+    """Decide on the rows of a table, in their order; counts go on from a saved state."""
+    from evenhand.fairness.gate.reject_option import Verdict
+
+    if fitted.needs_group_at_prediction_:
+        raise ValueError(
+            "--reject-margin goes with a model that decides without the group, and this one keeps "
+            f"a margin by the group. Leave it out{_around_what(fitted)}."
+        )
+    known, new = Training.read(given.model), given.new
+    columns = _columns(known, tuple(given.sensitive or ()))
+    same = known is None or columns == known.sensitive
+    grouping = known.grouping if known is not None and same else None
+    features = sensitive_features(group_columns(table, columns), grouping, new)
+    option = fitted.with_reject_option(
+        margin,
+        groups=fitted.groups_ if same and fitted.groups_ else _groups(features, given.state),
+    )
+    if given.state is not None and given.state.exists():
+        with as_bad_input(ValueError, where=str(given.state)):
+            option.load_state(given.state)
+    with as_bad_input(ValueError, where=str(new)):
+        result = option.decide(X, sensitive_features=features)
+    first = int(result.ids[0])
+    fetched = option.deliver() if given.fetches else {}
+    own = {number: label for number, label in fetched.items() if number >= first}
+    predictions, reasons = [], []
+    for number, label, reason in zip(
+        result.ids.tolist(), result.labels.tolist(), result.reasons.tolist(), strict=True
+    ):
+        verdict = Verdict.ANSWERED if number in own else Verdict(reason)
+        answered = verdict == Verdict.ANSWERED
+        predictions.append(own.get(number, label) if answered else None)
+        reasons.append(verdict.name.lower().replace("_", " "))
+    return Decided(
+        option=option,
+        predictions=predictions,
+        reasons=reasons,
+        requests=result.ids.tolist(),
+        delivered={number: label for number, label in fetched.items() if number < first},
+        waiting=0 if given.fetches else result.n_released,
+    )
+
+
+def _groups_of(fitted: Any, table: TypedTable, given: PredictOptions) -> Any:
+    """Return the groups of the rows, where the model needs them to predict; else None."""
+    if not fitted.needs_group_at_prediction_:
+        if given.sensitive:
+            raise ValueError(
+                "--sensitive is of use only with --reject-margin, or for a model that decides by "
+                "the group: this one needs no group. Add --reject-margin 0.02, or leave "
+                "--sensitive out."
+            )
+        return None
+    known, new = Training.read(given.model), given.new
+    columns = _columns(known, tuple(given.sensitive or ()))
+    grouping = known.grouping if known is not None and columns == known.sensitive else None
+    features = sensitive_features(group_columns(table, columns), grouping, new)
+    with as_bad_input(ValueError, where=str(new)):
+        from evenhand.fairness.groups import encode_groups
+
+        encode_groups(features, names=fitted.groups_)
+    return features
+
+
+def _refuse_one_place_for_two(**places: Path | None) -> None:
+    """Raise ValueError if two options name the same file."""
+    taken: dict[Path, str] = {}
+    for name, path in places.items():
+        if path is None:
+            continue
+        option = name if name.isupper() else f"--{name}"
+        other = taken.setdefault(path.resolve(), option)
+        if other != option:
+            raise ValueError(f"{path} is named by {other} and by {option}. Choose another file.")
+
+
+def _hand_out_decided(decided: Decided, given: PredictOptions) -> None:
+    """Save the counts, then give the predictions: none is given that is not counted."""
+    out, overwrite, raw = given.out, given.overwrite, given.raw
+    with ExitStack() as whole:
+        if out is not None:
+            made = whole.enter_context(whole_file(out, overwrite=overwrite))
+            write_table(decided.frame(), made, raw=raw)
+        if given.delivered is not None:
+            made = whole.enter_context(whole_file(given.delivered, overwrite=overwrite))
+            write_table(decided.delivered_frame(), made, raw=raw)
+        if given.state is not None:
+            decided.option.save_state(given.state)
+    said: dict[str, Any] = {"n_rows": len(decided.requests)}
+    if out is not None:
+        said["out"] = str(out)
+        note(f"{len(decided.requests)} rows are in {out}")
+    else:
+        said |= decided.rows_for_machines()
+    decided.say(given.state)
+    if given.json:
+        emit(said | decided.facts_for_machines())
+    elif out is None:
+        write_table(decided.frame(), None, raw=raw)
+
+
+def _columns(known: Training | None, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Take the columns that were named, or those of training."""
+    remembered = () if known is None else known.sensitive
+    if not named and not remembered:
+        raise ValueError(
+            "--sensitive is missing: a margin is kept between groups, and training named none. "
+            "Name the column of the groups."
+        )
+    same = not named or set(named) == set(remembered)
+    return remembered if same else named  # in the order in which groups were named
+
+
+def _groups(features: Any, state: Path | None) -> list[str]:
+    """Take the groups of the saved state, or those of the table, where the model knows none."""
+    from evenhand.fairness.gate import StateFile
+    from evenhand.fairness.groups import encode_groups
+
+    if state is not None and state.exists():
+        return [str(name) for name in StateFile(state).read().get("groups", ())]
+    found = list(encode_groups(features).names)
+    note(f"the model knows no groups; those of the table are taken: {', '.join(found)}")
+    return found

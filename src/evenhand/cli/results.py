@@ -1,18 +1,226 @@
-"""What a trained model is said to be: plain values for machines, tables for people."""
+"""What is said of a trained model: its claim, what it learned from, and what was measured."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
+from evenhand import _values
+from evenhand._checks import did_you_mean
+from evenhand._notions import NOTIONS, OF_SCORES
+from evenhand.cli import tables
 from evenhand.cli.console import table
-from evenhand.cli.measuring import of_measured
+from evenhand.cli.predict import predictions
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.datasets.columns import TypedTable
     from evenhand.estimators.fitted import FittedModel
-    from evenhand.fairness import FairnessReport
+    from evenhand.fairness import FairnessReport, Grouping
+    from evenhand.fairness.intervals import Estimate
+    from evenhand.typing import IntArray
     from evenhand.voting import Answers, Shares
+
+NOT_COVERED: Final = (
+    "Measured on the test rows, without noise: these numbers are not covered by the guarantee."
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """Labelled rows to measure a model on."""
+
+    X: TypedTable
+    y: pd.Series[Any]
+    groups: Any
+    path: Path
+
+
+def read_trial(path: Path, roles: tables.Roles, grouping: Grouping | None = None) -> Trial:
+    """Read a test table: its labels and, if sensitive columns are named, its groups."""
+    table = tables.read(path)
+    table.require([roles.label], "which --label names")
+    groups = None
+    if roles.sensitive:
+        columns = tables.group_columns(table, roles.sensitive)
+        groups = tables.sensitive_features(columns, grouping, path)
+    return Trial(X=table, y=tables.labels(table, roles.label), groups=groups, path=path)
+
+
+def measure(
+    model: Any, trial: Trial, *, positive: str | None, same_groups: bool = True
+) -> FairnessReport:
+    """Measure the model on the trial; nothing of this is covered by the guarantee.
+
+    Parameters
+    ----------
+    positive : str, optional
+        The favourable class; the last of two if not given.
+    same_groups : bool
+        The sensitive columns are those of training, so the groups must be known.
+    """
+    import numpy as np
+
+    from evenhand.datasets.columns import text_of
+    from evenhand.fairness import fairness_report
+    from evenhand.fairness.groups import encode_groups
+
+    names = [text_of(name) for name in model.classes_.tolist()]
+    truth = class_codes(trial.y, names, where=str(trial.path))
+    known = model.groups_ if same_groups else None
+    groups = np.full(len(truth), "everybody") if trial.groups is None else trial.groups
+    if trial.groups is not None:
+        try:
+            groups = encode_groups(trial.groups, names=known)
+        except ValueError as error:
+            raise ValueError(f"{trial.path}: {error}") from None
+    X = tables.features_of(model, trial.X)
+    predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
+    place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
+    free = _without_margin(model, X)
+    of_scores = model.fitted_.notion in OF_SCORES
+
+    def coded(labels: list[Any]) -> IntArray:
+        return np.array([place[text_of(label)] for label in labels], dtype=np.int64)
+
+    return fairness_report(
+        truth,
+        coded(predicted),
+        groups,
+        classes=names,
+        positive=_code_of(positive, names),
+        probabilities=model.predict_proba(X) if of_scores else None,
+        without_margin=None if free is None else coded(free.tolist()),
+    )
+
+
+def _without_margin(model: Any, X: Any) -> Any:
+    """Predict with the same model without its margin, where that is free; else None."""
+    fitted: FittedModel = model.fitted_
+    if fitted.inside is not None:  # the model without its thresholds
+        return model.model_.predict(X)
+    return None if fitted.without_margin is None else model.without_margin().predict(X)
+
+
+def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntArray:
+    """Return the position of each label among the model's classes; 1, 1.0 and "1" are one class."""
+    import numpy as np
+
+    from evenhand.datasets.columns import text_of
+
+    place = {name: code for code, name in enumerate(names)}
+    texts = [text_of(value) for value in y.tolist()]
+    for row, text in enumerate(texts):
+        if text not in place:
+            raise ValueError(
+                f"{where}: the label in {_values.row(row)}, {_values.quoted(text)}, is not a class "
+                f"of the model: {', '.join(map(repr, names))}."
+                f"{_values.if_shown(did_you_mean(text, names))}"
+            )
+    return np.array([place[text] for text in texts], dtype=np.int64)
+
+
+def check_positive(positive: str | None, y: pd.Series[Any]) -> None:
+    """Refuse a favourable class that is no class, before anything is trained."""
+    from evenhand.datasets.columns import natural_order, text_of
+
+    names = natural_order(text_of(value) for value in y.unique().tolist())
+    if positive is not None and positive not in names:
+        raise ValueError(
+            f"--positive must be one of the classes of the label, {_values.listed(names, 20)}, got "
+            f"{positive!r}.{_values.if_shown(did_you_mean(positive, names))}"
+        )
+
+
+def of_measured(measured: FairnessReport, reference: str) -> dict[str, Any]:
+    """Return what was measured on test rows."""
+    error = measured["error_rate"]
+    gap = measured[f"demographic_parity_{reference}"]
+    return {
+        "covered": False,
+        "n_rows": int(measured.coverage.offered.sum()),
+        "error": error.value,
+        "error_interval": [error.low, error.high],
+        "demographic_parity_gap": gap.value,
+        "gap_interval": [gap.low, gap.high],
+        "reference": reference,
+        **measured.to_dict(),
+        "warnings": _warnings(measured),
+    }
+
+
+def _warnings(measured: FairnessReport) -> list[str]:
+    """Return what must be known of the measurements first."""
+    found = measured.yardstick
+    return [words] if found is not None and (words := found.warning(measured.classes)) else []
+
+
+def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table]:
+    """Return measurements for people: the error, the gaps, and a row per group."""
+    from evenhand.fairness.notions import notion_named
+
+    error = measured["error_rate"]
+    rows = [("error", _number(error), _interval(error))]
+    if (yardstick := measured.yardstick) is not None:
+        beside = yardstick.rows(measured.classes)
+        rows += [(f"error of {words}", _number(e), _interval(e)) for words, e in beside]
+    there = {estimate.name for estimate in measured.estimates}
+    for name in NOTIONS:
+        key = f"{name.replace('-', '_')}_{reference}"
+        if key not in there:
+            continue  # distributions of scores are compared where these are what shall be alike
+        gap, words = measured[key], notion_named(name).words
+        rows.append((f"{name.replace('-', ' ')} gap: {words}", _number(gap), _interval(gap)))
+    shown: list[str | Table] = [
+        table(("measured on the test rows", "value", "95 % interval"), rows)
+    ]
+    if len(measured.groups) > 1:
+        shown.append(_groups(measured))
+    return [*shown, NOT_COVERED]
+
+
+def _groups(measured: FairnessReport) -> Table:
+    """One row per group; with a favourable class its rate, else the rate of each class."""
+    sizes = measured.coverage.offered.sum(axis=1)
+    if measured.positive is None:
+        columns = [f"predicted {name}" for name in measured.classes]
+    else:
+        columns = [f"predicted {measured.classes[measured.positive]}"]
+    rows = []
+    for z, group in enumerate(measured.groups):
+        rates = (
+            [f"{rate:.4f}" for rate in measured.rates[z]]
+            if measured.positive is None
+            else [f"{_number(measured.selection[z])} {_interval(measured.selection[z])}"]
+        )
+        error = measured.errors[z]
+        rows.append((group, f"{sizes[z]:,}", *rates, f"{_number(error)} {_interval(error)}"))
+    return table(("group", "rows", *columns, "error"), rows)
+
+
+def _code_of(positive: str | None, names: Sequence[str]) -> int | None:
+    """Return the code of the favourable class; the last of two if none is named."""
+    if positive is None:
+        return 1 if len(names) == 2 else None
+    if positive not in names:
+        raise ValueError(
+            f"--positive must be one of the classes {', '.join(map(repr, names))}, got "
+            f"{positive!r}.{did_you_mean(positive, names)}"
+        )
+    return list(names).index(positive)
+
+
+def _number(estimate: Estimate) -> str:
+    return "no rows" if estimate.value != estimate.value else f"{estimate.value:.4f}"
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"[{estimate.low:.4f}, {estimate.high:.4f}]"
 
 
 def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[str, Any]:

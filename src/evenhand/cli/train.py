@@ -6,15 +6,28 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli import account, options, train_settings
+from evenhand import _values
+from evenhand._checks import did_you_mean
+from evenhand.cli import options, results, train_options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, emit, note, progress_bars, show
-from evenhand.cli.folder import Training, require_free, write_model_folder
+from evenhand.cli.failures import as_bad_input
 from evenhand.cli.grouping import GroupingOptions
+from evenhand.cli.output import Training, require_free, write_model_folder
+from evenhand.cli.tables import (
+    Roles,
+    TrainingTables,
+    group_columns,
+    labels,
+    read,
+    read_training,
+    sensitive_features,
+    sharing,
+)
 from evenhand.cli.train_options import TrainOptions
 
 if TYPE_CHECKING:
-    from evenhand.cli.tables import Roles, TrainingTables
+    from evenhand.datasets.columns import TypedTable
     from evenhand.privacy import Ledger
 
 
@@ -29,17 +42,14 @@ def train(given: TrainOptions) -> None:
     """
     started = time.perf_counter()
     roles = given.roles
-    train_settings.check(given)
+    train_options.check(given)
     regrouping = GroupingOptions.of(given.bins, given.merge_small)
     regrouping.check(roles, has_public=given.public is not None)
-    account.check(given)
+    _check_account(given)
     require_free(given.out)
     key = options.private_key(given.sign)
     with progress_bars() as bars:
         bars.begin(f"reading {given.private}")
-        from evenhand.cli import measuring, results
-        from evenhand.cli.calibration import read_calibration
-        from evenhand.cli.tables import read_training, sharing
         from evenhand.report import write_report
 
         tables = read_training(
@@ -51,17 +61,17 @@ def train(given: TrainOptions) -> None:
             groups_are_all=given.spec.protects == "attribute",
             regrouping=regrouping,
         )
-        measuring.check_positive(given.positive, tables.y)
-        labelled = read_calibration(given.calibration, roles, tables) if given.calibration else {}
-        trial = measuring.read_trial(given.test, roles, tables.grouping) if given.test else None
-        model = train_settings.estimator_of(given, tables)
-        ledger = account.open_account(given, tables)
-        left = None if ledger is None else account.epsilon_left(ledger)
+        results.check_positive(given.positive, tables.y)
+        labelled = _read_calibration(given.calibration, roles, tables) if given.calibration else {}
+        trial = results.read_trial(given.test, roles, tables.grouping) if given.test else None
+        model = train_options.estimator_of(given, tables)
+        ledger = _open_account(given, tables)
+        left = None if ledger is None else _epsilon_left(ledger)
         with sharing(given.allow_shared_rows):
             _fit(model, given, tables, labelled, ledger, bars)
         model = _with_thresholds(model, given, tables)
         bars.begin("measuring and writing")
-        measured = measuring.measure(model, trial, positive=given.positive) if trial else None
+        measured = results.measure(model, trial, positive=given.positive) if trial else None
         write_model_folder(
             model,
             given.out,
@@ -80,7 +90,7 @@ def train(given: TrainOptions) -> None:
         )
     summary = results.of_run(model, measured, given.compared_with) | {
         "model": str(given.out),
-        "account": None if ledger is None else account.summary(ledger),
+        "account": None if ledger is None else _account(ledger),
         "wall_s": time.perf_counter() - started,
     }
     _tell(given, model, summary, measured, ledger, left)
@@ -95,8 +105,6 @@ def _tell(
     left: float | None,
 ) -> None:
     """Say what came of it, to people or to machines."""
-    from evenhand.cli import measuring, results
-
     for warning in summary["warnings"]:
         note(f"warning: {warning}")
     if left is not None and given.epsilon is not None and left < given.epsilon:
@@ -106,9 +114,9 @@ def _tell(
         return
     show(*results.run_parts(model.fitted_))
     if measured is not None:
-        show(*measuring.measured_parts(measured, given.compared_with))
+        show(*results.measured_parts(measured, given.compared_with))
     if ledger is not None:
-        show(account.sentence(ledger))
+        show(_sentence(ledger))
     show(f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).")
 
 
@@ -130,7 +138,6 @@ def _fit(
     bars: Bars,
 ) -> None:
     """Train; a refusal also says what an account has left."""
-    from evenhand.cli.tables import sensitive_features
     from evenhand.privacy import BudgetExceeded
 
     more: dict[str, Any] = dict(labelled)
@@ -149,19 +156,161 @@ def _fit(
     try:
         model.fit(tables.X, tables.y, **more)
     except BudgetExceeded as refused:
-        if ledger is None or account.epsilon_left(ledger) >= model.budget.epsilon:
+        if ledger is None or _epsilon_left(ledger) >= model.budget.epsilon:
             raise
-        raise BudgetExceeded(account.refusal(ledger, refused)) from None
+        raise BudgetExceeded(_refusal(ledger, refused)) from None
 
 
 def _with_thresholds(model: Any, given: TrainOptions, tables: TrainingTables) -> Any:
     """Return the fitted model under group-aware thresholds, if they were asked for."""
     if not given.group_thresholds:
         return model
-    from evenhand.cli.tables import sensitive_features
-
     assert tables.groups is not None
-    fairness = train_settings.fairness_of(given, given.margin, tables)
+    fairness = train_options.fairness_of(given, given.margin, tables)
     return model.with_group_thresholds(
         tables.X_public, sensitive_features(tables.groups), fairness=fairness
     )
+
+
+# ---- the account of a data set, which several runs share ----------------------------------------
+
+
+def _check_account(given: TrainOptions) -> None:
+    """Refuse half an account, before any file is read."""
+    if (given.ledger is None) != (given.account_epsilon is None):
+        absent = "--ledger" if given.ledger is None else "--account-epsilon"
+        raise ValueError(
+            f"An account needs --ledger and --account-epsilon; {absent} is missing. Give both, "
+            f"or neither for a run on its own."
+        )
+    if given.ledger is not None and given.public_fraction is not None and given.seed is None:
+        raise ValueError(
+            "An account with --public-fraction needs --seed: without it every run would set "
+            "other rows aside, and soon each row had been public once."
+        )
+
+
+def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
+    """Open the account, or check that the one on record guards the same data set."""
+    if given.ledger is None or given.account_epsilon is None:
+        return None
+    from evenhand.privacy import Budget, DatabaseStore, Ledger
+
+    facts: dict[str, str | int] = {
+        "columns": ", ".join(sorted(tables.columns)),
+        "label": given.label,
+        "sensitive": ", ".join(given.sensitive or ()),
+        "unit column": given.unit or "",
+        "public rows": "a table of their own"
+        if given.public_fraction is None
+        else f"{given.public_fraction:g} of the table, seed {given.seed}",
+    }
+    unit, neighbors = train_options.relation_of(given)
+    if neighbors != "add or remove one":  # else the number of records is private
+        facts["records"] = len(tables.X)
+    if "://" not in given.ledger and not Path(given.ledger).absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder of the ledger {given.ledger} does not exist. Make it first; a ledger is "
+            f"kept over all runs, so choose a place that stays."
+        )
+    return Ledger(
+        Budget(epsilon=given.account_epsilon, delta=given.delta),
+        noise=options.noise(given.noise or "exact"),
+        store=DatabaseStore(given.ledger),
+        account=given.account,
+        facts=facts,
+        unit=unit,
+        neighbors=neighbors,
+    )
+
+
+def _account(ledger: Ledger) -> dict[str, Any]:
+    """Return the state of the account for a result. All of it is public."""
+    return {
+        "name": ledger.account,
+        "ledger": str(ledger.store),
+        "epsilon": ledger.budget.epsilon,
+        "delta": ledger.budget.delta,
+        "epsilon_spent": ledger.spent_epsilon(ledger.budget.delta),
+        "epsilon_left": _epsilon_left(ledger),
+    }
+
+
+def _sentence(ledger: Ledger) -> str:
+    """Say in one sentence what the account has left."""
+    state = _account(ledger)
+    return (
+        f"The account {state['name']!r} has spent epsilon={state['epsilon_spent']:.3f} of "
+        f"{state['epsilon']:g} at delta={state['delta']:g}; what is left is worth "
+        f"epsilon={state['epsilon_left']:.3f} on its own."
+    )
+
+
+def _refusal(ledger: Ledger, why: object) -> str:
+    """Say that the account, and not the run's own budget, is what does not suffice."""
+    return (
+        f"The account {ledger.account!r} in {ledger.store} is spent: epsilon="
+        f"{ledger.spent_epsilon(ledger.budget.delta):.3f} of {ledger.budget.epsilon:g} is gone, "
+        f"and the rest does not cover one answer of this run. More teachers make an answer "
+        f"cheaper; further data need an account of their own. ({why})"
+    )
+
+
+def _epsilon_left(ledger: Ledger) -> float:
+    """Epsilon that what is left would be worth on its own."""
+    from evenhand.privacy.gaussian import epsilon_from_mu
+
+    return epsilon_from_mu(ledger.remaining**0.5, ledger.budget.delta) if ledger.remaining else 0.0
+
+
+# ---- public rows with labels and groups ----------------------------------------
+
+
+def _read_calibration(path: Path, roles: Roles, tables: TrainingTables) -> dict[str, Any]:
+    """Read the calibration rows, as the arguments of ``fit`` that they are.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there, a missing or unknown label, a missing group, and text where
+        the private table has numbers.
+    """
+    from evenhand.datasets import Schema
+
+    table = read(path)
+    table.require([roles.label], "which --label names")
+    table.require(
+        tables.X.columns,
+        "which the private table has",
+        spare=[name for name in table if name not in tables.X.columns],
+        way_out="The calibration rows need the same features.",
+    )
+    X = table.select(tables.X.columns)
+    known = Schema.of_public(tables.X) if tables.schema is None else tables.schema
+    with as_bad_input(TypeError):
+        known.check(X)
+    return {
+        "X_calibration": X.frame,
+        "y_calibration": _classes(table, roles, tables),
+        "sensitive_features_calibration": sensitive_features(
+            group_columns(table, roles.sensitive), tables.grouping, path
+        ),
+    }
+
+
+def _classes(table: TypedTable, roles: Roles, tables: TrainingTables) -> list[Any]:
+    """Return the labels as the private table writes them; 1, 1.0 and "1" are one class."""
+    from evenhand.datasets.columns import text_of
+
+    written = {text_of(value): value for value in tables.y.unique().tolist()}
+    found = []
+    for row, value in enumerate(labels(table, roles.label).tolist()):
+        text = text_of(value)
+        if text not in written:
+            raise ValueError(
+                f"{table.where}: the label in {_values.row(row)} is {_values.quoted(text)}, which "
+                f"is not a class of the private table: {_values.listed(written, 20)}."
+                f"{_values.if_shown(did_you_mean(text, written))}"
+            )
+        found.append(written[text])
+    return found

@@ -1,31 +1,47 @@
-"""The options of ``evenhand train``, as flags and as keys of its TOML file."""
+"""What a training run was asked for: its options, what goes together, and the estimator."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from evenhand import _words
-from evenhand._notions import NOTIONS
-from evenhand.cli import options, vocabulary
-from evenhand.cli.command import HelpAll, Options, from_file
-from evenhand.cli.options import ACCOUNT, COLUMNS, FAIRNESS, FILES, PRIVACY, TEACHERS, choice
+from evenhand._checks import non_negative, one_of
+from evenhand._notions import NOTIONS, OF_DECISIONS
+from evenhand.cli import options
+from evenhand.cli.command import from_file
+from evenhand.cli.options import (
+    ACCOUNT,
+    COLUMNS,
+    EPSILON,
+    FAIRNESS,
+    FILES,
+    PRIVACY,
+    TEACHER_KINDS,
+    TEACHERS,
+    NTeachers,
+    ReadsPrivate,
+    Reference,
+    choice,
+)
 from evenhand.cli.tables import Roles
 from evenhand.methods import METHODS, method_named
 
 if TYPE_CHECKING:
+    from evenhand.cli.tables import TrainingTables
     from evenhand.estimators.spec import MethodSpec
+    from evenhand.fairness.notion import Notion
 
-DEMOGRAPHIC_PARITY = "demographic-parity"
-GRADIENTS = "Noisy gradients"
-MECHANISM = "Mechanism (default: chosen from public numbers)"
+DEMOGRAPHIC_PARITY: Final = "demographic-parity"
+GRADIENTS: Final = "Noisy gradients"
+MECHANISM: Final = "Mechanism (default: chosen from public numbers)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(Options):
+class TrainOptions(ReadsPrivate):
     """What a run of ``evenhand train`` was asked to do."""
 
     private: Annotated[
@@ -42,7 +58,10 @@ class TrainOptions(Options):
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="New folder for the model and its report.")
     ]
-    epsilon: options.RunEpsilon = None
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help=f"{EPSILON} Needed by every method that is private.", show_default=False),
+    ] = None
     public: Annotated[
         Path | None,
         typer.Option(
@@ -98,10 +117,6 @@ class TrainOptions(Options):
             "class: its module is imported, which runs its code.",
         ),
     ] = DEMOGRAPHIC_PARITY
-    drop: options.Drop = None
-    seed: options.Seed = None
-    json: options.Json = False
-    help_all: HelpAll = False
     public_fraction: Annotated[
         float | None,
         typer.Option(
@@ -129,20 +144,6 @@ class TrainOptions(Options):
             rich_help_panel=COLUMNS,
         ),
     ] = None
-    keep: options.Keep = None
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column that says whose record a row is. The guarantee is then for each of these, "
-            "with all of its records, instead of for each record.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None
-    unit_name: Annotated[
-        str,
-        typer.Option(metavar="NOUN", help="What a unit is, in the claim.", rich_help_panel=COLUMNS),
-    ] = "person"
     positive: Annotated[
         str | None,
         typer.Option(
@@ -153,15 +154,38 @@ class TrainOptions(Options):
             rich_help_panel=COLUMNS,
         ),
     ] = None
-    bins: options.Bins = None
-    merge_small: options.MergeSmall = 0
-    allow_shared_rows: options.AllowSharedRows = False
-    delta: options.Delta = 1e-5
-    noise: options.RunNoiseName = None
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=N|EDGES",
+            help="Cut a sensitive column of numbers into N ranges of about as many public rows, or "
+            "at edges: age=4, age=25,45,65. May be repeated. Remembered with the model.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    merge_small: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Merge all groups of fewer than N public rows into one. Remembered with the "
+            "model.",
+            show_default="none",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = 0
+    allow_shared_rows: Annotated[
+        bool,
+        typer.Option(
+            "--allow-shared-rows",
+            help="Go on where public rows are rows of the private table too. The guarantee does "
+            "not cover the features of public rows.",
+            rich_help_panel=FILES,
+        ),
+    ] = False
     protect: Annotated[
         str | None,
         choice(
-            vocabulary.PROTECTS,
+            ("record", "attribute"),
             help="What the guarantee is about: the whole record, or the sensitive attribute alone, "
             "with features and labels taken as public. The second must be said, for the methods "
             "that promise no more.",
@@ -169,7 +193,7 @@ class TrainOptions(Options):
             rich_help_panel=PRIVACY,
         ),
     ] = None
-    reference: options.Reference = "rest"
+    reference: Reference = "rest"
     rule: Annotated[
         str,
         choice(
@@ -225,11 +249,11 @@ class TrainOptions(Options):
             rich_help_panel=GRADIENTS,
         ),
     ] = None
-    n_teachers: options.NTeachers = None
+    n_teachers: NTeachers = None
     teacher: Annotated[
         str,
         choice(
-            vocabulary.TEACHERS,
+            TEACHER_KINDS,
             help="What a teacher is. mlp needs the extra torch.",
             rich_help_panel=TEACHERS,
         ),
@@ -289,10 +313,6 @@ class TrainOptions(Options):
             rich_help_panel=ACCOUNT,
         ),
     ] = None
-    sign: options.Sign = None
-    sep: options.Separator = None
-    encoding: options.Encoding = None
-    show_values: options.ShowValues = False
 
     @classmethod
     def more_help(cls) -> dict[str, list[tuple[str, str]]]:
@@ -345,3 +365,224 @@ class TrainOptions(Options):
         public &= self.spec.protects == "record"
         private = self.trains_by_groups and self.spec.reads_private_groups(vars(self))
         return ("public",) * public + ("private",) * private
+
+
+def check(given: TrainOptions) -> None:
+    """Refuse options that do not go together, before any file is read."""
+    known = given.spec
+    _refuse_protection(known, given.protect)
+    _refuse_useless(known, given.given)
+    if ":" not in given.fairness:
+        one_of("--fairness", given.fairness, NOTIONS)
+    if given.pull is not None:
+        non_negative("--pull", given.pull)
+    non_negative("--fairness-weight", given.fairness_weight)
+    _refuse_notion(known, given.fairness)
+    if known.private and given.epsilon is None:
+        raise ValueError(
+            "--epsilon is missing. Say how much privacy loss is allowed, for example "
+            "--epsilon 3; for a reference that is not private at all: --method non-private."
+        )
+    if known.private:
+        _budget(given)
+    _check_margin(given)
+    _check_public(given)
+    mechanism = options.mechanism(
+        sigma=given.sigma, threshold=given.threshold, sigma_check=given.sigma_check
+    )
+    if given.answers == "shares" and mechanism is not None:
+        raise ValueError(
+            f"--answers shares spends the budget on all public rows alike, and {mechanism!r} "
+            f"draws labels. Leave out --sigma, --threshold and --sigma-check."
+        )
+
+
+def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
+    """Return the estimator that the options stand for."""
+    margin = given.margin if given.trains_within_margin else 0.0  # by a weight: equal rates
+    own_noise = given.ledger is None and given.noise is not None
+    settings = vars(given) | {"hidden": tuple(given.hidden or ())}
+    return given.spec.make(
+        settings,
+        fairness=fairness_of(given, margin, tables) if given.trains_by_groups else None,
+        any_public=tables.X_public is not None or given.public_fraction is not None,
+        schema=tables.schema,
+        random_state=given.seed,
+        public_fraction=given.public_fraction,
+        noise=options.noise(given.noise) if own_noise and given.noise else None,
+        teachers=None if given.teacher == "logistic" else options.teachers(given.teacher),
+        unit=given.unit_name,
+    )
+
+
+def fairness_of(
+    given: TrainOptions, margin: float | None, tables: TrainingTables | None = None
+) -> Notion:
+    """Return the notion; once the classes are known, also for the class that is meant."""
+    from evenhand.fairness.notions import notion_named
+
+    positive = None
+    if given.positive is not None and tables is not None:
+        from evenhand.datasets.columns import text_of
+
+        classes = sorted(tables.y.unique().tolist())
+        positive = [text_of(value) for value in classes].index(given.positive)
+    reference = given.spec.reference or given.reference
+    return notion_named(given.fairness).of(
+        margin=margin or 0.0, reference=reference, positive=positive
+    )
+
+
+def relation_of(given: TrainOptions) -> tuple[str, str]:
+    """Return whose what an account of these runs guards, and against which change."""
+    from evenhand.privacy import attribute_of
+    from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
+
+    if given.spec.protects == "attribute":
+        both = given.spec.fixed.get("variant") == "teachers" and given.pull == 0
+        unit = attribute_of(given.unit_name, and_class_label=both)
+        return unit, GROUP_AND_CLASS_LABEL if both else GROUP_LABEL
+    by_unit = given.unit is not None
+    return (given.unit_name, "add or remove one") if by_unit else ("record", "replace one")
+
+
+def _budget(given: TrainOptions) -> None:
+    """Check epsilon and delta."""
+    from evenhand.privacy import Budget
+
+    assert given.epsilon is not None
+    Budget(epsilon=given.epsilon, delta=given.delta)
+
+
+def _check_margin(given: TrainOptions) -> None:
+    """Refuse a margin without groups, a missing one, and one that nothing keeps."""
+    if (given.trains_by_groups or given.group_thresholds) and not given.sensitive:
+        raise ValueError(
+            "--sensitive is missing: rates are compared between groups. Name the column of "
+            "the groups, or train without a margin: --method pate."
+        )
+    if not (given.trains_within_margin or given.group_thresholds):
+        if given.margin is not None:
+            raise ValueError(
+                f"--method {given.method} keeps no margin, got --margin {given.margin:g}. Leave "
+                f"one of them out, or add --group-thresholds."
+            )
+        return
+    if given.margin is None:
+        raise ValueError(
+            "--margin is missing. Say how far apart the groups' rates may be, for example "
+            "--margin 0.05; or train without a margin: --method pate."
+        )
+    notion = fairness_of(given, given.margin)
+    if given.group_thresholds and notion.needs_labels:
+        raise ValueError(
+            f"--group-thresholds keep demographic parity, got --fairness {given.fairness}. "
+            f"Leave one of them out."
+        )
+    if given.calibration is not None and not notion.needs_labels:
+        raise ValueError(
+            f"--calibration brings true classes, and --fairness {given.fairness} is about "
+            f"predictions alone. Leave it out, or name another --fairness: "
+            f"{', '.join(list(OF_DECISIONS)[1:])}."
+        )
+
+
+def _check_public(given: TrainOptions) -> None:
+    """Refuse public rows that are missing, or given twice."""
+    has_public = given.public is not None
+    if given.group_thresholds and not has_public:
+        raise ValueError(
+            "--group-thresholds are set on public rows whose groups are known, and --public is "
+            "missing. Give --public FILE."
+        )
+    if given.spec.protects == "attribute":
+        return  # the features are public: there is nothing to ask for
+    if not given.spec.teachers:
+        if has_public and given.public_fraction is not None:
+            raise ValueError("Give either --public FILE or --public-fraction SHARE, got both.")
+        if not (has_public or given.schema is not None or given.public_fraction is not None):
+            raise ValueError(
+                "Columns are scaled by public knowledge, and there is none. Give --public "
+                "FILE, --public-fraction SHARE, or --schema FILE with bounds."
+            )
+    elif has_public == (given.public_fraction is not None):
+        raise ValueError(
+            "Teachers are asked about public rows: give either --public FILE or "
+            f"--public-fraction SHARE, got {'both' if has_public else 'neither'}."
+        )
+
+
+NOT_ALWAYS_READ: Final = {
+    **dict.fromkeys(
+        (
+            "n_teachers",
+            "teacher",
+            "unit",
+            "unit_name",
+            "ledger",
+            "account",
+            "account_epsilon",
+        ),
+        "asks no teachers and keeps no account",
+    ),
+    **dict.fromkeys(("epsilon", "delta", "noise"), "promises no privacy"),
+    **dict.fromkeys(("sigma", "threshold", "sigma_check"), "asks for no noisy labels"),
+    "answers": "gates labels, releases shares alone, or asks no teachers",
+    "fairness": "keeps no margin",
+    "calibration": "reads no calibration rows",
+    **dict.fromkeys(
+        ("public", "public_fraction"),
+        "takes all features as public, and scales them by themselves",
+    ),
+    "group_thresholds": "has a place of its own for fairness",
+    "reference": "compares each group with everybody",
+    **dict.fromkeys(("hidden", "rule", "fairness_weight", "at", "pull"), "does not read it"),
+}
+"""Settings that not every method reads, and why one does not."""
+
+
+def _refuse_useless(known: MethodSpec, given: frozenset[str]) -> None:
+    """Raise ValueError for an option that was given and that the method would not read."""
+    of_notions = () if known.notions else ("fairness", "calibration")
+    for option in NOT_ALWAYS_READ:
+        if option in given and not known.accepts(option):
+            word = "--teachers" if option == "n_teachers" else f"--{option.replace('_', '-')}"
+            why = NOT_ALWAYS_READ["fairness" if option in of_notions else option]
+            raise ValueError(f"--method {known.name} {why}, got {word}. Leave one of them out.")
+
+
+def _refuse_protection(known: MethodSpec, protect: str | None) -> None:
+    """Raise ValueError where the promise would be about less, or more, than was asked for.
+
+    A method that protects the attribute alone needs this to be said in so many words, and an
+    attribute that a method does not protect by itself is not promised.
+    """
+    if known.protects == "attribute" and protect != "attribute":
+        raise ValueError(
+            f"--method {known.name} protects the sensitive attribute of each person and nothing "
+            f"else: features and labels are taken as public. If that is what you need, say so: "
+            f"--protect attribute. To protect the whole record choose another method, such as "
+            f"--method dpsgd."
+        )
+    if protect == "attribute" and known.protects != "attribute":
+        able = ", ".join(name for name, m in METHODS.items() if m.protects == "attribute")
+        raise ValueError(
+            f"--protect attribute was given, and --method {known.name} "
+            + ("protects the whole record" if known.private else "promises no privacy")
+            + f". Leave it out, or choose a method that protects the attribute alone: {able}."
+        )
+
+
+def _refuse_notion(known: MethodSpec, notion: str) -> None:
+    """Raise ValueError for a notion that the method cannot hold equal."""
+    from evenhand.fairness.notions import notion_named
+
+    held = notion_named(notion).name
+    if known.notions and held not in known.notions:
+        able = next(m for m in METHODS.values() if held in m.notions)
+        said = "--protect attribute " if able.protects == "attribute" else ""
+        raise ValueError(
+            f"--method {known.name} knows {' and '.join(known.notions).replace('-', ' ')} alone, "
+            f"got --fairness {notion}. Choose another notion, or {said}--method {able.name}, which "
+            f"knows this one."
+        )

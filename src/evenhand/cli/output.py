@@ -1,9 +1,10 @@
-"""A model folder written in one piece: the model, its report, and how it was trained."""
+"""What a command writes: model folders and files, each whole or not at all, and tables."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,11 +16,15 @@ from evenhand.cli.failures import as_bad_input
 from evenhand.cli.tables import Roles
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand._signing import PrivateKey
     from evenhand.fairness import Grouping
 
 TRAINING: Final = "training.json"
 REPORT: Final = "report.html"
+TEXT: Final = (".csv", ".csv.gz")
+PARQUET: Final = (".parquet", ".pq")
 _SYSTEM: Final = ("/proc", "/sys")
 
 
@@ -187,3 +192,24 @@ def _is_demo(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return training is not None and training.command == "demo"
+
+
+def require_table_name(out: Path, option: str = "--out") -> None:
+    """Refuse a name that says another format than what would be written."""
+    name = out.name.lower()
+    if out.suffix and not name.endswith((*TEXT, *PARQUET)):
+        raise ValueError(
+            f"{option} names {out}, and a table is written as CSV or Parquet. End the name with "
+            f"{', '.join((*TEXT, *PARQUET))}."
+        )
+
+
+def write_table(frame: pd.DataFrame, made: Path | None, *, raw: bool = False) -> None:
+    """Write a table into a file, or as CSV on stdout; ``raw`` leaves its cells as they are."""
+    if made is not None and made.suffix.lower() in PARQUET:
+        frame.to_parquet(made, index=False)  # no spreadsheet runs what it holds
+        return
+    from evenhand.datasets.cells import neutral_table
+
+    chosen = frame if raw else neutral_table(frame)
+    chosen.to_csv(sys.stdout if made is None else made, index=False)

@@ -1,0 +1,352 @@
+"""What a kind of data, rows or pictures, does for ``evenhand synthesize``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from zipfile import BadZipFile
+
+from evenhand._checks import did_you_mean
+from evenhand.cli import options
+from evenhand.cli.console import Bars
+from evenhand.cli.failures import as_bad_input
+from evenhand.cli.output import require_table_name, write_table
+from evenhand.cli.tables import read
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.cli.synthesize import SynthesizeOptions
+    from evenhand.datasets import Schema
+    from evenhand.datasets.images import ImageData
+    from evenhand.generators.evaluation import Evaluation
+    from evenhand.generators.images.codec import ImageSample
+    from evenhand.generators.images.evaluation import ImageEvaluation
+    from evenhand.generators.images.synthesizer import ImageSynthesizer
+    from evenhand.generators.tables.evaluation import TableEvaluation
+    from evenhand.generators.tables.synthesizer import TableSynthesizer
+
+PICTURES: Final = "images"
+ENDING: Final = ".npz"
+GAPS: Final = (
+    ("accuracy", "accuracy"),
+    ("demographic parity gap", "demographic_parity_pairwise"),
+    ("equalized odds gap", "equalized_odds_pairwise"),
+    ("accuracy gap", "error_parity_pairwise"),
+)
+"""What is measured of models that saw synthetic data alone, in words and by its key."""
+
+
+class SyntheticData(ABC):
+    """One kind of data on the command line: how it is read, learnt, drawn and written."""
+
+    payload: ClassVar[str]
+    default: ClassVar[str]
+    words: ClassVar[str]
+    title: ClassVar[str]
+    facts: ClassVar[tuple[str, str]]
+    usual_noise: ClassVar[str | None] = None
+
+    test: Any = None
+
+    def __init__(self, given: SynthesizeOptions) -> None:
+        self.given = given
+
+    @abstractmethod
+    def refuse(self) -> None:
+        """Refuse options that do not go with this kind of data, and names of other files."""
+
+    @abstractmethod
+    def read(self) -> None:
+        """Read the private file, and the others that were named."""
+
+    def noise(self) -> dict[str, Any]:
+        """Return the noise that is named, or the usual one, or leave it to the method."""
+        named = self.given.noise or self.usual_noise
+        return {} if named is None else {"noise": options.noise(named)}
+
+    @abstractmethod
+    def fit(self, generator: Any, **how: Any) -> None:
+        """Learn from the private file."""
+
+    @abstractmethod
+    def draw(self, generator: Any) -> Any:
+        """Draw what was asked for."""
+
+    @abstractmethod
+    def evaluate(self, generator: Any, drawn: Any, bars: Bars) -> Evaluation:
+        """Measure on the test file."""
+
+    @abstractmethod
+    def conditions(self, drawn: Any) -> pd.DataFrame:
+        """Return label and groups of what was drawn, by their names."""
+
+    @abstractmethod
+    def write(self, drawn: Any, path: Path) -> None:
+        """Write what was drawn."""
+
+    def report(self, generator: Any, drawn: Any, path: Path, found: Any) -> None:
+        """Write the report."""
+        from evenhand.report import write_report
+
+        name = self.given.private.name
+        write_report(
+            generator,
+            path,
+            measured=found,
+            test=self.test,
+            title=f"{self.title} {name}",
+            dataset=dict(zip(self.facts, (name, f"{len(drawn):,}"), strict=True)),
+        )
+
+    @abstractmethod
+    def measured(self, found: Any) -> tuple[Sequence[tuple[str, str]], list[tuple[str, str]]]:
+        """Return which means to show, by words and key, and more lines below them."""
+
+
+class Tables(SyntheticData):
+    """A private table, CSV or Parquet."""
+
+    payload, default, words = "tables", "marginal", "rows"
+    title, facts = "Synthetic rows of", ("Private table", "Rows drawn")
+    usual_noise = "exact"
+
+    private: pd.DataFrame
+    schema: Schema | None
+    reference: pd.DataFrame | None
+
+    def refuse(self) -> None:
+        """Refuse a name that is no table's."""
+        require_table_name(self.given.out)
+
+    def read(self) -> None:
+        """Read schema, private table, reference and test rows."""
+        from evenhand.datasets import Schema, read_table
+        from evenhand.generators.memory import require_memory
+        from evenhand.generators.tables.codec import BYTES_PER_CELL
+
+        given = self.given
+        with as_bad_input(TypeError, KeyError, where=str(given.schema)):
+            self.schema = None if given.schema is None else Schema.load(given.schema)
+        self.private = _read_table(given.private, given.drop or ())
+        self.reference = None if given.reference is None else read_table(given.reference)
+        columns = set(self.private.columns)
+        self.test = None if given.test is None else _read_table(given.test, columns=columns)
+        require_memory(
+            f"{given.rows:,} rows of {len(columns)} columns",
+            float(given.rows) * len(columns) * BYTES_PER_CELL,
+            "--rows, and draw more from the folder of --save",
+        )
+
+    def fit(self, generator: TableSynthesizer, **how: Any) -> None:
+        """Learn from the private table."""
+        given = self.given
+        generator.fit(
+            self.private,
+            label=given.label,
+            sensitive=given.sensitive,
+            schema=self.schema,
+            unit=given.unit,
+            reference=self.reference,
+            keep=given.keep or (),
+            **how,
+        )
+
+    def draw(self, generator: TableSynthesizer) -> pd.DataFrame:
+        """Draw rows, balanced or with the shares of --parity."""
+        from evenhand.generators import even_rates
+
+        given = self.given
+        how: dict[str, Any] = {"balance": given.balanced}
+        if given.parity != "none":
+            parity = given.parity.replace("-", "_")
+            how = {"shares": even_rates(generator, parity, random_state=given.seed)}
+        drawn: pd.DataFrame = generator.sample(given.rows, random_state=given.seed, **how)
+        if self.test is not None:
+            self.test = self.test[list(drawn.columns)]
+        return drawn
+
+    def evaluate(
+        self, generator: TableSynthesizer, drawn: pd.DataFrame, bars: Bars
+    ) -> TableEvaluation:
+        """Measure on the test rows."""
+        from evenhand.generators.tables.evaluation import evaluate_rows
+
+        assert self.test is not None
+        with as_bad_input(KeyError, where="--test"):
+            return evaluate_rows(generator, drawn, self.test, progress=bars)
+
+    def conditions(self, drawn: pd.DataFrame) -> pd.DataFrame:
+        """Return label and groups of the rows."""
+        return drawn[[self.given.label, *self.given.sensitive]]
+
+    def write(self, drawn: pd.DataFrame, path: Path) -> None:
+        """Write the rows."""
+        write_table(drawn, path, raw=self.given.raw)
+
+    def measured(
+        self, found: TableEvaluation
+    ) -> tuple[Sequence[tuple[str, str]], list[tuple[str, str]]]:
+        """Return AUROC and gaps, and how near the columns are."""
+        return (("AUROC", "auroc"), *GAPS), [
+            ("fidelity of columns", f"{found.fidelity.column_score:.3f}"),
+            ("fidelity of pairs", f"{found.fidelity.pair_score:.3f}"),
+        ]
+
+
+def _read_table(
+    path: Path, drop: Sequence[str] = (), columns: set[str] | None = None
+) -> pd.DataFrame:
+    table = read(path)
+    if columns is None:
+        table.require(drop, "which --drop names")
+        return table.frame.drop(columns=list(drop))
+    table.require(columns, "which the private table names")
+    return table.frame[[column for column in table if column in columns]]
+
+
+class Pictures(SyntheticData):
+    """Private pictures, arrays in an .npz."""
+
+    payload, default, words = "images", "mean-embedding", "pictures"
+    title, facts = "Synthetic pictures like", ("Private pictures", "Drawn")
+
+    private: ImageData
+    units: Any
+
+    def refuse(self) -> None:
+        """Refuse options of tables, and another ending."""
+        given = self.given
+        for option, value in (
+            ("--parity", given.parity != "none"),
+            ("--schema", given.schema),
+            ("--drop", given.drop),
+            ("--keep", given.keep),
+            ("--reference", given.reference),
+        ):
+            if value:
+                raise ValueError(f"{option} is for tables, and {given.private} holds pictures.")
+        if given.out.suffix != ENDING:
+            raise ValueError(f"--out holds pictures and must end in {ENDING}, got {given.out}.")
+
+    def read(self) -> None:
+        """Read private and test pictures."""
+        given = self.given
+        names = [PICTURES, given.label, *given.sensitive]
+        arrays = _read_arrays(
+            given.private, [*names, *([] if given.unit is None else [given.unit])]
+        )
+        self.units = None if given.unit is None else arrays[given.unit]
+        self.private = _data(arrays, given, given.private)
+        self.test = (
+            None
+            if given.test is None
+            else _data(_read_arrays(given.test, names), given, given.test)
+        )
+
+    def fit(self, generator: ImageSynthesizer, **how: Any) -> None:
+        """Learn from the private pictures."""
+        import pandas as pd
+
+        generator.fit(
+            self.private.images,
+            pd.Series(self.private.y, name=self.given.label),
+            sensitive_features=self.private.sensitive_features,
+            unit_ids=self.units,
+            **how,
+        )
+
+    def draw(self, generator: ImageSynthesizer) -> ImageSample:
+        """Draw balanced pictures."""
+        given = self.given
+        drawn: ImageSample = generator.sample(
+            given.rows, balance=given.balanced, random_state=given.seed
+        )
+        return drawn
+
+    def evaluate(
+        self, generator: ImageSynthesizer, drawn: ImageSample, bars: Bars
+    ) -> ImageEvaluation:
+        """Measure on the test pictures."""
+        from evenhand.generators.images.evaluation import evaluate_images
+
+        assert self.test is not None
+        return evaluate_images(drawn, self.test, train=self.private, progress=bars)
+
+    def conditions(self, drawn: ImageSample) -> pd.DataFrame:
+        """Return labels and groups of the pictures."""
+        import pandas as pd
+
+        frame, groups = pd.DataFrame({self.given.label: drawn.y}), drawn.sensitive_features
+        return frame.join(groups) if isinstance(groups, pd.DataFrame) else frame
+
+    def write(self, drawn: ImageSample, path: Path) -> None:
+        """Write the pictures and their labels and groups as arrays."""
+        import numpy as np
+
+        frame = self.conditions(drawn)
+        named = {str(name): frame[name].to_numpy() for name in frame.columns}
+        # Text as fixed-width arrays: objects would make a pickle.
+        named = {k: v.astype(str) if v.dtype == object else v for k, v in named.items()}
+        with path.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **{PICTURES: drawn.uint8}, **named)
+
+    def measured(
+        self, found: ImageEvaluation
+    ) -> tuple[Sequence[tuple[str, str]], list[tuple[str, str]]]:
+        """Return the gaps, and how even the groups are that the pictures show."""
+        if found.judged is None:
+            return GAPS, []
+        return GAPS, [
+            ("KL of the groups shown, to even ones", f"{found.judged.balance.kl.value:.5f}"),
+            ("  by a classifier whose accuracy is", f"{found.judged.accuracy:.3f}"),
+        ]
+
+
+def _read_arrays(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Return arrays of a file; nothing in it is run."""
+    import numpy as np
+
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    no_array = ValueError(
+        f"{path} is not a file of arrays of numbers or text ({ENDING}). Write it with "
+        f"numpy.savez; objects are not read, for they could run code."
+    )
+    try:
+        held = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError, BadZipFile):
+        raise no_array from None
+    if not isinstance(held, np.lib.npyio.NpzFile):
+        raise no_array
+    with held:
+        for name in names:
+            if name not in held.files:
+                raise ValueError(
+                    f"{path} has no array {name!r}; it has {', '.join(map(repr, held.files))}."
+                    f"{did_you_mean(name, held.files)} Pictures are read from the array 'images'."
+                )
+        try:
+            return {name: held[name] for name in names}
+        except (OSError, EOFError, ValueError, BadZipFile):
+            raise no_array from None
+
+
+def _data(arrays: dict[str, Any], given: SynthesizeOptions, path: Path) -> ImageData:
+    import pandas as pd
+
+    from evenhand.datasets.images import ImageData
+
+    lengths = {name: values.shape[:1] for name, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} {n[0] if n else 'none'}" for name, n in lengths.items())
+        raise ValueError(f"The arrays of {path} have different lengths: {said}.")
+    with as_bad_input(TypeError, ValueError, where=str(path)):
+        return ImageData(
+            images=arrays[PICTURES],
+            y=arrays[given.label],
+            sensitive_features=pd.DataFrame({name: arrays[name] for name in given.sensitive}),
+            name=path.stem,
+        )
