@@ -30,7 +30,8 @@ from evenhand import (
     SFPATEClassifier,
 )
 from evenhand.baselines import InterventionClassifier
-from evenhand.estimators.fitted import Derived, FittedModel, StudentMargin
+from evenhand.estimators.fitted import FittedModel
+from evenhand.estimators.margins import Derived, StudentMargin
 from evenhand.estimators.saving.fitted_json import from_json, to_json
 from evenhand.fairness import EqualizedOdds, FairnessKind
 from evenhand.privacy import GNMax

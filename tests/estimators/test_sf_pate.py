@@ -21,7 +21,7 @@ from evenhand import (
     load,
 )
 from evenhand.estimators import PATEClassifier, SFPATEClassifier
-from evenhand.estimators.fitted import Bound
+from evenhand.estimators.margins import Bound
 from evenhand.fairness import DemographicParity, FunctionParity
 from evenhand.fairness.functions import worst_violation
 from evenhand.fairness.groups import encode_groups

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evenhand.estimators.fitted import Bound, TrueGroups
+from evenhand.estimators.margins import Bound, TrueGroups
 from evenhand.report.page import fill
 
 SILENT = Bound(name="Theorem 2", value=None, says=False, words="nobody observes it")

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.baselines.intervention_points import POINTS, InterventionPoint
-from evenhand.estimators.fitted import Cuts, FittedModel
+from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitArguments, FitInputs, Progress
+from evenhand.estimators.margins import Cuts
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.estimators.steps import Given, Plan, Taught

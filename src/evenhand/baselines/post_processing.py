@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
-from evenhand.estimators.fitted import Derived, FittedModel
+from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.group_shares import pure_claim, release_table, several
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
+from evenhand.estimators.margins import Derived
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import EqualizedOdds, FairnessKind

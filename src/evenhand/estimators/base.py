@@ -29,9 +29,10 @@ from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
-from evenhand.estimators.fitted import FittedModel, StudentMargin
+from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, read_fit_inputs, stage
 from evenhand.estimators.ledgers import open_run
+from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.plan import (
     choose_mechanism,
     choose_n_teachers,

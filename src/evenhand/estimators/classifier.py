@@ -17,9 +17,10 @@ from evenhand.datasets import PublicEncoder
 from evenhand.datasets.features.extraction import Features
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.fair_tuned import tuned
-from evenhand.estimators.fitted import FittedModel, StudentMargin, columns_of
+from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import NOT_TAKEN, FitArguments, Progress, checked_features
+from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.saving import model_folder

@@ -11,7 +11,8 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
-from evenhand.estimators.fitted import StudentMargin, is_linear
+from evenhand.estimators.fitted import is_linear
+from evenhand.estimators.margins import StudentMargin
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import encode_groups
 from evenhand.students.fair_tuning import fair_tune

@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from evenhand._display import Shown
 from evenhand._random import as_generator
-from evenhand.estimators.fitted import Cuts, FittedModel, columns_of
+from evenhand.estimators.fitted import FittedModel, columns_of
+from evenhand.estimators.margins import Cuts
 from evenhand.estimators.saving import model_folder
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import encode_groups

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from evenhand.datasets import Dataset
-from evenhand.estimators.fitted import Cuts, Derived, FittedModel, StudentMargin, TrueGroups
+from evenhand.estimators.fitted import FittedModel
+from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import Notion
 from evenhand.fairness.yardstick import Yardstick

@@ -11,15 +11,8 @@ import numpy as np
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import parameters, small_groups
-from evenhand.estimators.fitted import (
-    WHERE,
-    Bound,
-    Cuts,
-    Derived,
-    FittedModel,
-    StudentMargin,
-    TrueGroups,
-)
+from evenhand.estimators.fitted import FittedModel
+from evenhand.estimators.margins import WHERE, Bound, Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import require_notion

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from evenhand.estimators.fitted import Bound
+from evenhand.estimators.margins import Bound
 from evenhand.typing import FloatArray
 from evenhand.voting.certificate import AttributeCertificate
 

@@ -13,8 +13,9 @@ from evenhand import _checks
 from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
-from evenhand.estimators.fitted import FittedModel, TrueGroups
+from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitArguments, Progress, stage
+from evenhand.estimators.margins import TrueGroups
 from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
 from evenhand.estimators.sf_pate.learning import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
-from evenhand.estimators.fitted import Bound
+from evenhand.estimators.margins import Bound
 from evenhand.estimators.sf_pate.bounds import bounds_of_student, bounds_of_teachers
 from evenhand.estimators.sf_pate.groups import QueriedRows, estimated_groups, groups_by_sums
 from evenhand.estimators.sf_pate.students import label_student, vote_student

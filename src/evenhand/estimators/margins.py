@@ -1,0 +1,217 @@
+"""How a fitted model stands to its margin: its student, its thresholds, its derived decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from evenhand.estimators import small_groups
+from evenhand.fairness import DemographicParity
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.notion import Notion
+from evenhand.students.derived import DerivedRule
+from evenhand.students.small_groups import Held
+from evenhand.students.thresholds import GroupThresholds
+from evenhand.typing import FloatArray
+
+WHERE: Final[Mapping[str, str]] = {
+    "public rows": "on the public rows",
+    "calibration rows": "on the calibration rows",
+    "released answers": "on the public rows (classes by the released answers)",
+}
+"""Where a student's margin is read, in the words of a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentMargin:
+    """How a student that was trained under a margin stands to it where the margin is read.
+
+    Parameters
+    ----------
+    notion : Notion
+        The margin, on which rates, and what a group is compared with.
+    gap : float
+        Largest difference of rates among its own decisions where the margin is read.
+    met : bool
+        Whether that is within the margin.
+    source : str
+        Where the margin is read, a key of ``WHERE``.
+    calibration : Estimate or None
+        The gap on the calibration rows, with its interval.
+    held : Held or None
+        The groups that are held to the interval of their size, and not to the margin.
+    groups : tuple of str
+        Names of the groups.
+
+    Privacy
+    -------
+    A function of the student, of released answers and of what is public of public rows: covered.
+    """
+
+    notion: Notion
+    gap: float
+    met: bool
+    source: str = "public rows"
+    calibration: Estimate | None = None
+    held: Held | None = None
+    groups: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Where the margin is read, in the words of a sentence."""
+        return WHERE[self.source]
+
+    @property
+    def kept(self) -> str:
+        """How the gap stands to the margin, in a few words."""
+        if self.held is not None:
+            n = len(self.held.groups)
+            return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
+        return "within it" if self.met else "outside it"
+
+    @property
+    def held_in_words(self) -> str:
+        """Which groups are held to the interval of their size, and why."""
+        if self.held is None:
+            return ""
+        return small_groups.in_words(self.held, self.groups, self.notion.margin)
+
+    def held_record(self) -> dict[str, Any] | None:
+        """Return which groups are held to more than the margin, as plain values."""
+        return None if self.held is None else small_groups.to_dict(self.held, self.groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cuts:
+    """The score from which each group is given a class, where a model has one per group.
+
+    Parameters
+    ----------
+    notion : DemographicParity
+        The margin that the decisions on public rows keep, in expectation.
+    label : str
+        The class that is given above the threshold.
+    groups : tuple of str
+    thresholds : GroupThresholds
+
+    Privacy
+    -------
+    A function of the released model and of public rows.
+    """
+
+    notion: DemographicParity
+    label: str
+    groups: tuple[str, ...]
+    thresholds: GroupThresholds
+
+    @property
+    def rows(self) -> tuple[tuple[str, float, float], ...]:
+        """Group, threshold, and the probability of the class for a score that equals it."""
+        found = self.thresholds
+        return tuple(zip(self.groups, found.thresholds, found.at_threshold, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Derived:
+    """Decisions derived from a model's own and the group.
+
+    Parameters
+    ----------
+    notion : str
+        Which rates are held together, by the key of its notion.
+    margin : float
+        That was asked for.
+    gap : float
+        Largest difference of those rates between two groups, by the noisy table.
+    beyond : float
+        How much further apart they may be among the private records, with probability 0.95.
+    classes, groups : tuple of str
+    rule : DerivedRule
+    table : ndarray, shape (n_groups, n_classes, n_classes)
+        The released table of group, true label and decision.
+
+    Privacy
+    -------
+    A function of the released model and of the released table.
+    """
+
+    notion: str
+    margin: float
+    gap: float
+    beyond: float
+    classes: tuple[str, ...]
+    groups: tuple[str, ...]
+    rule: DerivedRule
+    table: FloatArray
+
+    @property
+    def rows(self) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
+        """Group, the model's own decision, and the probability of each class."""
+        return tuple(
+            (group, own, tuple(probabilities))
+            for group, table in zip(self.groups, self.rule.probabilities.tolist(), strict=True)
+            for own, probabilities in zip(self.classes, table, strict=True)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A bound on the violation for the true groups, for this model.
+
+    Parameters
+    ----------
+    name : str
+        The bound, and where it comes from.
+    value : float or None
+        The bound on the violation where it is one; else None.
+    says : bool
+        Whether it is below 1, so that it says anything.
+    words : str
+        What it is, or why it says nothing.
+    """
+
+    name: str
+    value: float | None
+    says: bool
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueGroups:
+    """How a model of SF-PATE stands to its margin, and what is known of the true groups.
+
+    Parameters
+    ----------
+    notion : str
+        What the fairness function is called.
+    margin : float
+    by_teachers : bool
+        Whether each teacher was held to it on its own rows.
+    violation : float
+        Of the student by the noisy groups; NaN where it knows none.
+    met : bool
+    bounds : tuple of Bound
+
+    Privacy
+    -------
+    A function of the student, of released shares and of public values.
+    """
+
+    notion: str
+    margin: float
+    by_teachers: bool
+    violation: float
+    met: bool
+    bounds: tuple[Bound, ...]
+
+    @property
+    def knows_no_group(self) -> bool:
+        """Whether the student learned no more of the groups than that its teachers were held."""
+        return self.by_teachers and math.isnan(self.violation)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a bound says anything about the violation by the true groups."""
+        return any(bound.says for bound in self.bounds)
