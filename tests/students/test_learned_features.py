@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
+import evenhand
 from evenhand import DemographicParity, EqualizedOdds
-from evenhand.learners.nets.architectures import Convolutional, Dense
+from evenhand._stored import STORED
+from evenhand.learners.nets.architectures import Convolutional, Dense, registered
 from evenhand.students import ModuleStudent, NetworkStudent
 from evenhand.students.learned_features import LearnedFeatures
 from evenhand.students.student import fit_student
@@ -119,6 +123,48 @@ def test_the_network_and_its_last_layer_are_one_classifier() -> None:
     )
     again = fit_student(settings, X, found, rng=np.random.default_rng(0)).model
     np.testing.assert_array_equal(again.predict_proba(X), student.model.predict_proba(X))
+
+
+OWN = """
+from dataclasses import dataclass
+import torch
+from evenhand.learners.nets.architectures import registered
+
+@registered
+@dataclass(frozen=True)
+class Narrow:
+    width: int = 5
+
+    def build(self, shape, n_outputs):
+        inner = torch.nn.Linear(shape[0], self.width)
+        return torch.nn.Sequential(inner, torch.nn.Tanh(), torch.nn.Linear(self.width, n_outputs))
+"""
+
+
+def test_a_network_of_ones_own_is_read_back_where_its_class_is_trusted(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_networks.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("own_networks").Narrow
+    X, y, z = people(2, 2)
+    model = evenhand.FairSharesClassifier(
+        evenhand.Budget(epsilon=8.0, delta=1e-5),
+        DemographicParity(margin=0.1),
+        n_teachers=5,
+        student=ModuleStudent(kind(width=4)),
+        random_state=0,
+    ).fit(X[:600], y[:600], X_public=X[600:], sensitive_features_public=z[600:])
+    model.save(tmp_path / "model")
+    monkeypatch.delitem(STORED, "Narrow")  # as in a process that has not imported it
+    monkeypatch.delitem(sys.modules, "own_networks")
+    with pytest.raises(ValueError, match=r"own_networks:Narrow.*trusted="):
+        evenhand.load(tmp_path / "model")
+    assert "own_networks" not in sys.modules
+    again = evenhand.load(tmp_path / "model", trusted=["own_networks:Narrow"])
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match="Dense is the name of"):
+        registered(type("Dense", (), {}))
 
 
 def test_a_network_without_a_last_linear_layer_is_refused() -> None:

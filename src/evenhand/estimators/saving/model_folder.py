@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from evenhand.estimators.saving.skops_files import TypesNotTrusted, dump_skops, 
 from evenhand.estimators.saving.student_files import load_student, refuse_modules, save_student
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notions import notion_named
+from evenhand.learners.nets.architectures import registered
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import SavedLedger, claim_record, read_claim
 from evenhand.typing import Array
@@ -68,8 +70,8 @@ def load(path: Path, methods: Mapping[str, Any], trusted: Iterable[str]) -> Any:
     head = folder.json(MODEL)
     trusted = list(trusted)
     for home in trusted:
-        if ":" in home:  # a notion of one's own: known by its name once it is imported
-            notion_named(home)
+        if ":" in home:
+            _import(home)
     with reading(path, ModelDamaged, TypesNotTrusted):
         method = methods.get(str(head["method"]))
         if method is None:
@@ -88,6 +90,16 @@ def _blank(encoder: PublicEncoder | PixelEncoder) -> Array:
     if isinstance(encoder, PixelEncoder):
         return encoder.blank(1)
     return np.zeros((1, encoder.n_features_out_))
+
+
+def _import(home: str) -> None:
+    """Import a notion or an architecture of the user's own: a file may name it from then on."""
+    module, _, name = home.partition(":")
+    kind = getattr(import_module(module), name, None)
+    if isinstance(kind, type) and hasattr(kind, "build"):
+        registered(kind)
+    else:
+        notion_named(home)
 
 
 def _try(model: Any) -> None:

@@ -45,7 +45,8 @@ def refuse_modules(model: Any) -> None:
                 f"{name.replace('__', '.')} holds a torch module, or what makes one, which cannot "
                 f"be read back without running its code. Keep the weights by torch.save (those of "
                 f"the student are in model.student_.module_), or name one of the architectures "
-                f"{', '.join(ARCHITECTURES)} of evenhand.learners.nets in its place."
+                f"{', '.join(ARCHITECTURES)} of evenhand.learners.nets in its place, or one of "
+                f"your own that is registered there."
             )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Dense",
     "built",
     "is_architecture",
+    "registered",
     "require_architecture",
     "restored",
     "weights_of",
@@ -122,7 +123,27 @@ ARCHITECTURES: Final[Mapping[str, type]] = {
     kind.__name__: kind
     for kind in (CelebANetwork, ColorMNISTNetwork, Convolutional, Dense, SmallResNet)
 }
-"""Those of this package by name. One of a user's own is marked by ``evenhand._stored.stored``."""
+"""Those of this package, by name."""
+
+
+def registered(kind: type) -> type:
+    """Let a file name an architecture of one's own; used as a decorator of a dataclass.
+
+    ``save`` then keeps its arguments and its weights, and ``load`` wants its module and name among
+    ``trusted``, as ``"module:Class"``.
+
+    Raises
+    ------
+    ValueError
+        If another type has that name.
+    """
+    known = STORED.get(kind.__name__, kind)
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise ValueError(
+            f"{kind.__name__} is the name of {known.__module__}.{known.__qualname__} already: a "
+            f"file could not tell them apart. Choose another name."
+        )
+    return stored(kind)
 
 
 def require_architecture(given: Any) -> None:
