@@ -11,7 +11,7 @@ import typer
 
 from evenhand.cli import options, results
 from evenhand.cli.command import Options, command_of
-from evenhand.cli.console import emit, note, progress_bars, show
+from evenhand.cli.console import progress_bars
 from evenhand.cli.output import Training, require_free_or_demo, write_model_folder
 from evenhand.cli.tables import Roles
 
@@ -102,13 +102,12 @@ def demo(given: DemoOptions) -> None:
         "model": str(given.out),
         "wall_s": time.perf_counter() - started,
     }
-    for warning in summary["warnings"]:
-        note(f"warning: {warning}")
-    if given.json:
-        emit(summary)
-        return
-    show(*results.run_parts(model.fitted_), *results.measured_parts(measured, given.reference))
-    show(
+    results.show_run(
+        model,
+        summary,
+        measured,
+        given.reference,
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s). "
-        f"Open {given.out / 'report.html'} in a browser."
+        f"Open {given.out / 'report.html'} in a browser.",
+        json=given.json,
     )

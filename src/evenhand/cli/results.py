@@ -13,7 +13,7 @@ from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._notions import NOTIONS, OF_SCORES
 from evenhand.cli import tables
-from evenhand.cli.console import table
+from evenhand.cli.console import emit, note, show, table
 from evenhand.cli.predict import predictions
 
 if TYPE_CHECKING:
@@ -231,6 +231,26 @@ def of_run(model: Any, measured: FairnessReport | None, reference: str) -> dict[
         "warnings": list(seen.warnings),
         "measured": None if measured is None else of_measured(measured, reference),
     }
+
+
+def show_run(
+    model: Any,
+    summary: dict[str, Any],
+    measured: FairnessReport | None,
+    reference: str,
+    *last: str,
+    json: bool,
+) -> None:
+    """Say what came of a training run: ``summary`` to machines, else tables to people."""
+    for warning in summary["warnings"]:
+        note(f"warning: {warning}")
+    if json:
+        emit(summary)
+        return
+    show(*run_parts(model.fitted_))
+    if measured is not None:
+        show(*measured_parts(measured, reference))
+    show(*last)
 
 
 def run_parts(fitted: FittedModel) -> list[str | Table]:

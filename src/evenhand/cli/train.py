@@ -10,7 +10,7 @@ from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand.cli import options, results, train_options
 from evenhand.cli.command import command_of
-from evenhand.cli.console import Bars, emit, note, progress_bars, show
+from evenhand.cli.console import Bars, note, progress_bars
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.grouping import GroupingOptions
 from evenhand.cli.output import Training, require_free, write_model_folder
@@ -93,31 +93,17 @@ def train(given: TrainOptions) -> None:
         "account": None if ledger is None else _account(ledger),
         "wall_s": time.perf_counter() - started,
     }
-    _tell(given, model, summary, measured, ledger, left)
-
-
-def _tell(
-    given: TrainOptions,
-    model: Any,
-    summary: dict[str, Any],
-    measured: Any,
-    ledger: Ledger | None,
-    left: float | None,
-) -> None:
-    """Say what came of it, to people or to machines."""
-    for warning in summary["warnings"]:
-        note(f"warning: {warning}")
     if left is not None and given.epsilon is not None and left < given.epsilon:
         note(f"The account had epsilon={left:.3f} left, less than --epsilon {given.epsilon:g}.")
-    if given.json:
-        emit(summary)
-        return
-    show(*results.run_parts(model.fitted_))
-    if measured is not None:
-        show(*results.measured_parts(measured, given.compared_with))
-    if ledger is not None:
-        show(_sentence(ledger))
-    show(f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).")
+    results.show_run(
+        model,
+        summary,
+        measured,
+        given.compared_with,
+        *([] if ledger is None else [_sentence(ledger)]),
+        f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
+        json=given.json,
+    )
 
 
 def _facts(private: Path, roles: Roles) -> dict[str, str]:
