@@ -110,6 +110,8 @@ class InterventionClassifier(PATEClassifier):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from evenhand import Budget, DemographicParity
     >>> rng = np.random.default_rng(0)
     >>> groups = rng.integers(2, size=900)
     >>> X = rng.normal(size=(900, 3)) + groups[:, None] * [[1.0, 0.0, 0.0]]

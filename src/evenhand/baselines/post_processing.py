@@ -107,7 +107,9 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import make_classification
+    >>> from evenhand import Budget
     >>> X, y = make_classification(3000, random_state=0)
     >>> group = np.where(X[:, 0] > 0, "a", "b")
     >>> clf = DPPostProcessingClassifier(

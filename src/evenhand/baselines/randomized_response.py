@@ -102,7 +102,7 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from evenhand import DemographicParity
+    >>> from evenhand import Budget, DemographicParity
     >>> X, y = make_classification(3000, random_state=0)
     >>> clf = RandomizedResponseClassifier(
     ...     Budget(epsilon=1.0, delta=1e-6), DemographicParity(margin=0.05), random_state=0

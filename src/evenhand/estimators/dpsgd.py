@@ -95,6 +95,7 @@ class DPSGDClassifier(NoisyGradientClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
+    >>> from evenhand import Budget
     >>> X, y = make_classification(3000, random_state=0)
     >>> clf = DPSGDClassifier(Budget(epsilon=2.0, delta=1e-6), n_steps=200, batch_size=256)
     >>> clf = clf.fit(X[:2500], y[:2500], X_public=X[2500:])

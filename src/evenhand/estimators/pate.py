@@ -78,6 +78,7 @@ class PATEClassifier(TeacherEnsembleClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
+    >>> from evenhand import Budget
     >>> X, y = make_classification(600, random_state=0)
     >>> clf = PATEClassifier(Budget(epsilon=4.0, delta=1e-5), n_teachers=40, random_state=0)
     >>> clf = clf.fit(X[:400], y[:400], X_public=X[400:])

@@ -185,6 +185,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from evenhand import Budget, DemographicParity
     >>> from evenhand.privacy import SeededNoise
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.integers(2, size=3000)
