@@ -42,4 +42,7 @@ def test_whole_fits_are_attacked_in_both_modes(run: Run) -> None:
 
 def test_an_unknown_method_is_named_with_all_that_there_are(run: Run) -> None:
     said = run("audit", "patee", exit_code=2).stderr
-    assert "'patee' is no method that promises privacy. Choose from: fair-shares, fairpate, pate" in said
+    assert (
+        "'patee' is no method that promises privacy. Choose from: fair-shares, fairpate, pate"
+        in said
+    )

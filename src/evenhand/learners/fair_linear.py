@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand._probabilities import decided, gradient_in_scores
-from evenhand.learners.learner import Progress, needed
+from evenhand.learners.learner import GroupedRows, GroupLearner, Progress
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.learners.multipliers import GroupDifferences, Multipliers, RowFunction
 from evenhand.learners.nets.regularizer import AIM
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import FloatArray
 
 ROW_STEP: Final = 16  # rows are padded to a multiple of this, so that few shapes occur
 CHUNK_BYTES: Final = 32_000_000  # of one stack of rows, so that it stays near the processor
@@ -25,7 +24,7 @@ __all__ = ["StackedFairLogistic"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StackedFairLogistic:
+class StackedFairLogistic(GroupLearner):
     """Logistic regression on each of many partitions, under ``|E[h|A=a] - E[h]| <= alpha``.
 
     Each model starts from its free optimum (``StackedLogistic``) and takes ``steps`` steps of Adam
@@ -69,21 +68,11 @@ class StackedFairLogistic:
         _checks.at_least("steps", self.steps, 1)
         _checks.positive("learning_rate", self.learning_rate)
 
-    def fit(
-        self,
-        X: FloatArray,
-        y: IntArray,
-        rows: Sequence[IntArray],
-        *,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-        groups: IntArray | None = None,
-        n_groups: int = 1,
+    def _fit(
+        self, given: GroupedRows, rng: np.random.Generator, progress: Progress | None
     ) -> LogisticStack:
-        """Fit model ``t`` on the rows ``rows[t]`` and their groups; see ``Learner.fit``."""
-        z = needed(self, groups)
-        free = StackedLogistic(C=self.C).fit(X, y, rows, n_classes=n_classes, rng=rng)
+        X, y, z, rows = given.X, given.y, given.groups, given.rows
+        free = StackedLogistic(C=self.C).fit(X, y, rows, n_classes=given.n_classes, rng=rng)
         shapes: dict[int, list[int]] = defaultdict(list)
         for t, own in enumerate(rows):
             # One class or one group: there is nothing to hold equal.
@@ -93,7 +82,7 @@ class StackedFairLogistic:
             n_together = max(1, CHUNK_BYTES // (8 * padded * X.shape[1]))
             for start in range(0, len(shapes[padded]), n_together):
                 some = shapes[padded][start : start + n_together]
-                stack = _Stack(self, X, y, z, [rows[t] for t in some], padded, n_classes, n_groups)
+                stack = _Stack(self, replace(given, rows=[rows[t] for t in some]), padded)
                 stack.begin(free.coef[some], free.intercept[some])
                 free.coef[some], free.intercept[some] = stack.train()
         if progress is not None:
@@ -104,28 +93,18 @@ class StackedFairLogistic:
 class _Stack:
     """The data and the weights of models that are trained together."""
 
-    def __init__(
-        self,
-        learner: StackedFairLogistic,
-        X: FloatArray,
-        y: IntArray,
-        groups: IntArray,
-        parts: Sequence[IntArray],
-        padded: int,
-        n_classes: int,
-        n_groups: int,
-    ) -> None:
+    def __init__(self, learner: StackedFairLogistic, given: GroupedRows, padded: int) -> None:
         self.learner = learner
-        n_models = len(parts)
-        self.design = np.zeros((n_models, padded, X.shape[1]))
-        self.truth = np.zeros((n_models, padded, n_classes))
-        weights = np.zeros((n_models, padded, n_groups))
+        n_models = len(given.rows)
+        self.design = np.zeros((n_models, padded, given.X.shape[1]))
+        self.truth = np.zeros((n_models, padded, given.n_classes))
+        weights = np.zeros((n_models, padded, given.n_groups))
         self.inside = np.zeros((n_models, padded, 1))
-        for i, own in enumerate(parts):
+        for i, own in enumerate(given.rows):
             n = len(own)
-            self.design[i, :n] = X[own]
-            self.truth[i, np.arange(n), y[own]] = 1.0
-            weights[i, np.arange(n), groups[own]] = 1.0
+            self.design[i, :n] = given.X[own]
+            self.truth[i, np.arange(n), given.y[own]] = 1.0
+            weights[i, np.arange(n), given.groups[own]] = 1.0
             self.inside[i, :n] = 1.0
         self.size = self.inside.sum(axis=1, keepdims=True)
         among = learner.function.among(self.truth) * self.inside

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -12,7 +14,7 @@ from evenhand.typing import IntArray
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work proceeds."""
 
-__all__ = ["FittedModels", "Learner", "Progress", "needed"]
+__all__ = ["FittedModels", "GroupLearner", "GroupedRows", "Learner", "Progress", "needed"]
 
 
 class FittedModels(Protocol):
@@ -55,8 +57,53 @@ class Learner(Protocol):
         """
 
 
-def needed(learner: Learner, groups: IntArray | None) -> IntArray:
+def needed(learner: Any, groups: IntArray | None) -> IntArray:
     """Return the groups; refuse that they are missing."""
     if groups is None:
         raise ValueError(f"{type(learner).__name__} compares groups, and groups= is missing.")
     return groups
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedRows:
+    """What a learner that compares groups reads; see ``Learner.fit``."""
+
+    X: Any
+    y: IntArray
+    groups: IntArray
+    rows: Sequence[IntArray]
+    n_classes: int
+    n_groups: int
+
+
+class GroupLearner(ABC):
+    """Base of a ``Learner`` that reads the group of each row."""
+
+    def fit(
+        self,
+        X: Any,
+        y: IntArray,
+        rows: Sequence[IntArray],
+        *,
+        n_classes: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+        groups: IntArray | None = None,
+        n_groups: int = 1,
+    ) -> Any:
+        """Fit model ``t`` on the rows ``rows[t]`` and their groups; see ``Learner.fit``."""
+        given = GroupedRows(
+            X=X,
+            y=y,
+            groups=needed(self, groups),
+            rows=rows,
+            n_classes=n_classes,
+            n_groups=n_groups,
+        )
+        return self._fit(given, rng, progress)
+
+    @abstractmethod
+    def _fit(
+        self, given: GroupedRows, rng: np.random.Generator, progress: Progress | None
+    ) -> FittedModels:
+        """Fit all models."""

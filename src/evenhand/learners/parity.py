@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand.learners.learner import Progress, needed
+from evenhand.learners.learner import GroupedRows, GroupLearner, Progress
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.typing import FloatArray, IntArray
 
@@ -16,7 +15,7 @@ __all__ = ["StackedParityLogistic"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StackedParityLogistic:
+class StackedParityLogistic(GroupLearner):
     """``StackedLogistic`` with a penalty on the groups' differences of mean score.
 
     Model ``t`` minimises over its own ``n_t`` rows ``sum_i loss_i + |w|^2 / (2 C) +
@@ -49,28 +48,20 @@ class StackedParityLogistic:
         _checks.positive("C", self.C)
         _checks.positive("tolerance", self.tolerance)
 
-    def fit(
-        self,
-        X: FloatArray,
-        y: IntArray,
-        rows: Sequence[IntArray],
-        *,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-        groups: IntArray | None = None,
-        n_groups: int = 1,
+    def _fit(
+        self, given: GroupedRows, rng: np.random.Generator, progress: Progress | None
     ) -> LogisticStack:
-        """Fit model ``t`` on the rows ``rows[t]`` and their groups; see ``Learner.fit``."""
-        z = needed(self, groups)
+        X, rows = given.X, given.rows
         shrunk = X.copy()
         bases: list[tuple[FloatArray, FloatArray]] = []
         for own in rows:
             block = X[own]
-            bases.append(self._shrinkage(block, z[own], n_groups))
+            bases.append(self._shrinkage(block, given.groups[own], given.n_groups))
             shrunk[own] = _shrink(block, *bases[-1])
         plain = StackedLogistic(C=self.C, tolerance=self.tolerance)
-        stack = plain.fit(shrunk, y, rows, n_classes=n_classes, rng=rng, progress=progress)
+        stack = plain.fit(
+            shrunk, given.y, rows, n_classes=given.n_classes, rng=rng, progress=progress
+        )
         coef = np.stack([_shrink(u, *base) for u, base in zip(stack.coef, bases, strict=True)])
         return LogisticStack(coef=coef, intercept=stack.intercept)
 

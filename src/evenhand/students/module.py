@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,20 +10,20 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
 from evenhand import _checks
-from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand._stored import stored
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.notion import Notion, require_reference
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.students.network import NetworkStudent
+from evenhand.students.network import Descent, TrainedStudent
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
 __all__ = ["ModuleClassifier", "ModuleStudent"]
 
 
 @stored
-class ModuleStudent(NetworkStudent):
+@dataclass(eq=False, repr=False)
+class ModuleStudent(TrainedStudent):
     """Settings of a student that is any torch module. Needs the extra ``torch``.
 
     Parameters
@@ -39,35 +40,16 @@ class ModuleStudent(NetworkStudent):
     cannot be read back without running its code. Keep its weights by ``torch.save`` for yourself.
     """
 
-    def __init__(
-        self,
-        module: Any,
-        *,
-        epochs: int = 10,
-        fair_epochs: int = 10,
-        batch_size: int = 256,
-        learning_rate: float = 0.003,
-        weight_decay: float = 1e-4,
-        step: float = 3.0,
-        device: str = "cpu",
-    ) -> None:
-        self.module = module
-        self.epochs = epochs
-        self.fair_epochs = fair_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.step = step
-        self.device = device
+    module: Any
 
     def probabilities(self, fitted: Any, X: FloatArray) -> FloatArray:
-        """Return the probabilities of the classes that a trained module gives to rows."""
+        """Return what the module makes of rows, as probabilities."""
         from evenhand.learners.nets.module import probabilities_of
 
         return probabilities_of(fitted, X)
 
     def classifier(self, fitted: Any, n_classes: int) -> Any:
-        """Return a trained module as a classifier of class codes."""
+        """Return the module with scikit-learn's manners."""
         return ModuleClassifier.of(self.module, fitted, *no_head(n_classes))
 
     def _train(
@@ -81,20 +63,13 @@ class ModuleStudent(NetworkStudent):
         # Here, not above: PyTorch is slow to import and only these students need it.
         from evenhand.learners.nets.module import ModuleLearner
 
-        learner = ModuleLearner(
-            module=self.module,
-            epochs=epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            regularizer=regularizer,
-            device=self.device,
-        )
+        learner = ModuleLearner(module=self.module, **self.learner(regularizer, epochs))
         return learner.fit(X, targets, rng=rng)
 
 
 @stored
-class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped bases
+@dataclass(eq=False, repr=False)
+class ModuleClassifier(ClassifierMixin, Descent):  # type: ignore[misc]  # untyped bases
     """A torch module with scikit-learn's manners: each teacher may be one.
 
     ``SklearnTeachers(ModuleClassifier(module))`` are for groups;
@@ -113,28 +88,10 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         Of the order of rows, and of what the module draws.
     """
 
-    def __init__(
-        self,
-        module: Any,
-        *,
-        fairness: Notion | None = None,
-        epochs: int = 10,
-        batch_size: int = 256,
-        learning_rate: float = 0.003,
-        weight_decay: float = 1e-4,
-        step: float = 3.0,
-        device: str = "cpu",
-        random_state: RandomState = None,
-    ) -> None:
-        self.module = module
-        self.fairness = fairness
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.step = step
-        self.device = device
-        self.random_state = random_state
+    module: Any
+    _: KW_ONLY
+    fairness: Notion | None = None
+    random_state: RandomState = None
 
     @classmethod
     def of(
@@ -170,15 +127,7 @@ class ModuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
                 weights=np.eye(groups.n_groups)[groups.codes],
                 step=self.step,
             )
-        learner = ModuleLearner(
-            module=self.module,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            regularizer=regularizer,
-            device=self.device,
-        )
+        learner = ModuleLearner(module=self.module, **self.learner(regularizer))
         targets = np.eye(len(self.classes_))[codes.reshape(-1)]
         self.module_ = learner.fit(rows, targets, rng=as_generator(self.random_state))
         self.coef_, self.intercept_ = no_head(len(self.classes_))

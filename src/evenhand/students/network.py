@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -28,57 +30,59 @@ TRIALS: Final = 3
 
 CHUNK_ROWS: Final = 1024  # of rows that pass the layers together, so that they stay in the cache
 
-__all__ = ["Layers", "NetworkStudent", "as_scikit_learn"]
+__all__ = ["Descent", "Layers", "NetworkStudent", "TrainedStudent", "as_scikit_learn"]
 
 
-@stored
-class NetworkStudent(Shown):
-    """Settings of a student with hidden layers. Needs the extra ``torch``.
+@dataclass(eq=False, repr=False, kw_only=True)
+class Descent(Shown):
+    """How a network is trained: the arguments that students and classifiers share."""
 
-    Parameters
-    ----------
-    hidden : tuple of int
-        Widths of the hidden layers.
-    epochs : int
-        Of theta*, the network without a constraint.
-    fair_epochs : int
-        From theta* on, under the constraint; the multipliers move once in each.
-    batch_size : int
-    learning_rate, weight_decay : float
-        Of Adam.
-    step : float
-        Of the multipliers.
-    device : str
-        Where it is trained, as PyTorch names it.
+    epochs: int = 10
+    batch_size: int = 256
+    learning_rate: float = 0.003
+    weight_decay: float = 1e-4
+    step: float = 3.0
+    device: str = "cpu"
 
-    Examples
-    --------
-    >>> NetworkStudent(hidden=(32,), epochs=5)
-    NetworkStudent(epochs=5, hidden=(32,))
-    """
+    def learner(self, regularizer: Regularizer | None, epochs: int | None = None) -> dict[str, Any]:
+        """Return these arguments as those of a learner, for so many epochs."""
+        return {
+            "epochs": self.epochs if epochs is None else epochs,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "weight_decay": self.weight_decay,
+            "regularizer": regularizer,
+            "device": self.device,
+        }
 
-    def __init__(
+
+@dataclass(eq=False, repr=False)
+class TrainedStudent(Descent, ABC):
+    """Settings of a student that is a network: free, near a start, or under a constraint."""
+
+    _: KW_ONLY
+    fair_epochs: int = 10
+
+    @abstractmethod
+    def probabilities(self, fitted: Any, X: FloatArray) -> FloatArray:
+        """Return the probabilities of the classes that a trained network gives to rows."""
+
+    @abstractmethod
+    def classifier(self, fitted: Any, n_classes: int) -> Any:
+        """Return a trained network as a classifier of class codes."""
+
+    @abstractmethod
+    def _train(
         self,
-        hidden: tuple[int, ...] = (64, 64),
-        *,
-        epochs: int = 10,
-        fair_epochs: int = 10,
-        batch_size: int = 256,
-        learning_rate: float = 0.003,
-        weight_decay: float = 1e-4,
-        step: float = 3.0,
-        device: str = "cpu",
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.fair_epochs = fair_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.step = step
-        self.device = device
+        X: FloatArray,
+        targets: FloatArray,
+        rng: np.random.Generator,
+        epochs: int,
+        regularizer: Regularizer | None,
+    ) -> Any:
+        """Train on weights of the classes (n, n_classes)."""
 
-    def free(self, X: FloatArray, targets: FloatArray, rng: np.random.Generator) -> Layers:
+    def free(self, X: FloatArray, targets: FloatArray, rng: np.random.Generator) -> Any:
         """Train without a constraint on weights of the classes (n, n_classes)."""
         return self._train(X, targets, rng, self.epochs, None)
 
@@ -88,9 +92,9 @@ class NetworkStudent(Shown):
         targets: FloatArray,
         rng: np.random.Generator,
         *,
-        start: Layers | None,
+        start: Any,
         pull: float,
-    ) -> Layers:
+    ) -> Any:
         """Train from ``start``, and near it, without a constraint; from anew if there is none."""
         if start is None:
             return self.free(X, targets, rng)
@@ -104,9 +108,9 @@ class NetworkStudent(Shown):
         constraint: Constraint,
         rng: np.random.Generator,
         *,
-        start: Layers,
+        start: Any,
         pull: float,
-    ) -> tuple[Layers, float]:
+    ) -> tuple[Any, float]:
         """Train from ``start`` under a constraint on all rows; return its violation as well.
 
         Warns
@@ -114,7 +118,7 @@ class NetworkStudent(Shown):
         MarginNotMet
             If even training for a part of the margin leaves a larger violation; the best is kept.
         """
-        best: tuple[float, Layers] = (np.inf, start)
+        best: tuple[float, Any] = (np.inf, start)
         target = constraint.notion.margin
         for _ in range(TRIALS):
             regularizer = Regularizer(
@@ -141,12 +145,42 @@ class NetworkStudent(Shown):
         )
         return best[1], best[0]
 
+
+@stored
+@dataclass(eq=False, repr=False)
+class NetworkStudent(TrainedStudent):
+    """Settings of a student with hidden layers. Needs the extra ``torch``.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    epochs : int
+        Of theta*, the network without a constraint.
+    fair_epochs : int
+        From theta* on, under the constraint; the multipliers move once in each.
+    batch_size : int
+    learning_rate, weight_decay : float
+        Of Adam.
+    step : float
+        Of the multipliers.
+    device : str
+        Where it is trained, as PyTorch names it.
+
+    Examples
+    --------
+    >>> NetworkStudent(hidden=(32,), epochs=5)
+    NetworkStudent(epochs=5, hidden=(32,))
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+
     def probabilities(self, fitted: Any, X: FloatArray) -> FloatArray:
-        """Return the probabilities of the classes that a trained network gives to rows."""
+        """Return what the layers make of rows, as probabilities."""
         return probabilities(fitted, X)
 
     def classifier(self, fitted: Any, n_classes: int) -> Any:
-        """Return a trained network as a classifier of class codes."""
+        """Return scikit-learn's network of the same layers."""
         return as_scikit_learn(fitted)
 
     def _train(
@@ -160,15 +194,7 @@ class NetworkStudent(Shown):
         # Here, not above: PyTorch is slow to import and only these students need it.
         from evenhand.learners.nets.mlp import StackedMLP
 
-        learner = StackedMLP(
-            hidden=tuple(self.hidden),
-            epochs=epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            regularizer=regularizer,
-            device=self.device,
-        )
+        learner = StackedMLP(hidden=tuple(self.hidden), **self.learner(regularizer, epochs))
         rows = [np.arange(len(X))]
         stack = learner.fit(X, targets, rows, n_classes=targets.shape[1], rng=rng)
         return stack.network(0)

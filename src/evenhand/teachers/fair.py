@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,12 +12,12 @@ from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, require_reference
 from evenhand.fairness.tally import Tally
 from evenhand.learners.fair_linear import StackedFairLogistic
-from evenhand.learners.learner import Learner, Progress, needed
+from evenhand.learners.learner import GroupedRows, GroupLearner, Learner, Progress
 from evenhand.learners.linear import LogisticStack
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.learners.parity import StackedParityLogistic
 from evenhand.teachers.stacked import LogisticTeachers, MLPTeachers, StackedTeachers
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import FloatArray
 
 WEIGHTS: Final = (0.0, 0.1, 1.0, 10.0, float("inf"))
 """Weights of the penalty of ``ParityTeachers`` that are tried, the weakest first."""
@@ -202,26 +201,17 @@ class ParityTeachers(StackedTeachers):
 
 
 @dataclass(frozen=True)
-class _WeakestPenalty:
+class _WeakestPenalty(GroupLearner):
     """``StackedParityLogistic`` with the weakest weight that keeps each model within the margin."""
 
     fairness: DemographicParity
     C: float
     tolerance: float
 
-    def fit(
-        self,
-        X: FloatArray,
-        y: IntArray,
-        rows: Sequence[IntArray],
-        *,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-        groups: IntArray | None = None,
-        n_groups: int = 1,
+    def _fit(
+        self, given: GroupedRows, rng: np.random.Generator, progress: Progress | None
     ) -> LogisticStack:
-        z, n_models = needed(self, groups), len(rows)
+        X, z, rows, n_models = given.X, given.groups, given.rows, len(given.rows)
         coef: FloatArray | None = None
         smallest = np.full(n_models, np.inf)
         outside = np.arange(n_models)  # models still above the margin
@@ -233,14 +223,20 @@ class _WeakestPenalty:
                 continue
             own = [rows[int(t)] for t in outside]
             stack = StackedParityLogistic(weight=weight, C=self.C, tolerance=self.tolerance).fit(
-                X, y, own, n_classes=n_classes, rng=rng, groups=z, n_groups=n_groups
+                X,
+                given.y,
+                own,
+                n_classes=given.n_classes,
+                rng=rng,
+                groups=z,
+                n_groups=given.n_groups,
             )
             if coef is None:
                 coef, intercept = stack.coef.copy(), stack.intercept.copy()
             for i, t in enumerate(outside):
                 one = LogisticStack(coef=stack.coef[[i]], intercept=stack.intercept[[i]])
                 decided = one.predict(X[own[i]])[0]
-                tally = Tally.of(z[own[i]], decided, n_groups, n_classes)
+                tally = Tally.of(z[own[i]], decided, given.n_groups, given.n_classes)
                 gap = self.fairness.gap(tally.counts)
                 if gap < smallest[t]:
                     smallest[t] = gap

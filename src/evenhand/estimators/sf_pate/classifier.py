@@ -30,7 +30,7 @@ from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.notion import Notion, require_reference
 from evenhand.privacy import Ledger
-from evenhand.students import NetworkStudent
+from evenhand.students.network import TrainedStudent
 from evenhand.teachers import GroupMissingInPartition, by_position, by_unit
 from evenhand.teachers.coverage import groups_of_teachers
 from evenhand.teachers.fair import constrained
@@ -208,7 +208,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     n_queries: int | None = None
     answers: str = "smoothed"
     pull: float | None = None
-    student: NetworkStudent | None = None
+    student: TrainedStudent | None = None
     step: float = 1.0
     calibration: float | None = 0.2
     certificate: float | None = None
@@ -388,10 +388,11 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                     "certificate= compares true groups with noisy ones, and teachers that vote on "
                     "classes tell none. Leave it out, or use variant='student'."
                 )
-        if self.student is not None and not isinstance(self.student, NetworkStudent):
+        if self.student is not None and not isinstance(self.student, TrainedStudent):
             raise ValueError(
-                f"student must be a NetworkStudent, or None for logistic regression, got "
-                f"{self.student!r}. To be trained under the constraint it must be known how."
+                f"student must be a NetworkStudent or a ModuleStudent, or None for logistic "
+                f"regression, got {self.student!r}. To be trained under the constraint it must be "
+                f"known how."
             )
         require_reference(self.notion, "overall", "SF-PATE")
 

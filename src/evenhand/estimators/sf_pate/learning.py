@@ -15,7 +15,7 @@ from evenhand.estimators.sf_pate.groups import QueriedRows, estimated_groups, gr
 from evenhand.estimators.sf_pate.students import label_student, vote_student
 from evenhand.fairness.notion import Notion
 from evenhand.privacy import GNMax, Ledger
-from evenhand.students import NetworkStudent
+from evenhand.students.network import TrainedStudent
 from evenhand.typing import ArrayLike
 from evenhand.voting.disparity import ExpectedRates, expected_rates
 
@@ -48,7 +48,7 @@ class Problem:
     notion: Notion
     pull: float
     step: float
-    student: NetworkStudent | None
+    student: TrainedStudent | None
     ledger: Ledger
     sums: float
     table: float

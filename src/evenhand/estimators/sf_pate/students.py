@@ -9,10 +9,9 @@ from scipy.special import softmax
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.estimators.sf_pate.groups import QueriedRows, one_hot_classes
-from evenhand.students import NetworkStudent
 from evenhand.students.constrained import LinearFit
 from evenhand.students.lagrangian import Constraint, fit_lagrangian
-from evenhand.students.network import Layers
+from evenhand.students.network import Layers, TrainedStudent
 from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.proximal import ProximalLoss
 from evenhand.typing import FloatArray
@@ -38,7 +37,7 @@ class LabelStudent(Protocol):
 
 
 def label_student(
-    student: NetworkStudent | None, people: PeopleInputs, rng: np.random.Generator
+    student: TrainedStudent | None, people: PeopleInputs, rng: np.random.Generator
 ) -> LabelStudent:
     """Train theta*."""
     if student is None:
@@ -63,7 +62,7 @@ class VoteStudent(Protocol):
 
 
 def vote_student(
-    student: NetworkStudent | None,
+    student: TrainedStudent | None,
     people: PeopleInputs,
     queried: QueriedRows,
     rng: np.random.Generator,
@@ -150,7 +149,7 @@ class _NetworkOnVotes:
 
     def __init__(
         self,
-        student: NetworkStudent,
+        student: TrainedStudent,
         people: PeopleInputs,
         linear: _LinearOnVotes,
         rng: np.random.Generator,
@@ -177,7 +176,7 @@ class _NetworkOnVotes:
         )
         return self._student.classifier(layers, self._n_classes), violation
 
-    def _on_votes(self, rng: np.random.Generator) -> Layers:
+    def _on_votes(self, rng: np.random.Generator) -> Any:
         return self._student.near(self._X, self.probabilities, rng, start=self._start, pull=0.0)
 
 
@@ -185,7 +184,7 @@ class _Network:
     """A network in PyTorch."""
 
     def __init__(
-        self, student: NetworkStudent, people: PeopleInputs, rng: np.random.Generator
+        self, student: TrainedStudent, people: PeopleInputs, rng: np.random.Generator
     ) -> None:
         self._student, self._X, self._truth = student, people.X_encoded, one_hot_classes(people)
         self.layers: Layers = student.free(self._X, self._truth, rng)
