@@ -10,12 +10,11 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra torch")
 
 import torch
-from evenhand.testing.images import pictures
 
 from evenhand.generators.registry import GENERATORS
 from evenhand.privacy import SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
-from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
+from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, pictures, table
 
 pytestmark = [
     pytest.mark.torch,

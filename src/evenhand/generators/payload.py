@@ -88,10 +88,8 @@ class Encoding:
 class Payload(ABC):
     """Private records of one kind, read and checked, before anything of them is released."""
 
-    @property
-    @abstractmethod
-    def known(self) -> Any:
-        """What a method may know before the first release, to refuse a run that cannot end."""
+    known: Any
+    """What a method may know before the first release, to refuse a run that cannot end."""
 
     @property
     @abstractmethod
