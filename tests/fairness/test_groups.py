@@ -67,6 +67,14 @@ def test_the_order_of_rows_changes_no_name_and_moves_codes_with_rows(
     assert backwards.codes.tolist() == found.codes.tolist()[::-1]
 
 
+@pytest.mark.parametrize("rows", [[True, 1, 0], [1, True, 0], [1.0, False, True, 0, "a"]])
+def test_true_and_1_are_two_groups_whichever_stands_first(rows: list[object]) -> None:
+    found = encode_groups(rows)
+    assert [found.names[code] for code in found.codes] == [
+        str(int(row)) if isinstance(row, float) else str(row) for row in rows
+    ]
+
+
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, "", "  "])
 def test_a_missing_value_is_an_error_that_names_its_rows_and_the_way_out(missing: object) -> None:
     with pytest.raises(ValueError, match=r"missing values, in row 2 .* and others.*\.fillna"):

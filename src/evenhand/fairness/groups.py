@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
@@ -139,6 +140,9 @@ class _Column:
     @classmethod
     def of(cls, name: str, column: pd.Series[Any]) -> _Column:
         found, uniques = pd.factorize(column)
+        if any(value in (0, 1) for value in uniques) and infer_dtype(column).startswith("mixed"):
+            # To pandas True is 1: a row's group would be named by the row that stands first.
+            found, uniques = pd.factorize(column.map(_text, na_action="ignore"))
         texts = [_text(value) for value in uniques]
         ordered = sorted({text for text in texts if text}, key=_natural)
         place = {text: j for j, text in enumerate(ordered)}
