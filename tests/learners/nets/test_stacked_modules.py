@@ -115,6 +115,18 @@ def test_a_network_is_the_same_bits_whatever_the_other_partitions_are(kind: str)
         assert not same(before, 1, after, 1)
 
 
+def test_what_a_network_draws_comes_from_its_own_stream() -> None:
+    X, y = pictures(90)
+    learner = StackedModules(architecture=with_dropout, epochs=2, batch_size=16)
+    stacks = []
+    for elsewhere in (1, 2):  # whatever else has been drawn in the process
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(elsewhere)
+            rng = np.random.default_rng(0)
+            stacks.append(learner.fit(X, y, parts([40, 50]), n_classes=2, rng=rng))
+    assert all(same(stacks[0], t, stacks[1], t) for t in range(2))
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_teachers_of_pictures_learn_and_torchs_generator_stays_as_it_was(kind: str) -> None:
     X, y = pictures(300)
