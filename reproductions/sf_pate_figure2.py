@@ -15,14 +15,20 @@ groups (``RandomizedResponseClassifier`` has the reductions approach, which take
 the same with the true groups, without privacy. Accuracy and violation (worst group against
 everybody) on the test part: mean and half width of a 95 % interval.
 
-The figure has no digits, so its text is turned into claims, whose numbers were fixed before the
-first run. For each SF variant, at epsilon 1 and demographic parity unless said otherwise:
+The figure has no digits, so its text is turned into claims. The paper says that SF-PATE has *better*
+trade-offs than M and PF-LD, so what is tested is superiority, paired over the seeds (``_paired``).
+For each SF variant, at epsilon 1 and demographic parity unless said otherwise:
 
-- accuracy within .02 of the fair model's, mean over the data sets;
-- violation no larger than M's, and than PF-LD's, mean over the data sets;
-- on each data set, notion and epsilon: accuracy at least that of M (PF-LD) less .002, and violation
-  at most that of M (PF-LD) plus .005, or up to the half widths of both intervals where they are
-  more. These are the verdicts of the rows: "yes" needs both against both.
+- accuracy within .02 of the fair model's, mean over the data sets: so is the upper end of a
+  one-sided 97.5 % interval of how far it is behind;
+- violation lower than M's, and than PF-LD's, and accuracy higher, means over the data sets: surely
+  so, with a chance of 2.5 % each where there is no difference;
+- on each data set, notion and epsilon: a better trade-off than M's and than PF-LD's. Accuracy or
+  violation is surely better (2.5 % for both chances together), and the other not surely worse.
+  These are the verdicts of the rows: "yes" needs it against both.
+
+``--judge`` judges the saved rows anew and measures nothing. Until this rule, rows passed that were
+only "not worse" within a tolerance.
 
 A run (``--seeds 10``) saves the data sets and methods it was asked for and leaves the others as
 they were, each with the commit it was measured at; means over data sets are of those that are

@@ -15,7 +15,10 @@ were fixed before the first run; 200 and "smoothed" were added after a look at t
 2000 votes lost nearly everywhere.
 
 The paper's figure has no digits; it shows votes above randomised response on Income. A row agrees
-if the votes' accuracy is above that of randomised response by more than the half width. Because
+if the votes' accuracy is above that of randomised response by more than the half width (2.5 % that
+votes which are only as accurate pass; the accuracy of randomised response is known exactly). That a
+larger ensemble is more accurate agrees if it surely is at every epsilon, paired over the seeds
+(``_paired``); ``--judge`` judges the saved rows anew and measures nothing. Because
 *constant* guesses of the larger group are accurate too, and say nothing, the balanced accuracy
 (mean of the two groups') stands beside it: 1/2 is what a constant has.
 """

@@ -12,9 +12,13 @@ boxes (conv) or constrained (features). M: randomised response and the same stud
 constraint with unbiased weights; "fair": with the true groups. Features are kept in the user's
 cache folder, and no picture is written anywhere.
 
-The paper says that both SF variants are more accurate than M while the violation is similar or
-less. A row agrees if its accuracy is at least M's less .002 and its violation at most M's plus
-.005, or up to the half widths of both 95 % intervals where they are more.
+The paper says that both SF variants *significantly improve* accuracy over M while the violation is
+similar or less. A row agrees if its accuracy is surely higher than M's and its violation not surely
+higher: paired over the seeds, one-sided, 2.5 % that a variant which is only as good passes
+(``_paired.more_accurate``). ``--judge`` judges the saved rows anew and measures nothing.
+
+Which algorithm ran: SF_S and SF_T are ours (smoothed votes, noisy sums over the groups), with sound
+accounting; M is randomised response as printed, and then weights that undo it in the mean.
 """
 
 from __future__ import annotations
