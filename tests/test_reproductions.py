@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 HERE = Path(__file__).parents[1] / "reproductions"
 ABOUT_ALL = {"contents", "recheck"}
@@ -33,6 +34,12 @@ def script(name: str) -> ModuleType:
         patch.syspath_prepend(str(HERE))  # as where the script is run: its neighbor is _table
         spec.loader.exec_module(module)
     return module
+
+
+def script_of(name: str) -> ModuleType:
+    """Return what scripts share."""
+    script("sf_pate_figure2")  # puts the folder on the path while it is imported
+    return importlib.import_module(name)
 
 
 def saved(name: str) -> Any:
@@ -202,6 +209,54 @@ def test_a_method_that_is_better_everywhere_outperforms_and_one_that_is_worse_do
     assert [row["agrees"] for row in said] == ["yes"] * 4 + ["no"]  # they are not similar
     swapped = module.figures_10_11(rows, module.PATE, module.GATE)
     assert [row["agrees"] for row in swapped] == ["no"] * 5
+
+
+def runs(right: Any, violation: Any) -> dict[str, Any]:
+    return {"repeats": list(zip(right, violation, strict=True))}
+
+
+def test_a_method_that_is_only_equal_is_seldom_called_better() -> None:
+    paired = script_of("_paired")
+    rng, n, said = np.random.default_rng(0), 2000, {"accuracy": 0, "trade-off": 0}
+    for _ in range(n):
+        splits = rng.normal(0.0, 0.02, (10, 2))  # what a split gives to both methods
+        one, other = (runs(*(splits + rng.normal(0.0, 0.01, (10, 2))).T) for _ in range(2))
+        said["accuracy"] += paired.more_accurate(one, other)
+        said["trade-off"] += paired.better_trade_off(one, other)
+    most = stats.binom.isf(1e-6, n, paired.RATE)  # the chance that this test fails
+    assert 0 < said["accuracy"] <= most
+    assert 0 < said["trade-off"] <= most
+
+
+def test_what_a_split_gives_to_both_methods_does_not_hide_a_difference() -> None:
+    paired = script_of("_paired")
+    splits = np.random.default_rng(0).normal(0.8, 0.05, 10)  # ten times the difference
+    noise = np.random.default_rng(1).normal(0.0, 0.001, 10)
+    low, high = runs(splits, splits / 10), runs(splits + 0.005 + noise, splits / 10)
+    assert paired.more_accurate(high, low)
+    assert not paired.more_accurate(low, high)
+    assert not paired.more_accurate(low, low)
+    # Fairer at the same accuracy: a better trade-off, and no claim of accuracy.
+    fairer = runs(splits, splits / 10 - 0.005 - noise)
+    assert paired.better_trade_off(fairer, low)
+    assert not paired.more_accurate(fairer, low)
+    # What is gained in one and lost in the other is no better trade-off.
+    other = runs(splits + 0.005 + noise, splits / 10 + 0.005 + noise)
+    assert not paired.better_trade_off(other, low)
+    assert not paired.better_trade_off(low, other)
+
+
+@pytest.mark.parametrize("name", ["sf_pate_figure2", "sf_pate_utkface"])
+def test_the_verdicts_on_sf_pate_follow_from_its_saved_rows(name: str) -> None:
+    module, result = script(name), saved(name)
+    for row in result["rows"]:
+        own = [other for other in result["rows"] if other["data"] == row["data"]]
+        assert module.verdict(row, own) == row["agrees"]
+        assert np.mean(row["repeats"], axis=0)[:2] == pytest.approx(
+            (row["accuracy"], row["violation"])
+        )
+    if "claims" in result:
+        assert module.claims(result["rows"]) == result["claims"]
 
 
 def test_the_order_of_table_3_turns_around_with_its_rows_and_failures_have_no_verdict() -> None:
