@@ -21,7 +21,7 @@ from scipy.stats import binom, norm
 
 from evenhand.fairness import DemographicParityGate
 from evenhand.fairness.bounds import alpha_from_eta, vote_rates
-from evenhand.fairness.calibration import calibrated_rates
+from evenhand.fairness.calibration import CalibratedJoint, published_rates
 from evenhand.fairness.gate.published import PublishedGate
 from evenhand.fairness.preprocessor import cap_majority, filter_in_turn, k_gamma
 from evenhand.fairness.tally import JointTally
@@ -251,9 +251,8 @@ def outcomes(ones: int, teachers: int, m: ConfidentGNMax) -> Any:
 def equalized_odds_decomposition() -> Any:
     """Rates of a perfect classifier of two equally frequent classes."""
     perfect = JointTally(counts=[[[500, 0], [0, 500]]] * 2)
-    sound, published = (
-        calibrated_rates(perfect.predicted, perfect, rule=r)[0][0] for r in ("sound", "published")
-    )
+    sound = CalibratedJoint(answered=perfect.predicted, labelled=perfect).rates[0]
+    published = published_rates(perfect.predicted, perfect)[0][0]
     return row(
         "FairPATE, Section 4.2",
         "P(Yhat=k' | Y=k, z) by the printed decomposition",
@@ -269,10 +268,8 @@ def equalized_odds_decomposition() -> Any:
 def error_decomposition() -> Any:
     """Error rate of a classifier that is always wrong, and of one that never is."""
     wrong = JointTally(counts=[[[0, 500], [500, 0]]])
-    sound, published = (
-        float(calibrated_rates(wrong.predicted, wrong, rule=r)[1][0])
-        for r in ("sound", "published")
-    )
+    sound = float(CalibratedJoint(answered=wrong.predicted, labelled=wrong).error_rates[0])
+    published = float(published_rates(wrong.predicted, wrong)[1][0])
     return row(
         "FairPATE, Appendix C",
         "P(Y!=Yhat | z) by the printed decomposition",

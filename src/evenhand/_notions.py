@@ -39,4 +39,10 @@ HOMES: Final[Mapping[str, str]] = {
 
 def called_now(key: str) -> str:
     """Return what is written in the place of a key that files of earlier versions have."""
-    return " It is now called 'fairness'." if key == "notion" else ""
+    return _CALLED_NOW.get(key, "")
+
+
+_CALLED_NOW: Final[Mapping[str, str]] = {
+    "notion": " It is now called 'fairness'.",
+    "rule": " The published rule is now a method: method = 'fairpate-published'. Leave rule out.",
+}

@@ -7,9 +7,6 @@ from typing import Final
 REFERENCES: Final = ("rest", "pairwise", "overall")
 """What a group's rate is compared with: all other groups pooled, each other group, everybody."""
 
-RULES: Final = ("sound", "published")
-"""A rule that keeps what it promises, and the one that a paper printed."""
-
 ANSWERS: Final = ("labels", "shares")
 """What is released about a public row: a noisy winner, or the noisy histogram."""
 

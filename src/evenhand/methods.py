@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 HOMES: Final[Mapping[str, str]] = {
     "fair-shares": "evenhand.estimators.fair_shares",
     "fairpate": "evenhand.estimators.fairpate",
+    "fairpate-published": "evenhand.baselines.published_fairpate",
     "pate": "evenhand.estimators.pate",
     "intervention": "evenhand.baselines.intervention",
     "dpsgd": "evenhand.estimators.dpsgd",

@@ -97,15 +97,15 @@ def test_a_wrong_option_is_named_with_the_way_out(
         ("--teacher", "forrest", "forest"),
         ("--method", "fairpat", "fairpate"),
         ("--noise", "exat", "exact"),
-        ("--rule", "sond", "sound"),
+        ("--at", "T_inn", "T_in"),
         ("--reference", "rst", "rest"),
     ],
 )
 def test_a_misspelt_word_gets_the_nearest_one(
     refused: Run, option: str, typed: str, meant: str
 ) -> None:
-    fairpate = {"--method": "fairpate"} if option == "--rule" else {}
-    line = refused({**fairpate, option: typed})
+    reader = {"--method": "intervention"} if option == "--at" else {}
+    line = refused({**reader, option: typed})
     assert option in line
     assert repr(typed) in line
     assert f"Did you mean {meant!r}?" in line

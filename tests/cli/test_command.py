@@ -74,8 +74,8 @@ def test_flags_stand_above_the_file_and_its_paths_are_beside_it(
 def test_an_option_of_the_file_that_the_method_would_not_read_is_refused(
     spec: Callable[..., str], refuse: Run
 ) -> None:
-    assert "--method pate does not read it, got --rule" in refuse(
-        "train", spec('method = "pate"\nrule = "sound"', without="margin")
+    assert "--method pate does not read it, got --at" in refuse(
+        "train", spec('method = "pate"\nat = "T_in"', without="margin")
     )
 
 

@@ -229,7 +229,7 @@ def test_unknown_notions_and_classes_are_refused_before_anything_is_spent(town: 
     for fairness in (0.1, "equalized-odds", EqualizedOdds, None):
         with pytest.raises(ValueError, match=r"fairness must be a DemographicParity.*PATEClass"):
             town.fit(classifier(fairness))
-    for gate in ({"rule": "published"}, {"cold_start": 5}, {"keep_order": True}):
+    for gate in ({"cold_start": 5}, {"keep_order": True}):
         with pytest.raises(ValueError, match="about the gate, and EqualizedOdds has none"):
             town.fit(classifier(EqualizedOdds(margin=0.1), FairPATEClassifier, **gate))
     with pytest.raises(ValueError, match="leaves the margin to the gate, and EqualizedOdds has no"):

@@ -16,6 +16,7 @@ from evenhand import (
     FairSharesClassifier,
     PATEClassifier,
 )
+from evenhand.baselines.published_fairpate import PublishedFairPATEClassifier
 from evenhand.estimators import fit_many
 from evenhand.fairness import EqualizedOdds, ErrorParity
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, NoisyHistogram, SeededNoise
@@ -62,7 +63,6 @@ def settings() -> list[FairPATEClassifier]:
             "mechanism": ConfidentGNMax(threshold=20.0, sigma_check=5.0, sigma=4.0),
         },
         {"margin": 0.1, "epsilon": 9.0, "mechanism": None},
-        {"margin": 0.1, "epsilon": 20.0, "mechanism": GNMax(sigma=4.0), "rule": "published"},
         {"margin": 0.1, "epsilon": 20.0, "mechanism": GNMax(sigma=4.0), "keep_order": True},
         {"margin": 0.1, "epsilon": 20.0, "mechanism": GNMax(sigma=4.0), "reference": "pairwise"},
     ]
@@ -78,7 +78,21 @@ def settings() -> list[FairPATEClassifier]:
     ]
 
 
-@pytest.mark.parametrize("made", [settings, shares])
+def published() -> list[PublishedFairPATEClassifier]:
+    return [
+        PublishedFairPATEClassifier(
+            budget=Budget(epsilon=20.0, delta=1e-5),
+            fairness=DemographicParity(margin=margin),
+            mechanism=GNMax(sigma=4.0),
+            n_teachers=30,
+            random_state=3,
+            noise=SeededNoise(100 + i),
+        )
+        for i, margin in enumerate((0.1, 0.3))
+    ]
+
+
+@pytest.mark.parametrize("made", [settings, shares, published])
 def test_many_models_are_those_of_their_own_fit_given_the_same_noise(
     table: dict[str, Any], made: Any
 ) -> None:

@@ -212,7 +212,7 @@ def test_a_model_of_a_version_that_had_one_class_for_both_says_how_to_convert(
 
     def older(head: dict[str, Any]) -> None:
         head["method"] = "FairPATEClassifier"
-        head["arguments"] |= {"answers": None, "student": None, "rule": "sound"}
+        head["arguments"] |= {"answers": None, "student": None}
 
     reseal(tmp_path / "model", older)
     with pytest.raises(ModelDamaged, match=r"no longer has: answers.*with FairSharesClassifier if"):

@@ -25,7 +25,6 @@ SETTINGS = {
     "hidden": (3,),
     "fairness_weight": 0.5,
     "pull": 0.2,
-    "rule": "published",
     "answers": "labels",
 }
 """A value for each setting that a constructor is given, and none a default."""

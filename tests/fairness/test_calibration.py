@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from evenhand._words import REFERENCES
 from evenhand.fairness import FalsePositiveParity, calibrated_range, gap_of
 from evenhand.fairness.calibrated_range import Column, _mean
-from evenhand.fairness.calibration import CalibratedJoint, calibrated_rates
+from evenhand.fairness.calibration import CalibratedJoint, published_rates
 from evenhand.fairness.intervals import clopper_pearson
 from evenhand.fairness.metrics import error_rate
 from evenhand.fairness.notion import RateNotion
@@ -107,7 +107,7 @@ def test_the_published_rule_is_the_papers_formula(n_classes: int) -> None:
     counts = np.random.default_rng(4).integers(1, 9, (2, n_classes, n_classes))
     answered = Tally(counts=np.random.default_rng(5).integers(1, 99, (2, n_classes)))
     labelled = JointTally(counts=counts)
-    rates, errors = calibrated_rates(answered, labelled, rule="published")
+    rates, errors = published_rates(answered, labelled)
     expected_rates, expected_errors = as_printed(answered, labelled)
     assert rates == pytest.approx(expected_rates)
     assert errors == pytest.approx(expected_errors)
@@ -115,32 +115,31 @@ def test_the_published_rule_is_the_papers_formula(n_classes: int) -> None:
 
 def test_the_published_rule_gives_a_perfect_classifier_a_true_positive_rate_of_zero() -> None:
     perfect = JointTally(counts=[[[50, 0], [0, 50]]] * 2)
-    wrong, _ = calibrated_rates(perfect.predicted, perfect, rule="published")
-    right, errors = calibrated_rates(perfect.predicted, perfect)
+    wrong, _ = published_rates(perfect.predicted, perfect)
+    right = CalibratedJoint(answered=perfect.predicted, labelled=perfect)
     assert wrong[0].tolist() == [[0.0, 1.0], [1.0, 0.0]]
-    assert right[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert errors.tolist() == [0.0, 0.0]
+    assert right.rates[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert right.error_rates.tolist() == [0.0, 0.0]
     rarer = JointTally(counts=[[[75, 0], [0, 25]]])
-    assert calibrated_rates(rarer.predicted, rarer, rule="published")[0][0, 1, 1] == -2.0
+    assert published_rates(rarer.predicted, rarer)[0][0, 1, 1] == -2.0
 
 
 def test_the_published_error_rate_of_a_classifier_that_is_always_wrong_is_a_half() -> None:
     wrong = JointTally(counts=[[[0, 50], [50, 0]]])
-    assert calibrated_rates(wrong.predicted, wrong, rule="published")[1].tolist() == [0.5]
-    assert calibrated_rates(wrong.predicted, wrong)[1].tolist() == [1.0]
+    assert published_rates(wrong.predicted, wrong)[1].tolist() == [0.5]
+    right = CalibratedJoint(answered=wrong.predicted, labelled=wrong)
+    assert right.error_rates.tolist() == [1.0]
 
 
 def test_both_rules_agree_where_one_class_is_answered_and_where_there_are_no_errors() -> None:
     constant = JointTally(counts=[[[30, 0], [70, 0]]])
-    rates = [
-        calibrated_rates(constant.predicted, constant, rule=r)[0] for r in ("sound", "published")
-    ]
-    assert rates[0][0, :, 0].tolist() == rates[1][0, :, 0].tolist() == [1.0, 1.0]
+    corrected = CalibratedJoint(answered=constant.predicted, labelled=constant)
+    printed, _ = published_rates(constant.predicted, constant)
+    assert corrected.rates[0, :, 0].tolist() == printed[0, :, 0].tolist() == [1.0, 1.0]
     perfect = JointTally(counts=[[[75, 0], [0, 25]]])
-    errors = [
-        calibrated_rates(perfect.predicted, perfect, rule=r)[1] for r in ("sound", "published")
-    ]
-    assert errors[0].tolist() == errors[1].tolist() == [0.0]
+    corrected = CalibratedJoint(answered=perfect.predicted, labelled=perfect)
+    _, errors = published_rates(perfect.predicted, perfect)
+    assert corrected.error_rates.tolist() == errors.tolist() == [0.0]
 
 
 # ---- ranges --------------------------------------------------------------------------------
@@ -427,8 +426,6 @@ def test_wrong_arguments_name_what_is_allowed() -> None:
         joint.gap(FalsePositiveParity(margin=0, positive=2))
     with pytest.raises(ValueError, match=r"reference must be one of.*Did you mean 'pairwise'"):
         joint.gap(notion("error-parity", "pairwize"))
-    with pytest.raises(ValueError, match=r"rule must be one of 'sound', 'published'"):
-        calibrated_rates(HOLE.predicted, HOLE, rule="printed")
 
 
 def test_a_single_group_differs_from_nobody() -> None:

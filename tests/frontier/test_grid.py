@@ -71,7 +71,7 @@ def test_a_method_leaves_out_what_it_does_not_read_and_stands_once(write: Write)
 def test_what_is_the_default_is_not_part_of_a_setting(write: Write) -> None:
     plain = Grid.from_toml(write(ADULT + RUN)).settings()
     said = Grid.from_toml(
-        write(ADULT + RUN + 'delta = 1e-5\nrule = "sound"\nfairness = "demographic-parity"\n')
+        write(ADULT + RUN + 'delta = 1e-5\nreference = "rest"\nfairness = "demographic-parity"\n')
     ).settings()
     assert [s.key for s in plain] == [s.key for s in said]
 
@@ -113,7 +113,11 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (ADULT.replace("adult", "adlt") + RUN, r"got 'adlt'. Did you mean 'adult'\?"),
         (ADULT + RUN + 'notion = "error-parity"\n', "'notion'. It is now called 'fairness'"),
         (ADULT + "colour = 1\n" + RUN, r"\[data\] does not know the key 'colour'"),
-        (ADULT + RUN + 'rule = "soud"\n', r"got 'soud'. Did you mean 'sound'\?"),
+        (ADULT + RUN + 'answers = "lables"\n', r"got 'lables'. Did you mean 'labels'\?"),
+        (
+            ADULT + RUN + 'rule = "published"\n',
+            r"'rule'. The published rule is now a method: method = 'fairpate-published'",
+        ),
         (ADULT, r"nothing to run: add a table \[\[runs\]\]"),
         (ADULT + "[[runs]]\nepsilon = 1\n", r"nothing to run: \[\[runs\]\] names no method"),
         (ADULT + RUN + "sigma = []\n", "nothing to run: sigma is an empty list"),
@@ -137,12 +141,13 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (
             ADULT + '[[runs]]\nmethod = ["pate", "non-private"]\nepsilon = 2\nmargin = [0, 0.1]\n',
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'non-private'\] beside it, "
-            "but by 'fair-shares', 'fairpate', 'intervention', 'dpsgd', 'dp-post-processing', "
-            "'sf-student', 'sf-teachers', 'randomized-response', 'pf-ld', 'fair-only'",
+            "but by 'fair-shares', 'fairpate', 'fairpate-published', 'intervention', 'dpsgd', "
+            "'dp-post-processing', 'sf-student', 'sf-teachers', 'randomized-response', 'pf-ld', "
+            "'fair-only'",
         ),
         (
             ADULT + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\nn_teachers = 50\n',
-            "n_teachers = 50 is not read by method = 'dpsgd' .* by 'fair-shares', 'fairpate', 'pa",
+            "n_teachers = 50 is not read by method = 'dpsgd' .* by 'fair-shares', 'fairpate', 'fa",
         ),
         (
             ADULT + RUN + "fairness_weight = 2\n",
@@ -165,8 +170,8 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (ADULT + '[[runs]]\nmethod = "dp-post-procesing"\n', "mean 'dp-post-processing'"),
         (ADULT + RUN + 'fairness = "equalised-odds"\n', r"Did you mean 'equalized-odds'\?"),
         (
-            ADULT + RUN + 'fairness = "equalized-odds"\nrule = "published"\n',
-            "rule = 'published' is about the gate, and fairness = 'equalized-odds' has none",
+            ADULT + RUN.replace("fairpate", "fairpate-published") + 'fairness = "equalized-odds"\n',
+            "'equalized-odds' is not read by method = 'fairpate-published' beside it",
         ),
         (ADULT + 'unit = "person"\n' + RUN, r"\[data\] unit = 'person' is about files of your own"),
         (

@@ -194,15 +194,6 @@ class TrainOptions(ReadsPrivate):
         ),
     ] = None
     reference: Reference = "rest"
-    rule: Annotated[
-        str,
-        choice(
-            _words.RULES,
-            help="Keep every group within the margin, or follow the published algorithm, for "
-            "comparison.",
-            rich_help_panel=FAIRNESS,
-        ),
-    ] = "sound"
     group_thresholds: Annotated[
         bool,
         typer.Option(
@@ -535,8 +526,8 @@ NOT_ALWAYS_READ: Final = {
         "takes all features as public, and scales them by themselves",
     ),
     "group_thresholds": "has a place of its own for fairness",
-    "reference": "compares each group with everybody",
-    **dict.fromkeys(("hidden", "rule", "fairness_weight", "at", "pull"), "does not read it"),
+    "reference": "compares groups in one way of its own",
+    **dict.fromkeys(("hidden", "fairness_weight", "at", "pull"), "does not read it"),
 }
 """Settings that not every method reads, and why one does not."""
 

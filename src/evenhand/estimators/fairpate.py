@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
-from evenhand._words import RULES
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import refuse_mechanism
@@ -16,7 +14,6 @@ from evenhand.estimators.steps import Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate, has_gate, open_gate
-from evenhand.fairness.gate.published import PublishedGate
 from evenhand.fairness.notion import RateNotion
 from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
@@ -37,7 +34,6 @@ from evenhand.voting.blocks import Mechanism
             "group_thresholds",
             "margin",
             "reference",
-            "rule",
         ),
         needs=("epsilon", "margin"),
         notions=OF_DECISIONS,
@@ -76,13 +72,9 @@ class FairPATEClassifier(MarginClassifier):
     student_margin : bool, default True
         Whether the default student is held within the margin as well. False: it learns the answers
         as they are, as the paper's does, and may leave the margin that they keep.
-    rule : {"sound", "published"}, default "sound"
-        ``"sound"`` keeps every group and class within the margin after every answer.
-        ``"published"`` is Algorithm 1 of the paper, for comparison; it does not keep its own
-        definition beyond two groups and two classes. Both are charged alike.
     cold_start : int, optional
-        Answers of a late group that are withheld before a block of them may be released (sound),
-        or given untested (published). Default: 50, or ``2 / margin`` where that is more.
+        Answers of a late group that are withheld before a block of them may be released. Default:
+        50, or ``2 / margin`` where that is more.
     keep_order : bool, default False
         Ask the public rows strictly in the given order. By default those come first for which
         every class is admissible; the order is public, so this is free.
@@ -127,9 +119,11 @@ class FairPATEClassifier(MarginClassifier):
 
     Notes
     -----
-    Two sets keep the margin: the *answers that the student learns from* (``rule="sound"``), and
-    the *student's decisions on the public rows* (where ``within_margin_``). On new rows its gap is
-    measured, not promised; it is near if they come from the population of the public rows.
+    Two sets keep the margin: the *answers that the student learns from*, after every answer and
+    for every group and class, and the *student's decisions on the public rows* (where
+    ``within_margin_``). On new rows its gap is measured, not promised; it is near if they come from
+    the population of the public rows. The gate as the paper printed it, which does not keep its
+    margin, is in ``evenhand.baselines.published_fairpate``.
 
     References
     ----------
@@ -140,7 +134,6 @@ class FairPATEClassifier(MarginClassifier):
     mechanism: Mechanism | None = None
     student: Any = None
     student_margin: bool = True
-    rule: str = "sound"
     cold_start: int | None = None
     keep_order: bool = False
 
@@ -161,7 +154,7 @@ class FairPATEClassifier(MarginClassifier):
     @property
     def _gate_is_set(self) -> bool:
         """Whether a parameter of the gate was changed."""
-        return self.rule != "sound" or self.cold_start is not None or self.keep_order
+        return self.cold_start is not None or self.keep_order
 
     def _notion(self, data: FitInputs) -> RateNotion:
         notion = super()._notion(data)
@@ -175,9 +168,9 @@ class FairPATEClassifier(MarginClassifier):
                 )
             if self._gate_is_set:
                 raise ValueError(
-                    f"rule, cold_start and keep_order are about the gate, and "
-                    f"{type(notion).__name__} has none: it binds the student alone. Leave them "
-                    f"out, or use DemographicParity."
+                    f"cold_start and keep_order are about the gate, and {type(notion).__name__} "
+                    f"has none: it binds the student alone. Leave them out, or use "
+                    f"DemographicParity."
                 )
         return notion
 
@@ -187,14 +180,9 @@ class FairPATEClassifier(MarginClassifier):
     def _open_gate(self, data: FitInputs) -> Gate | None:
         """Open the gate on labels; a notion that needs true classes has none."""
         notion = self._notion(data)
-        _checks.one_of("rule", self.rule, RULES)
         if not has_gate(notion):
             return None
         size = data.required_groups.n_groups, data.n_classes
-        if self.rule == "published":
-            return PublishedGate(
-                notion.margin, *size, cold_start=self.cold_start, reference=notion.reference
-            )
         return open_gate(notion, *size, cold_start=self.cold_start)
 
     def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:

@@ -193,8 +193,7 @@ class FittedModel:
             return None
         assert isinstance(core.fairness, DemographicParity)
         assert core.groups is not None
-        rule = str(core.arguments.get("rule", "sound"))
-        return Disparity.of(self.answers, core.groups, core.fairness, rule)
+        return Disparity.of(self.answers, core.groups, core.fairness)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -234,8 +233,8 @@ class FittedModel:
         if trace is not None and not trace.kept:
             said.append(
                 f"the answered set was outside the margin after {trace.n_outside:,} of "
-                f"{len(trace.gaps):,} steps (rule “{trace.rule}”); the largest gap was "
-                f"{trace.largest:.4f}, the margin is {trace.notion.margin:g}"
+                f"{len(trace.gaps):,} steps; the largest gap was {trace.largest:.4f}, the margin "
+                f"is {trace.notion.margin:g}"
             )
         if student is not None and student.held is not None:
             said.append(

@@ -11,10 +11,8 @@ import numpy as np
 
 from evenhand.estimators.base import TeacherEnsembleClassifier
 from evenhand.estimators.calibration import read_calibration
-from evenhand.estimators.fair_shares import FairSharesClassifier
-from evenhand.estimators.fairpate import FairPATEClassifier
 from evenhand.estimators.inputs import FitArguments, Progress
-from evenhand.estimators.pate import PATEClassifier
+from evenhand.estimators.spec import REGISTERED
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.privacy import BudgetExceeded
@@ -24,9 +22,6 @@ from evenhand.voting.lockstep import aggregate_many
 
 SHARED: Final = ("n_teachers", "teachers", "classes", "schema", "public_fraction", "unit")
 """Arguments that decide the teachers, and so must be those of every model."""
-
-KINDS: Final = (FairPATEClassifier, FairSharesClassifier, PATEClassifier)
-"""What ``fit_many`` fits."""
 
 
 def fit_many(
@@ -53,8 +48,8 @@ def fit_many(
     Parameters
     ----------
     models : sequence of FairPATEClassifier, of FairSharesClassifier or of PATEClassifier
-        All of one class, with the same arguments about teachers and the same whole number as
-        ``random_state``. They are fitted in place.
+        All of one class, whose record says ``shares_votes``, with the same arguments about teachers
+        and the same whole number as ``random_state``. They are fitted in place.
     X, y, sensitive_features, X_public, sensitive_features_public, unit_ids, progress
         As for ``FairPATEClassifier.fit``; ``PATEClassifier`` reads no groups.
     X_calibration, y_calibration, sensitive_features_calibration : optional
@@ -196,8 +191,9 @@ def _require_same_number(plan: Plan, given: Given) -> None:
 def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:
     """Return a copy of the first model, which trains the teachers for all."""
     kinds = {type(model) for model in models}
-    if kinds not in [{kind} for kind in KINDS]:
-        listed = " or ".join(kind.__name__ for kind in KINDS)
+    sharing = {spec.estimator for spec in REGISTERED.values() if spec.shares_votes}
+    if len(kinds) != 1 or not kinds <= sharing:
+        listed = " or ".join(sorted(kind.__name__ for kind in sharing))
         raise ValueError(
             f"fit_many takes models that are all of one class, {listed}, and at least one;"
             f" got {', '.join(sorted(kind.__name__ for kind in kinds)) or 'none'}."

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
-from evenhand._words import RULES
 from evenhand.fairness.calibrated_range import Column, largest_gap, weighted_rate
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion, rates_of
@@ -188,26 +187,24 @@ class CalibratedJoint:
         )
 
 
-def calibrated_rates(
-    answered: Tally, labelled: JointTally, *, rule: str = "sound"
-) -> tuple[FloatArray, FloatArray]:
-    """Rates of each group from the two tables, by the corrected or the published decomposition.
+def published_rates(answered: Tally, labelled: JointTally) -> tuple[FloatArray, FloatArray]:
+    """Rates of each group from the two tables, by FairPATE's decomposition as printed.
+
+    For comparison with ``CalibratedJoint.rates`` and ``error_rates``, which are the corrected ones.
+    Section 4.2 and Appendix C have
+
+        P(Yhat=k'|Y=k,z) ~ (P_D(Yhat=k'|z) - P_C(Yhat!=k'|Y!=k,z) P_D(Yhat!=k')) / P_D(Yhat=k')
+        P(Y!=Yhat|z) ~ sum over k, k' != k of P_D(Yhat=k'|z) P_C(Y=k|Yhat=k',z) P_C(Y=k)
+
+    Neither is a probability: a perfect classifier of two equally frequent classes gets true
+    positive rates of 0 and false positive rates of 1, and one that is always wrong an error rate of
+    a half. The first agrees with the truth if only one class is ever answered, the second if there
+    are no errors.
 
     Parameters
     ----------
     answered, labelled
         As for ``CalibratedJoint``.
-    rule : {"sound", "published"}
-        ``"sound"``: ``CalibratedJoint.rates`` and ``error_rates``. ``"published"``: FairPATE,
-        Section 4.2 and Appendix C as printed,
-
-            P(Yhat=k'|Y=k,z) ~ (P_D(Yhat=k'|z) - P_C(Yhat!=k'|Y!=k,z) P_D(Yhat!=k')) / P_D(Yhat=k')
-            P(Y!=Yhat|z) ~ sum over k, k' != k of P_D(Yhat=k'|z) P_C(Y=k|Yhat=k',z) P_C(Y=k)
-
-        for comparison. Neither is a probability: a perfect classifier of two equally frequent
-        classes gets true positive rates of 0 and false positive rates of 1, and one that is always
-        wrong an error rate of a half. The first agrees with the truth if only one class is ever
-        answered, the second if there are no errors.
 
     Returns
     -------
@@ -218,14 +215,11 @@ def calibrated_rates(
     Examples
     --------
     >>> perfect = JointTally(counts=[[[50, 0], [0, 50]]])
-    >>> rates, errors = calibrated_rates(perfect.predicted, perfect, rule="published")
+    >>> rates, errors = published_rates(perfect.predicted, perfect)
     >>> rates[0]
     array([[0., 1.], [1., 0.]])
     """
-    _checks.one_of("rule", rule, RULES)
     joint = CalibratedJoint(answered=answered, labelled=labelled)
-    if rule == "sound":
-        return joint.rates, joint.error_rates
     counts, n_classes = labelled.counts, labelled.n_classes
     rates = np.empty(counts.shape)
     for k in range(n_classes):

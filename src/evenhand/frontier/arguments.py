@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from evenhand import _checks
-from evenhand._words import ANSWERS, POINTS, REFERENCES, RULES
+from evenhand._words import ANSWERS, POINTS, REFERENCES
 from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
@@ -20,7 +20,6 @@ DELTA: Final = 1e-5
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "method": tuple(METHODS),
     "reference": REFERENCES,
-    "rule": RULES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
     "at": POINTS,
@@ -52,7 +51,6 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
     "noise": "exact",
     "fairness": "demographic-parity",
     "reference": "rest",
-    "rule": "sound",
     "fairness_weight": 1.0,
 }
 
@@ -133,11 +131,6 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
             f"The method {method!r} holds {' or '.join(map(repr, known.notions))} alone, got "
             f"fairness = {notion!r}. Give it a table [[runs]] of its own, or take {able!r}, which "
             f"knows it."
-        )
-    if "rule" in kept and notion != DEFAULTS["fairness"]:
-        raise ValueError(
-            f"rule = {kept['rule']!r} is about the gate, and fairness = {notion!r} has none: "
-            f"it binds the student alone. Leave one of them out."
         )
     if kept.get("gap_of") == kept.get("fairness", DEFAULTS["fairness"]):
         del kept["gap_of"]  # what is measured anyhow

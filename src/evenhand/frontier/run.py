@@ -52,8 +52,10 @@ class Setting:
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise ValueError(f"{name} must be text that is not empty, got {name}={name!r}.")
         for name, value in self.arguments.items():
-            if hint := called_now(name):
-                raise ValueError(f"arguments has the key {name!r} of an earlier version.{hint}")
+            if name == "notion":
+                raise ValueError(
+                    f"arguments has the key {name!r} of an earlier version.{called_now(name)}"
+                )
             if not isinstance(value, Plain):
                 raise TypeError(f"arguments must be plain values, got {name}={value!r}.")
             if isinstance(value, float) and not math.isfinite(value):

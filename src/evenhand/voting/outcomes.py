@@ -121,8 +121,6 @@ class Disparity:
     ----------
     notion : DemographicParity
         The margin, and what a group is compared with.
-    rule : str
-        ``"sound"`` or ``"published"``.
     n_given : ndarray of int64, shape (n_events,)
         Answers given up to and including each event. Answers given together are one event.
     gaps : ndarray of float64, shape (n_events,)
@@ -139,16 +137,13 @@ class Disparity:
     """
 
     notion: DemographicParity
-    rule: str
     n_given: IntArray
     gaps: FloatArray
     n_outside: int
     joined: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(
-        cls, answers: Answers, groups: tuple[str, ...], notion: DemographicParity, rule: str
-    ) -> Disparity:
+    def of(cls, answers: Answers, groups: tuple[str, ...], notion: DemographicParity) -> Disparity:
         """Replay the answers in the order in which they were given."""
         if answers.groups is None:
             raise ValueError("These answers have no groups: without a gate there is no margin.")
@@ -168,7 +163,6 @@ class Disparity:
         ]
         return cls(
             notion=notion,
-            rule=rule,
             n_given=ends.astype(np.int64),
             gaps=gaps,
             n_outside=n_outside,

@@ -176,13 +176,22 @@ def _refuse_older(name: str, arguments: Mapping[str, Any], method: Any) -> None:
     """Raise ModelDamaged for arguments of an earlier version, and say how to convert."""
     unknown = sorted(set(arguments) - set(signature(method).parameters))
     if unknown:
-        shares = name == "FairPATEClassifier" and "answers" in unknown
+        of_name = _INSTEAD.get(name, {})
         raise ModelDamaged(
             f"The model was saved by an earlier version of evenhand, with arguments that {name} no "
             f"longer has: {', '.join(unknown)}. Train it again"
-            + (", with FairSharesClassifier if it learned from noisy shares" if shares else "")
+            + "".join(f", {of_name[argument]}" for argument in unknown if argument in of_name)
             + "; or go on with the version that saved it."
         )
+
+
+_INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
+    "FairPATEClassifier": {
+        "answers": "with FairSharesClassifier if it learned from noisy shares",
+        "rule": "with evenhand.baselines.PublishedFairPATEClassifier if its rule was 'published'",
+    }
+}
+"""By class and argument that it had: what has taken its place."""
 
 
 def _write(model: Any, folder: Path) -> None:
