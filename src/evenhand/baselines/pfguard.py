@@ -16,7 +16,7 @@ from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer
 from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
 from evenhand.generators.tables.teacher_critics import VotingCritics
 from evenhand.generators.teacher_sums import SeveralTeachers
 from evenhand.privacy import Guarantee
@@ -171,6 +171,21 @@ class StratifiedPATEGANSynthesizer(PATEGANSynthesizer):
     words: ClassVar[str] = "noisy votes of teachers of one group each"
     critics: ClassVar[type[VotingCritics]] = StratifiedCritics
 
+    def _foresee(self, known: KnownOfTable) -> None:
+        super()._foresee(known)
+        if self.neighbors == "replace one":
+            raise ValueError(
+                "strata goes with neighbors='add or remove one': a record that is replaced by one "
+                "of another group leaves one teacher and comes to another."
+            )
+        if known.per_unit > 1:
+            raise ValueError(
+                "strata would send the records of one unit to teachers of several groups. Read one "
+                "record per unit: per_unit=1."
+            )
+        if self.n_teachers is not None and known.n_groups is not None:
+            _checks.at_least("n_teachers", self.n_teachers, known.n_groups)
+
     def _number(self) -> int:
         found, n_groups = super()._number(), self.conditions_.n_groups
         if self.n_teachers is not None:
@@ -180,16 +195,6 @@ class StratifiedPATEGANSynthesizer(PATEGANSynthesizer):
     def _deal(
         self, data: EncodedTable, n_teachers: int, key: bytes | None, rng: np.random.Generator
     ) -> Partition:
-        if self.neighbors == "replace one":
-            raise ValueError(
-                "strata goes with neighbors='add or remove one': a record that is replaced by one "
-                "of another group leaves one teacher and comes to another."
-            )
-        if data.per_unit > 1:
-            raise ValueError(
-                "strata would send the records of one unit to teachers of several groups. Read one "
-                "record per unit: per_unit=1."
-            )
         known = self.conditions_
         dealt = super()._deal(data, n_teachers // known.n_groups, key, rng)
         teacher = dealt.teacher * known.n_groups + known.groups()[data.condition]

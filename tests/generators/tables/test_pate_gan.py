@@ -221,13 +221,26 @@ def test_teachers_of_a_stratum_hold_and_judge_one_group() -> None:
     own = np.arange(20)[:, None] % 4 == made.conditions_.groups()[None, :]
     assert not voted[~own].any()
     assert teachers.half == 2.5
-    with pytest.raises(ValueError, match="strata goes with neighbors='add or remove one'"):
-        fit(table(), kind=WatchedStrata, neighbors="replace one")
-    with pytest.raises(ValueError, match="strata would send the records of one unit"):
-        new(StratifiedPATEGANSynthesizer).fit(
-            table().assign(p=range(4000)), **ROLES, budget=BUDGET, schema=SCHEMA, unit="p",
-            per_unit=2,
-        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "units", "said"),
+    [
+        ({"neighbors": "replace one"}, {}, "strata goes with neighbors='add or remove one'"),
+        ({}, {"unit": "p", "per_unit": 2}, "strata would send the records of one unit"),
+        ({"n_teachers": 3}, {}, "n_teachers must be at least 4, got n_teachers=3"),
+    ],
+)
+def test_strata_that_cannot_be_are_refused_before_anything_is_spent(
+    settings: dict[str, Any], units: dict[str, Any], said: str
+) -> None:
+    store = MemoryStore()
+    rows = table().assign(p=range(4000)) if units else table()
+    with pytest.raises(ValueError, match=said):
+        new(StratifiedPATEGANSynthesizer, **settings).fit(
+            rows, **ROLES, budget=BUDGET, schema=SCHEMA, store=store, **units
+        )
+    assert not store.entries("default")
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from evenhand.generators.payload import Progress
 from evenhand.generators.synthesizer import TorchSynthesizer
 from evenhand.generators.tables.adversary import RowGeneratorTraining
 from evenhand.generators.tables.marginal import OWN, joint_totals
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
 from evenhand.generators.tables.state_network import StateNetwork, log_shares
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.learners.nets.tensors import computing
@@ -226,8 +226,8 @@ class AdversarialTables(TorchSynthesizer, TableSynthesizer):
     def _shares(self) -> Mapping[str, float]:
         return starting_shares(self.start, self.purpose)
 
-    def _foresee(self, n_states: int) -> None:
-        super()._foresee(n_states)
+    def _foresee(self, known: KnownOfTable) -> None:
+        super()._foresee(known)
         _checks.one_of("condition", self.condition, CONDITIONED)
         for name in self.widths:
             for width in getattr(self, name):

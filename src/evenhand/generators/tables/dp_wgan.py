@@ -14,6 +14,7 @@ from evenhand.generators.registry import register
 from evenhand.generators.tables.adversarial import AdversarialTables, Lesson
 from evenhand.generators.tables.adversary import RowGeneratorTraining, one_hot_critic
 from evenhand.generators.tables.clipped_critic import ClippedCritic
+from evenhand.generators.tables.private_table import KnownOfTable
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import Noise
 from evenhand.typing import FloatArray
@@ -80,8 +81,8 @@ class DPWGANSynthesizer(AdversarialTables):
     learning_rate: float = 1.0
     largest_weight: float = 0.5
 
-    def _foresee(self, n_states: int) -> None:
-        super()._foresee(n_states)
+    def _foresee(self, known: KnownOfTable) -> None:
+        super()._foresee(known)
         Clipping.start(self.clip, self.clip_norm, n_groups=1)
 
     def _opponent(self, lesson: Lesson) -> ClippedCritic:

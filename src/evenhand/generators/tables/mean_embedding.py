@@ -13,7 +13,7 @@ from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
 from evenhand.generators.tables.random_features import MixedFeatures
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
@@ -67,7 +67,7 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 1.0}
 
-    def _foresee(self, n_states: int) -> None:
+    def _foresee(self, known: KnownOfTable) -> None:
         for name in ("n_frequencies", "n_parts", "n_steps"):
             _checks.at_least(name, getattr(self, name), 1)
 

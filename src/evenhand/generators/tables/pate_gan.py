@@ -17,7 +17,7 @@ from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer
 from evenhand.generators.tables.adversarial import AdversarialTables, GivenRows, Lesson
 from evenhand.generators.tables.adversary import RowGeneratorTraining, Student
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
 from evenhand.generators.tables.state_network import pick
 from evenhand.generators.tables.teacher_critics import VotingCritics
 from evenhand.generators.teacher_sums import BinaryVotes
@@ -108,13 +108,13 @@ class PATEGANSynthesizer(SamplingSynthesizer, AdversarialTables):
         super()._learn(data, plan, rng, progress)
         self._own_groups(rng)
 
-    def _foresee(self, n_states: int) -> None:
-        super()._foresee(n_states)
+    def _foresee(self, known: KnownOfTable) -> None:
+        super()._foresee(known)
         asked = MOST_TEACHERS if self.n_teachers is None else self.n_teachers
         most = _checks.at_least("n_teachers", asked, 1)
-        needed = bytes_of_critics((n_states,), self.hidden, most)
+        needed = bytes_of_critics((known.n_states,), self.hidden, most)
         require_memory(
-            f"{most:,} teachers on {n_states} states with hidden layers {self.hidden}",
+            f"{most:,} teachers on {known.n_states} states with hidden layers {self.hidden}",
             needed,
             "n_teachers, hidden or n_bins",
         )

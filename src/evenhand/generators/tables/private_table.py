@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -57,6 +58,25 @@ class EncodedTable:
     per_unit: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class KnownOfTable:
+    """What is public of private rows before the first release.
+
+    Parameters
+    ----------
+    n_states : int
+        States that all columns have at least.
+    n_groups : int or None
+        Combinations of sensitive values; None where their names are still to be released.
+    per_unit : int
+        Rows of one unit that are read; 1 without units.
+    """
+
+    n_states: int
+    n_groups: int | None
+    per_unit: int
+
+
 @dataclass(kw_only=True, eq=False)
 class PrivateTable(Payload):
     """Private rows, their roles, and what is declared of their columns; see ``Payload``.
@@ -86,11 +106,17 @@ class PrivateTable(Payload):
         self.wanted = undeclared(self.records, self.schema)
 
     @property
-    def known(self) -> int:
-        """Number of states that all columns have at least, as far as it is public."""
-        return sum(
-            self.n_bins if self._kind(name) == "numeric" else max(2, self._n_declared(name))
-            for name in self.records.table
+    def known(self) -> KnownOfTable:
+        """What a method may know before the first release."""
+        sensitive = self.records.roles.sensitive
+        released = any(name in self.wanted for name in sensitive)
+        return KnownOfTable(
+            n_states=sum(
+                self.n_bins if self._kind(name) == "numeric" else max(2, self._n_declared(name))
+                for name in self.records.table
+            ),
+            n_groups=None if released else math.prod(map(self._n_declared, sensitive)),
+            per_unit=self.records.per_unit,
         )
 
     @property

@@ -14,7 +14,7 @@ from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
 from evenhand.generators.tables.state_network import pick
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
@@ -74,7 +74,7 @@ class RONGaussSynthesizer(TableSynthesizer):
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 0.5, COVARIANCES: 0.5}
 
-    def _foresee(self, n_states: int) -> None:
+    def _foresee(self, known: KnownOfTable) -> None:
         _checks.at_least("n_dimensions", self.n_dimensions, 1)
 
     def _learn(

@@ -28,7 +28,7 @@ class TableSynthesizer(Synthesizer):
     """A generator of tables under one claim; see ``Synthesizer``.
 
     ``_learn`` is given an ``EncodedTable``, ``_draw`` returns the states of the features, one row
-    per condition, and ``_foresee`` is given how many states all columns have at least.
+    per condition, and ``_foresee`` is given ``KnownOfTable``.
 
     Parameters
     ----------
