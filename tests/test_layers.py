@@ -22,6 +22,7 @@ SHARED = {
     "_signing",
     "_stored",
     "_torch",
+    "_roles",
     "_units",
     "_values",
     "_version",

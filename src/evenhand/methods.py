@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 HOMES: Final[Mapping[str, str]] = {
     "fair-shares": "evenhand.estimators.fair_shares",
     "fairpate": "evenhand.estimators.fairpate",
-    "fairpate-published": "evenhand.baselines.published_fairpate",
     "pate": "evenhand.estimators.pate",
+    "fairpate-published": "evenhand.baselines.published_fairpate",
     "intervention": "evenhand.baselines.intervention",
     "dpsgd": "evenhand.estimators.dpsgd",
     "dp-fermi": "evenhand.baselines.fermi",

@@ -57,7 +57,7 @@ def refused(refuse: Run, asked: Run, town: Path) -> Run:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"--drop": "sex"}, "'sex' is named by --sensitive and by --drop"),
+        ({"--drop": "sex"}, "'sex' is named by sensitive and by drop"),
         ({"--epsilon": "0"}, "epsilon must be finite and > 0, got epsilon=0.0"),
         ({"--epsilon": "-1"}, "epsilon must be finite and > 0"),
         ({"--epsilon": "nan"}, "epsilon must be finite and > 0, got epsilon=nan"),

@@ -147,7 +147,7 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         ),
         (
             ADULT + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\nn_teachers = 50\n',
-            "n_teachers = 50 is not read by method = 'dpsgd' .* by 'fair-shares', 'fairpate', 'fa",
+            "n_teachers = 50 is not read by method = 'dpsgd' .* by 'fair-shares', 'fairpate', 'pa",
         ),
         (
             ADULT + RUN + "fairness_weight = 2\n",

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
+from evenhand._roles import Roles
 from evenhand.cli import options, results
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import progress_bars
 from evenhand.cli.output import Training, require_free_or_demo, write_model_folder
-from evenhand.cli.tables import Roles
 
 
 @dataclass(frozen=True, kw_only=True)

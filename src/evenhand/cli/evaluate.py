@@ -10,12 +10,12 @@ import typer
 
 from evenhand import _words
 from evenhand._checks import one_of
+from evenhand._roles import Roles
 from evenhand.cli import results
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, progress_bars, show
 from evenhand.cli.options import ReadsModel, choice
 from evenhand.cli.output import Training, whole_file
-from evenhand.cli.tables import Roles
 
 
 @dataclass(frozen=True, kw_only=True)

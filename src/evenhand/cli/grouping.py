@@ -11,7 +11,7 @@ from evenhand._checks import at_least
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.cli.tables import Roles
+    from evenhand._roles import Roles
     from evenhand.fairness import Grouping
 
 WAY_OUT = "--bins {name}=4, or --bins {name}=25,45,65 for edges of your own"

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from evenhand._roles import Roles
 from evenhand.cli.failures import as_bad_input
-from evenhand.cli.tables import Roles
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,6 +12,7 @@ from rich.table import Table
 from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._notions import NOTIONS, OF_SCORES
+from evenhand._roles import Roles
 from evenhand.cli import tables
 from evenhand.cli.console import emit, note, show, table
 from evenhand.cli.predict import predictions
@@ -41,7 +42,7 @@ class Trial:
     path: Path
 
 
-def read_trial(path: Path, roles: tables.Roles, grouping: Grouping | None = None) -> Trial:
+def read_trial(path: Path, roles: Roles, grouping: Grouping | None = None) -> Trial:
     """Read a test table: its labels and, if sensitive columns are named, its groups."""
     table = tables.read(path)
     table.require([roles.label], "which --label names")

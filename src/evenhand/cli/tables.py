@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand import _values
+from evenhand._roles import Roles
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.grouping import grouped
 
@@ -20,54 +21,6 @@ if TYPE_CHECKING:
     from evenhand.datasets import Schema
     from evenhand.datasets.columns import Column, TypedTable
     from evenhand.fairness import Grouping
-
-
-@dataclass(frozen=True, kw_only=True)
-class Roles:
-    """What the columns of the user's tables are for. All that are not named are features.
-
-    Parameters
-    ----------
-    label : str
-        Column of the classes.
-    sensitive : tuple of str
-        Columns of the sensitive attribute, in the order in which groups are named.
-    unit : str, optional
-        Column that says whose record a row is.
-    drop : tuple of str
-        Columns to leave out.
-    keep : tuple of str
-        Features to learn as they are, although inspection would stop at them.
-    """
-
-    label: str
-    sensitive: tuple[str, ...]
-    unit: str | None = None
-    drop: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        named = [
-            ("--label", self.label),
-            *(("--sensitive", column) for column in self.sensitive),
-            *([] if self.unit is None else [("--unit", self.unit)]),
-            *(("--drop", column) for column in self.drop),
-            *(("--keep", column) for column in self.keep),
-        ]
-        first: dict[str, str] = {}
-        for option, column in named:
-            if column in first:
-                raise ValueError(
-                    f"The column {column!r} is named by {first[column]} and by {option}. Name it "
-                    f"once: one column has one role."
-                )
-            first[column] = option
-
-    @property
-    def not_features(self) -> frozenset[str]:
-        """Columns that no model reads."""
-        unit = () if self.unit is None else (self.unit,)
-        return frozenset((self.label, *self.sensitive, *unit, *self.drop))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand import _values
 from evenhand._checks import did_you_mean
+from evenhand._roles import Roles
 from evenhand.cli import options, results, train_options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, note, progress_bars
@@ -15,7 +16,6 @@ from evenhand.cli.failures import as_bad_input
 from evenhand.cli.grouping import GroupingOptions
 from evenhand.cli.output import Training, require_free, write_model_folder
 from evenhand.cli.tables import (
-    Roles,
     TrainingTables,
     group_columns,
     labels,

@@ -11,6 +11,7 @@ import typer
 from evenhand import _words
 from evenhand._checks import non_negative, one_of
 from evenhand._notions import NOTIONS, OF_DECISIONS
+from evenhand._roles import Roles
 from evenhand.cli import options
 from evenhand.cli.command import from_file
 from evenhand.cli.options import (
@@ -27,7 +28,6 @@ from evenhand.cli.options import (
     Reference,
     choice,
 )
-from evenhand.cli.tables import Roles
 from evenhand.methods import METHODS, method_named
 
 if TYPE_CHECKING:

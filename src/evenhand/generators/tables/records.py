@@ -9,42 +9,9 @@ from typing import Final
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._roles import Roles
 from evenhand.datasets.columns import TypedTable
 from evenhand.typing import Array
-
-
-@dataclass(frozen=True, kw_only=True)
-class Roles:
-    """What the columns are for. All that are not named are features.
-
-    Parameters
-    ----------
-    label : str
-        Column of the classes.
-    sensitive : tuple of str
-        Columns of the sensitive attribute; groups are their combinations.
-    unit : str or None
-        Column that says whose record a row is. It is not learnt and not generated.
-    """
-
-    label: str
-    sensitive: tuple[str, ...]
-    unit: str | None = None
-
-    def __post_init__(self) -> None:
-        if not self.sensitive:
-            raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
-        named = [self.label, *self.sensitive, *([] if self.unit is None else [self.unit])]
-        twice = sorted({name for name in named if named.count(name) > 1})
-        if twice:
-            raise ValueError(
-                f"The column {twice[0]!r} has two roles. Name it once: label, sensitive or unit."
-            )
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The label and the sensitive columns."""
-        return (self.label, *self.sensitive)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,6 +85,8 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
 def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Roles:
     """Take one sensitive column or several."""
     named = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    if not named:
+        raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
     return Roles(label=label, sensitive=named, unit=unit)
 
 

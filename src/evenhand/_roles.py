@@ -1,0 +1,65 @@
+"""What the columns of a table are for, as commands and generators are told; imports nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """What the columns of the user's tables are for. All that are not named are features.
+
+    Parameters
+    ----------
+    label : str
+        Column of the classes.
+    sensitive : tuple of str
+        Columns of the sensitive attribute, in the order in which groups are named; groups are their
+        combinations.
+    unit : str or None
+        Column that says whose record a row is. It is not learnt and not generated.
+    drop : tuple of str
+        Columns to leave out.
+    keep : tuple of str
+        Features to learn as they are, although inspection would stop at them.
+
+    Raises
+    ------
+    ValueError
+        For a column that is named twice.
+    """
+
+    label: str
+    sensitive: tuple[str, ...]
+    unit: str | None = None
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        unit = () if self.unit is None else (self.unit,)
+        first: dict[str, str] = {}
+        for role, columns in (
+            ("label", (self.label,)),
+            ("sensitive", self.sensitive),
+            ("unit", unit),
+            ("drop", self.drop),
+            ("keep", self.keep),
+        ):
+            for column in columns:
+                if column in first:
+                    raise ValueError(
+                        f"The column {column!r} is named by {first[column]} and by {role}. Name it "
+                        f"once: one column has one role."
+                    )
+                first[column] = role
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The label and the sensitive columns."""
+        return (self.label, *self.sensitive)
+
+    @property
+    def not_features(self) -> frozenset[str]:
+        """Columns that no model reads."""
+        unit = () if self.unit is None else (self.unit,)
+        return frozenset((*self.conditions, *unit, *self.drop))
