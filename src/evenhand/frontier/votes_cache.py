@@ -10,15 +10,13 @@ import secrets
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from evenhand.learners.learner import Progress
-from evenhand.teachers.ensemble import Ensemble, Teachers
-from evenhand.teachers.partition import Partition
+from evenhand.teachers.ensemble import Ensemble, FittedByRecords, PrivateRecords, Teachers
 from evenhand.typing import Array, ArrayLike, IntArray
 
 FORMAT: Final = "evenhand votes 1"
@@ -178,7 +176,7 @@ class VotesCache:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptTeachers:
+class KeptTeachers(FittedByRecords):
     """Teachers that are trained once for each table, deal and seed, and remembered by their votes.
 
     Parameters
@@ -194,51 +192,38 @@ class KeptTeachers:
     cache: VotesCache
     name: str
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-    ) -> Ensemble:
+    def _fit(self, given: PrivateRecords) -> Ensemble:
         """Return an ensemble that trains its teachers when it must vote on rows for the first time.
 
         It can vote, and nothing else.
         """
-        return _Remembered(
-            self,
-            given={"X": X, "y": y, "partition": partition, "n_classes": n_classes},
-            rng=rng,
-            progress=progress,
-        )
+        return _Remembered(self, given)
 
 
 @dataclass(frozen=True)
 class _Remembered:
     kept: KeptTeachers
-    given: dict[str, Any] = field(repr=False)
-    rng: np.random.Generator = field(repr=False)
-    progress: Progress | None = field(repr=False)
+    given: PrivateRecords = field(repr=False)
 
     @property
     def n_teachers(self) -> int:
         """Number of teachers."""
-        return int(self.given["partition"].n_teachers)
+        return self.given.partition.n_teachers
 
     def vote(self, X: ArrayLike) -> IntArray:
         """Return the kept votes on these rows, or train, vote and keep them."""
         rows = np.asarray(X)
         cache, given = self.kept.cache, self.given
-        about = [self.kept.name, repr(self.kept.teachers), self.n_teachers, given["n_classes"]]
+        about = [self.kept.name, repr(self.kept.teachers), self.n_teachers, given.n_classes]
         name = hashlib.sha256(json.dumps([*about, rows.shape]).encode()).hexdigest()[:32]
         belongs_to = cache.keyed(
-            np.asarray(given["X"]), np.asarray(given["y"]), given["partition"].teacher, rows
+            np.asarray(given.X), np.asarray(given.y), given.partition.teacher, rows
         )
         votes = cache.read(name, belongs_to)
         if votes is None:
-            ensemble = self.kept.teachers.fit(**given, rng=self.rng, progress=self.progress)
+            ensemble = self.kept.teachers.fit(
+                given.X, given.y, given.partition, given.n_classes, given.rng, given.progress
+            )
             votes = ensemble.vote(rows)
             cache.write(name, belongs_to, votes)
         return votes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,11 +14,10 @@ from evenhand.typing import ArrayLike, IntArray
 
 __all__ = [
     "Ensemble",
-    "GroupedTeachers",
+    "FittedByRecords",
+    "PrivateRecords",
     "Progress",
     "Teachers",
-    "checked",
-    "checked_groups",
 ]
 
 
@@ -71,18 +71,68 @@ class Teachers(Protocol):
         """
 
 
-class GroupedTeachers(Protocol):
-    """Teachers that also read the group of every private record.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PrivateRecords:
+    """What teachers are fitted on: the arguments of ``Teachers.fit``. Prints nothing.
+
+    Parameters
+    ----------
+    X, y, partition, n_classes, rng, progress
+        As for ``Teachers.fit``.
+    groups : array of int or None, shape (n_records,)
+        Codes of the private records' groups, in [0, n_groups).
+    n_groups : int
+        Public.
+    """
+
+    X: Any
+    y: Any
+    partition: Partition
+    n_classes: int
+    rng: np.random.Generator
+    progress: Progress | None = None
+    groups: Any = None
+    n_groups: int = 1
+
+    def checked(self, teachers: Any) -> PrivateRecords:
+        """Return the same as arrays that fit each other and the partition.
+
+        ``groups`` are zeros where the teachers do not need them and none are given.
+        """
+        _checks.at_least("n_classes", self.n_classes, 2)
+        rows = _checks.rows("X", self.X)
+        labels = _checks.codes("y", self.y, self.n_classes)
+        _checks.same_length(X=rows, y=labels, partition=self.partition.teacher)
+        return replace(self, X=rows, y=labels, groups=self._checked_groups(teachers, len(rows)))
+
+    def _checked_groups(self, teachers: Any, n_records: int) -> IntArray:
+        if self.groups is None:
+            if teachers.reads_groups:
+                raise ValueError(
+                    f"{type(teachers).__name__} reads the group of every private record, and "
+                    f"groups= is missing. In an estimator, pass sensitive_features= to fit."
+                )
+            return np.zeros(n_records, dtype=np.int64)
+        codes = _checks.codes("groups", self.groups, _checks.at_least("n_groups", self.n_groups, 1))
+        if len(codes) != n_records:
+            raise ValueError(
+                f"groups must have one code for each of {n_records} rows, got {len(codes)}."
+            )
+        return codes
+
+
+class FittedByRecords:
+    """Base of teachers: a subclass writes ``_fit`` of one value. ``Teachers`` is all it must be.
 
     Privacy
     -------
-    The group is part of the record: teacher ``t`` reads the groups of its own records only, and
-    replacing a record, its group included, still changes at most one vote for each query.
+    Where ``reads_groups``, the group is part of the record: teacher ``t`` reads the groups of its
+    own records only, and replacing a record, its group included, still changes at most one vote for
+    each query.
     """
 
-    @property
-    def reads_groups(self) -> bool:
-        """Whether ``fit`` needs ``groups``."""
+    reads_groups: Any = False
+    """Whether ``fit`` needs ``groups``."""
 
     def fit(
         self,
@@ -93,48 +143,25 @@ class GroupedTeachers(Protocol):
         rng: np.random.Generator,
         progress: Progress | None = None,
         *,
-        groups: IntArray | None = None,
+        groups: ArrayLike | None = None,
         n_groups: int = 1,
-    ) -> Ensemble:
-        """Fit one teacher on each part of the private data; the rest as ``Teachers.fit``.
-
-        Parameters
-        ----------
-        groups : array of int or None, shape (n_records,)
-            Codes of the private records' groups, in [0, n_groups).
-        n_groups : int
-            Public.
-        """
-
-
-def checked(
-    X: ArrayLike, y: ArrayLike, partition: Partition, n_classes: int
-) -> tuple[Any, IntArray]:
-    """Return the private rows and labels as arrays, after checking them against the partition."""
-    _checks.at_least("n_classes", n_classes, 2)
-    rows = _checks.rows("X", X)
-    labels = _checks.codes("y", y, n_classes)
-    _checks.same_length(X=rows, y=labels, partition=partition.teacher)
-    return rows, labels
-
-
-def checked_groups(
-    teachers: Any, groups: ArrayLike | None, n_groups: int, n_records: int
-) -> IntArray:
-    """Return the groups of the private rows as codes; zeros where none are needed and given."""
-    if groups is None:
-        if teachers.reads_groups:
-            raise ValueError(
-                f"{type(teachers).__name__} reads the group of every private record, and groups= "
-                f"is missing. In an estimator, pass sensitive_features= to fit."
+    ) -> Any:
+        """Fit one teacher on each part of the private data: see ``PrivateRecords``."""
+        return self._fit(
+            PrivateRecords(
+                X=X,
+                y=y,
+                partition=partition,
+                n_classes=n_classes,
+                rng=rng,
+                progress=progress,
+                groups=groups,
+                n_groups=n_groups,
             )
-        return np.zeros(n_records, dtype=np.int64)
-    codes = _checks.codes("groups", groups, _checks.at_least("n_groups", n_groups, 1))
-    if len(codes) != n_records:
-        raise ValueError(
-            f"groups must have one code for each of {n_records} rows, got {len(codes)}."
         )
-    return codes
+
+    def _fit(self, given: PrivateRecords) -> Ensemble:
+        raise NotImplementedError
 
 
 def tables_only(teachers: Any, rows: Any) -> Any:

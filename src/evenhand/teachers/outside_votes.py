@@ -12,8 +12,7 @@ import pandas as pd
 
 from evenhand import _checks, _values
 from evenhand._display import Shown
-from evenhand.teachers.ensemble import Progress
-from evenhand.teachers.partition import Partition
+from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords
 from evenhand.typing import Array, ArrayLike, IntArray
 
 FORMATS: Final[tuple[str, ...]] = (".npy", ".npz", ".csv", ".parquet")
@@ -43,7 +42,7 @@ class CastVotes:
         return self.votes.copy()
 
 
-class OutsideVotes(Shown):
+class OutsideVotes(FittedByRecords, Shown):
     """Teachers that have voted already; only their votes are here.
 
     Parameters
@@ -87,25 +86,18 @@ class OutsideVotes(Shown):
         """Number of teachers that cast votes: rows of the source."""
         return len(_read(self.source))
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-    ) -> CastVotes:
-        """Read and check the votes. ``X``, ``y`` and ``rng`` are not read."""
-        votes = self._codes(_read(self.source), _checks.at_least("n_classes", n_classes, 2))
-        if len(votes) != partition.n_teachers:
+    def _fit(self, given: PrivateRecords) -> CastVotes:
+        """Read and check the votes. Rows, labels and ``rng`` are not read."""
+        votes = self._codes(_read(self.source), _checks.at_least("n_classes", given.n_classes, 2))
+        n_teachers = given.partition.n_teachers
+        if len(votes) != n_teachers:
             raise ValueError(
                 f"source holds the votes of {len(votes)} teachers, but n_teachers is "
-                f"{partition.n_teachers}. Set n_teachers={len(votes)}, or transpose the votes: "
+                f"{n_teachers}. Set n_teachers={len(votes)}, or transpose the votes: "
                 "one row for each teacher."
             )
-        if progress is not None:
-            progress(len(votes), len(votes))
+        if given.progress is not None:
+            given.progress(len(votes), len(votes))
         return CastVotes(votes=votes)
 
     def _codes(self, votes: Array, n_classes: int) -> IntArray:

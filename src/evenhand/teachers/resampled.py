@@ -13,10 +13,10 @@ from evenhand._stored import stored
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.gate.gate import open_gate
 from evenhand.fairness.gate.runner import admitted
-from evenhand.teachers.ensemble import Ensemble, Progress, Teachers, checked, checked_groups
+from evenhand.teachers.ensemble import Ensemble, FittedByRecords, PrivateRecords, Teachers
 from evenhand.teachers.partition import Partition
 from evenhand.teachers.stacked import LogisticTeachers
-from evenhand.typing import ArrayLike, IntArray
+from evenhand.typing import IntArray
 
 BALANCED: Final = ("classes", "cells")
 """What ``Undersample`` makes equally frequent: classes, or (group, class) cells."""
@@ -163,7 +163,7 @@ class KeepWithin:
 
 
 @stored
-class ResampledTeachers(Shown):
+class ResampledTeachers(FittedByRecords, Shown):
     """Teachers that each learn from a choice of their own records.
 
     Parameters
@@ -201,26 +201,15 @@ class ResampledTeachers(Shown):
         """Whether ``fit`` needs the group of every private record."""
         return self.resample.reads_groups or getattr(self.teachers, "reads_groups", False)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-        *,
-        groups: IntArray | None = None,
-        n_groups: int = 1,
-    ) -> Ensemble:
-        """Choose within each part of the private data, then fit; see ``GroupedTeachers.fit``."""
-        rows, labels = checked(X, y, partition, n_classes)
-        z = checked_groups(self, groups, n_groups, len(rows))
-        choosing, learning = rng.spawn(2)
+    def _fit(self, given: PrivateRecords) -> Ensemble:
+        """Choose within each part of the private data, then fit."""
+        given = given.checked(self)
+        partition = given.partition
+        choosing, learning = given.rng.spawn(2)
         kept = np.sort(
             np.concatenate(
                 [
-                    own[self._keep(labels[own], z[own], own_rng, n_classes, n_groups)]
+                    own[self._keep(given, own, own_rng)]
                     for own, own_rng in zip(
                         partition.all_rows, choosing.spawn(partition.n_teachers), strict=True
                     )
@@ -234,20 +223,25 @@ class ResampledTeachers(Shown):
             neighbors=partition.neighbors,
         )
         teachers: Any = LogisticTeachers() if self.teachers is None else self.teachers
-        given: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if getattr(teachers, "reads_groups", False):
-            given = {"groups": z[kept], "n_groups": n_groups}
+            more = {"groups": given.groups[kept], "n_groups": given.n_groups}
         fitted: Ensemble = teachers.fit(
-            rows[kept], labels[kept], part, n_classes, learning, progress, **given
+            given.X[kept],
+            given.y[kept],
+            part,
+            given.n_classes,
+            learning,
+            given.progress,
+            **more,
         )
         return fitted
 
-    def _keep(
-        self,
-        labels: IntArray,
-        groups: IntArray,
-        rng: np.random.Generator,
-        n_classes: int,
-        n_groups: int,
-    ) -> IntArray:
-        return self.resample.keep(labels, groups, rng, n_classes=n_classes, n_groups=n_groups)
+    def _keep(self, given: PrivateRecords, own: IntArray, rng: np.random.Generator) -> IntArray:
+        return self.resample.keep(
+            given.y[own],
+            given.groups[own],
+            rng,
+            n_classes=given.n_classes,
+            n_groups=given.n_groups,
+        )

@@ -15,8 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from evenhand._display import Shown
 from evenhand._stored import stored
-from evenhand.teachers.ensemble import Progress, checked, checked_groups, queries
-from evenhand.teachers.partition import Partition
+from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords, Progress, queries
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 TASK: Final = 8  # teachers in one joblib task, so that starting a task costs little beside it
@@ -77,7 +76,7 @@ class SklearnEnsemble:
 
 
 @stored
-class SklearnTeachers(Shown):
+class SklearnTeachers(FittedByRecords, Shown):
     """One clone of a scikit-learn classifier for each teacher.
 
     Parameters
@@ -108,34 +107,23 @@ class SklearnTeachers(Shown):
         self.estimator = estimator
         self.n_jobs = n_jobs
 
-    reads_groups = False
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-        *,
-        groups: IntArray | None = None,
-        n_groups: int = 1,
-    ) -> SklearnEnsemble:
-        """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
-        rows, labels = checked(X, y, partition, n_classes)
-        z = checked_groups(self, groups, n_groups, len(rows))
+    def _fit(self, given: PrivateRecords) -> SklearnEnsemble:
+        given = given.checked(self)
+        partition, n_teachers = given.partition, given.partition.n_teachers
         estimator, fit_one = self._estimator(), _fit_fair if self.reads_groups else _fit_one
-        seeds = self._seeds(rng, partition.n_teachers)
+        seeds = self._seeds(given.rng, n_teachers)
 
         def part(t: int) -> tuple[Any, ...]:
             own = partition.rows(t)
-            of_own = (z[own],) if self.reads_groups else ()
-            return estimator, rows[own], labels[own], int(seeds[t]), *of_own
+            of_own = (given.groups[own],) if self.reads_groups else ()
+            return estimator, given.X[own], given.y[own], int(seeds[t]), *of_own
 
-        members = _fit_each(fit_one, part, partition.n_teachers, self.n_jobs, progress)
+        members = _fit_each(fit_one, part, n_teachers, self.n_jobs, given.progress)
         return SklearnEnsemble(
-            members=members, shape=rows.shape[1:], n_classes=n_classes, n_jobs=self.n_jobs
+            members=members,
+            shape=given.X.shape[1:],
+            n_classes=given.n_classes,
+            n_jobs=self.n_jobs,
         )
 
     def _seeds(self, rng: np.random.Generator, n: int) -> Array:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from evenhand._display import Shown
 from evenhand._stored import stored
-from evenhand.learners.learner import FittedModels, Learner, Progress
+from evenhand.learners.learner import FittedModels, Learner
 from evenhand.learners.linear import StackedLogistic
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.teachers.ensemble import checked, checked_groups, queries, tables_only
-from evenhand.teachers.partition import Partition
+from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords, queries, tables_only
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = [
@@ -54,43 +51,32 @@ class StackedEnsemble:
         return found
 
 
-class StackedTeachers(Shown):
+class StackedTeachers(FittedByRecords, Shown):
     """Settings of teachers that one learner fits all at once: a subclass says which."""
 
-    reads_groups = False
     reads_pictures = False
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        partition: Partition,
-        n_classes: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-        *,
-        groups: IntArray | None = None,
-        n_groups: int = 1,
-    ) -> StackedEnsemble:
-        """Fit one teacher on each part of the private data; see ``GroupedTeachers.fit``."""
-        rows, labels = checked(X, y, partition, n_classes)
+    def _fit(self, given: PrivateRecords) -> StackedEnsemble:
+        given = given.checked(self)
         if not self.reads_pictures:
-            tables_only(self, rows)
+            tables_only(self, given.X)
         model = self.learner().fit(
-            rows,
-            labels,
-            partition.all_rows,
-            n_classes=n_classes,
-            rng=rng,
-            progress=progress,
-            groups=checked_groups(self, groups, n_groups, len(rows)),
-            n_groups=n_groups,
+            given.X,
+            given.y,
+            given.partition.all_rows,
+            n_classes=given.n_classes,
+            rng=given.rng,
+            progress=given.progress,
+            groups=given.groups,
+            n_groups=given.n_groups,
         )
-        return StackedEnsemble(model=model, n_teachers=partition.n_teachers, shape=rows.shape[1:])
+        return StackedEnsemble(
+            model=model, n_teachers=given.partition.n_teachers, shape=given.X.shape[1:]
+        )
 
 
 @stored
