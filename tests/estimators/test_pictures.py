@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 import evenhand
-from evenhand import Budget, DemographicParity, FairPATEClassifier, FairSharesClassifier
+from evenhand import (
+    Budget,
+    DemographicParity,
+    FairPATEClassifier,
+    FairSharesClassifier,
+    PFLDClassifier,
+    SFPATEClassifier,
+)
 from evenhand.datasets.images import load_mnist
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic
+from evenhand.fairness.functions import worst_violation
 from evenhand.learners.nets.architectures import Convolutional
 from evenhand.privacy import SeededNoise
 from evenhand.students import ModuleStudent
@@ -107,3 +115,98 @@ def test_what_stops_pictures_is_said_before_anything_is_learnt(digits: Any) -> N
         fit(private, public, teachers=None, student=NETWORK)
     with pytest.raises(PrivateRowsAsPublic):
         fit(private, private[:100])
+
+
+# ---- where the group alone is private: pictures and labels are public ----------------------------
+
+NOTION = DemographicParity(margin=MARGIN, reference="overall")
+FREE = DemographicParity(margin=1.0, reference="overall")
+
+
+@pytest.fixture(scope="module")
+def doubtful(digits: Any) -> tuple[Any, Any, Any]:
+    """Digits of which one label in seven is wrong, so that no network is sure."""
+    X, y, color = digits
+    wrong = np.random.default_rng(5).random(len(y)) < 1 / 7
+    return X, np.where(wrong, np.where(y == "one", "zero", "one"), y), color
+
+
+def sf_pate(variant: str, epsilon: float = 8.0, **settings: Any) -> Any:
+    usual: dict[str, Any] = {
+        "fairness": NOTION,
+        "n_teachers": 20,
+        "teachers": NetworkTeachers(NETWORK, epochs=10, batch_size=16, learning_rate=0.01),
+        "student": ModuleStudent(NETWORK, batch_size=32, epochs=10),
+        "noise": SeededNoise(0),
+        "random_state": 0,
+    }
+    budget = Budget(epsilon=epsilon, delta=1e-5)
+    return SFPATEClassifier(budget, variant, **{**usual, **settings})
+
+
+@pytest.mark.parametrize("variant", ["student", "teachers"])
+def test_sf_pate_holds_a_network_of_pictures_for_true_groups_and_is_read_back(
+    variant: str, doubtful: Any, tmp_path: Path
+) -> None:
+    X, y, color = doubtful
+    codes = np.unique(y, return_inverse=True)[1]
+    own, new = slice(0, 2000), slice(2000, None)
+    model = sf_pate(variant).fit(X[own], y[own], sensitive_features=color[own])
+    assert any("pictures" in said for said in model.guarantee_.public)
+    assert model.within_alpha_
+    free = sf_pate(variant, fairness=FREE).fit(X[own], y[own], sensitive_features=color[own])
+    assert (free.predict(X[new]) == y[new]).mean() > 0.75
+    apart = {
+        name: worst_violation(NOTION, m.predict_proba(X[new]), codes[new], color[new])
+        for name, m in {"held": model, "free": free}.items()
+    }
+    assert apart["free"] > 2 * MARGIN  # color goes with the digit
+    assert apart["held"] < (MARGIN + apart["free"]) / 2  # 600 new rows: a deviation of .02
+    model.save(tmp_path / "model")
+    again = evenhand.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X[new]), model.predict_proba(X[new]))
+    assert str(again.guarantee_) == str(model.guarantee_)
+
+
+def test_where_labels_are_protected_a_network_learns_the_released_votes_alone(
+    doubtful: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenhand.estimators.sf_pate import classifier
+
+    X, y, color = doubtful
+    X, y, color = X[:1000], y[:1000], color[:1000]
+    how: dict[str, Any] = {
+        "epsilon": 50.0,
+        "n_teachers": 15,
+        "n_queries": 300,
+        "pull": 0.0,
+        "fairness": FREE,
+    }
+    how["calibration"] = None
+    wanted = sf_pate("teachers", **how).fit(X, y, sensitive_features=color)
+    assert wanted.guarantee_.unit == "sensitive attribute and class label of one person"
+    assert (wanted.predict(X) == y).mean() > 0.7
+    released = wanted.answers_
+    monkeypatch.setattr(classifier, "release_shares", lambda *_: released)
+    mixed = np.random.default_rng(9).permutation(len(y))
+    wrong = sf_pate("teachers", **how).fit(X, y[mixed], sensitive_features=color[mixed])
+    np.testing.assert_array_equal(wanted.predict_proba(X), wrong.predict_proba(X))
+
+
+def test_sf_pate_takes_architectures_as_they_are_and_many_groups(digits: Any) -> None:
+    X, y, color = digits
+    groups = np.where(np.arange(len(y)) % 3 == 0, "none", color)
+    model = sf_pate("student", teachers=NETWORK, student=NETWORK, n_teachers=5, n_queries=100)
+    model.fit(X[:600], y[:600], sensitive_features=groups[:600])
+    assert model.groups_ == ("green", "none", "red")
+    assert model.predict(X[600:]).shape == (len(y) - 600,)
+
+
+def test_pictures_without_a_network_are_refused_with_the_way_out(digits: Any) -> None:
+    X, y, color = digits
+    with pytest.raises(ValueError, match=r"student=Convolutional\(\)"):
+        sf_pate("student", student=None).fit(X, y, sensitive_features=color)
+    with pytest.raises(ValueError, match="LogisticTeachers reads tables"):
+        sf_pate("student", teachers=None).fit(X, y, sensitive_features=color)
+    with pytest.raises(ValueError, match=r"PFLDClassifier reads tables.*extract"):
+        PFLDClassifier(Budget(epsilon=1.0, delta=1e-5), NOTION).fit(X, y, sensitive_features=color)

@@ -7,9 +7,14 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand import DemographicParity
 from evenhand.fairness.functions import worst_violation
+from evenhand.learners.nets.architectures import Dense
 from evenhand.teachers import BlackBoxFairTeachers, LogisticTeachers, by_position
 from evenhand.teachers.coverage import groups_of_teachers
-from evenhand.teachers.fair import ConstrainedLogisticTeachers, ConstrainedMLPTeachers
+from evenhand.teachers.fair import (
+    ConstrainedLogisticTeachers,
+    ConstrainedMLPTeachers,
+    ConstrainedNetworkTeachers,
+)
 
 PARITY = DemographicParity(margin=0.02, reference="overall")
 
@@ -31,6 +36,9 @@ class Reweighed(LogisticRegression):
 ALL = [
     ConstrainedLogisticTeachers(PARITY),
     ConstrainedMLPTeachers(PARITY, hidden=(8,), epochs=4, step=3.0),
+    ConstrainedNetworkTeachers(
+        PARITY, Dense(hidden=(8,)), epochs=4, step=3.0, batch_size=128, learning_rate=0.01
+    ),
     BlackBoxFairTeachers(Reweighed()),
 ]
 

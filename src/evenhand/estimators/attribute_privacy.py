@@ -9,15 +9,14 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.classifier import PrivateClassifier
-from evenhand.estimators.inputs import FitArguments, FitInputs, read_fit_inputs
+from evenhand.estimators.inputs import FitArguments, FitInputs, encoded, read_fit_inputs
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
-from evenhand.typing import FloatArray
 
 UNIT: Final = attribute_of("person")
 
@@ -30,17 +29,22 @@ class PeopleInputs:
     ----------
     data : FitInputs
         ``X_private`` are all rows.
-    encoder : PublicEncoder
+    encoder : PublicEncoder or PixelEncoder
         Fitted on these rows: their features are public.
-    X_encoded : ndarray, shape (n, n_features)
+    X_encoded : ndarray, shape (n, n_features), or pictures
     groups : GroupCodes
         Private.
     """
 
     data: FitInputs
-    encoder: PublicEncoder
-    X_encoded: FloatArray
+    encoder: PublicEncoder | PixelEncoder
+    X_encoded: Any
     groups: GroupCodes
+
+    @property
+    def are_pictures(self) -> bool:
+        """Whether rows are pictures, which networks read."""
+        return isinstance(self.encoder, PixelEncoder)
 
 
 class AttributePrivacyClassifier(PrivateClassifier):
@@ -77,11 +81,8 @@ class AttributePrivacyClassifier(PrivateClassifier):
                 f"The rows hold one group only ({_values.quoted(groups.names[0])}): there is "
                 f"nothing to compare it with. Check the sensitive column."
             )
-        rows = TypedTable.of(data.X_private, "public table")
-        encoder = PublicEncoder(self.schema).fit(rows)
-        return PeopleInputs(
-            data=data, encoder=encoder, X_encoded=encoder.transform(rows), groups=groups
-        )
+        encoder, rows = encoded(data.X_private, self.schema)
+        return PeopleInputs(data=data, encoder=encoder, X_encoded=rows, groups=groups)
 
     @staticmethod
     def _only_at_its_delta(budget: Budget, noise: Noise) -> Ledger:

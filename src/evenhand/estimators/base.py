@@ -24,13 +24,17 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand.datasets import PublicEncoder
-from evenhand.datasets.columns import TypedTable
-from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, read_fit_inputs, stage
+from evenhand.estimators.inputs import (
+    FitArguments,
+    FitInputs,
+    Progress,
+    encoded,
+    read_fit_inputs,
+    stage,
+)
 from evenhand.estimators.ledgers import open_run
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.plan import (
@@ -149,7 +153,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def teach(self, given: Given, progress: Progress | None = None) -> Taught:
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
-        encoder, X_public = self._encoded(data.X_public)
+        encoder, X_public = encoded(data.X_public, self.schema)
         X_private = encoder.transform(data.X_private)
         shape = X_private.shape[1:]
         n_features = shape if len(shape) > 1 else shape[0]
@@ -256,16 +260,6 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         if data.units is None:
             return by_position(data.n_private, n_teachers, seed)
         return by_unit(data.units, n_teachers, seed.bytes(32), unit=self.unit)
-
-    def _encoded(self, X_public: Any) -> tuple[PublicEncoder | PixelEncoder, Any]:
-        """Return what turns rows into numbers, learned from public rows alone, and these rows."""
-        if not isinstance(X_public, np.ndarray) or X_public.ndim == 2:
-            public = TypedTable.of(X_public, "public table")
-            encoder = PublicEncoder(self.schema).fit(public)
-            return encoder, encoder.transform(public)
-        if self.schema is not None:
-            raise ValueError("Pictures have no columns, and schema= describes columns: leave it.")
-        return PixelEncoder(X_public.shape[1:], str(X_public.dtype)), X_public
 
     def _teachers(self, n_features: Any, n_classes: int, rng: np.random.Generator) -> Teachers:
         """Return how teachers are trained."""

@@ -13,7 +13,10 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
+from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.features.extraction import Features
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
 from evenhand.estimators.spec import CALIBRATION
@@ -27,6 +30,9 @@ from evenhand.typing import Array, ArrayLike, IntArray
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""
+
+PICTURES: Final = 4
+"""Sides of an array of pictures: (n, channels, height, width)."""
 
 NOT_TAKEN: Final[Mapping[str, str]] = {
     "sensitive_features": "it keeps no margin and reads no groups. Leave it out, or use "
@@ -253,6 +259,20 @@ def read_fit_inputs(
     )
 
 
+def encoded(X_public: Any, schema: Any) -> tuple[PublicEncoder | PixelEncoder, Any]:
+    """Return what turns rows into numbers, learned from public rows alone, and these rows.
+
+    Pictures stay what they are: networks read them.
+    """
+    if not isinstance(X_public, np.ndarray) or X_public.ndim == 2:
+        public = TypedTable.of(X_public, "public table")
+        encoder = PublicEncoder(schema).fit(public)
+        return encoder, encoder.transform(public)
+    if schema is not None:
+        raise ValueError("Pictures have no columns, and schema= describes columns: leave it.")
+    return PixelEncoder(X_public.shape[1:], str(X_public.dtype)), X_public
+
+
 def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
     """Return ``X`` as a pandas DataFrame, or as a 2-D float array, where NaN is "missing".
 
@@ -263,6 +283,11 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
         pictures = _checks.rows(name, X)
         validate_data(estimator, pictures, reset=reset, skip_check_array=True)
         return pictures
+    if isinstance(X, np.ndarray) and X.ndim == PICTURES:
+        raise ValueError(
+            f"{name} holds pictures of shape {X.shape[1:]}, and {type(estimator).__name__} reads "
+            f"tables. Pass features of them: extract(pictures, extractor)."
+        )
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         if not len(X):
             raise ValueError(f"{name} has 0 rows: found array with 0 sample(s).")
@@ -288,7 +313,7 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
 
 def _may_be_pictures(X: Any) -> bool:
     if isinstance(X, np.ndarray):
-        return X.ndim == 4
+        return X.ndim == PICTURES
     # A list of pictures, of different sizes perhaps: those have no shape together.
     return isinstance(X, list | tuple) and bool(len(X)) and np.ndim(X[0]) == 3
 

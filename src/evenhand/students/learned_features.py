@@ -80,13 +80,29 @@ class LearnedFeatures:
         else:
             rows = X_public[answers.answered]
             targets = np.eye(answers.n_classes)[answers.labels[answers.answered]]
+        return cls.by_targets(student, rows, targets, rng, of=X_public)
+
+    @classmethod
+    def by_targets(
+        cls,
+        student: ModuleStudent,
+        rows: Array,
+        targets: FloatArray,
+        rng: np.random.Generator | None,
+        *,
+        of: Array,
+    ) -> LearnedFeatures:
+        """Train the network on weights of the classes (n, n_classes), for ``FEWEST_STEPS``.
+
+        The features are scaled over the public rows ``of``.
+        """
         steps = math.ceil(len(rows) / student.batch_size)
         epochs = max(student.epochs, math.ceil(FEWEST_STEPS / steps))
         draws = np.random.default_rng(0) if rng is None else rng
         module = student._train(rows, targets, draws, epochs, None)
         from evenhand.learners.nets.module import read_by_last_layer
 
-        read = read_by_last_layer(module, X_public)
+        read = read_by_last_layer(module, of)
         scale = read.std(axis=0)
         return cls(
             student=student,

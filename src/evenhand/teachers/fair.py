@@ -16,7 +16,12 @@ from evenhand.learners.learner import GroupedRows, GroupLearner, Learner, Progre
 from evenhand.learners.linear import LogisticStack
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.learners.parity import StackedParityLogistic
-from evenhand.teachers.stacked import LogisticTeachers, MLPTeachers, StackedTeachers
+from evenhand.teachers.stacked import (
+    LogisticTeachers,
+    MLPTeachers,
+    NetworkTeachers,
+    StackedTeachers,
+)
 from evenhand.typing import FloatArray
 
 WEIGHTS: Final = (0.0, 0.1, 1.0, 10.0, float("inf"))
@@ -26,6 +31,7 @@ __all__ = [
     "WEIGHTS",
     "ConstrainedLogisticTeachers",
     "ConstrainedMLPTeachers",
+    "ConstrainedNetworkTeachers",
     "ParityTeachers",
     "constrained",
 ]
@@ -124,15 +130,65 @@ class ConstrainedMLPTeachers(MLPTeachers):
         self.step = step
 
     def _regularizer(self) -> Regularizer:
-        held = require_reference(self.fairness, "overall", "A teacher")
-        return Regularizer(function=held, alpha=held.margin, step=self.step)
+        return _held_by_teachers(self.fairness, self.step)
+
+
+@stored
+class ConstrainedNetworkTeachers(NetworkTeachers):
+    """One network of any architecture for each teacher, under the constraint on its own records.
+
+    For pictures, and for tables; in PyTorch.
+
+    Parameters
+    ----------
+    fairness : Notion
+        As for ``ConstrainedLogisticTeachers``.
+    architecture, epochs, batch_size, learning_rate, weight_decay, device
+        As for ``NetworkTeachers``.
+    step : float
+        Of the multipliers, which move once in each epoch.
+    """
+
+    reads_groups = True
+
+    def __init__(
+        self,
+        fairness: Notion,
+        architecture: Any,
+        *,
+        step: float = 1.0,
+        epochs: int = 20,
+        batch_size: int = 32,
+        learning_rate: float = 0.003,
+        weight_decay: float = 0.0,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(
+            architecture,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            device=device,
+        )
+        self.fairness = fairness
+        self.step = step
+
+    def _regularizer(self) -> Regularizer:
+        return _held_by_teachers(self.fairness, self.step)
+
+
+def _held_by_teachers(fairness: Notion, step: float) -> Regularizer:
+    held = require_reference(fairness, "overall", "A teacher")
+    return Regularizer(function=held, alpha=held.margin, step=step)
 
 
 def constrained(teachers: Any, fairness: Notion) -> Any:
     """Return teachers under the constraint, trained as ``teachers`` would be.
 
     None and ``LogisticTeachers`` become ``ConstrainedLogisticTeachers``, ``MLPTeachers``
-    ``ConstrainedMLPTeachers``; teachers that read groups are fair by themselves and stay.
+    ``ConstrainedMLPTeachers``, ``NetworkTeachers`` ``ConstrainedNetworkTeachers``; teachers that
+    read groups are fair by themselves and stay.
 
     Raises
     ------
@@ -147,10 +203,13 @@ def constrained(teachers: Any, fairness: Notion) -> Any:
         return ConstrainedLogisticTeachers(fairness, teachers.C)
     if type(teachers) is MLPTeachers:
         return ConstrainedMLPTeachers(fairness, **teachers.get_params(deep=False))
+    if type(teachers) is NetworkTeachers:
+        return ConstrainedNetworkTeachers(fairness, **teachers.get_params(deep=False))
     raise ValueError(
         f"{type(teachers).__name__} reads no groups, so nothing would make its teachers fair. Use "
-        f"LogisticTeachers or MLPTeachers, which are then trained under the constraint, or "
-        f"BlackBoxFairTeachers(estimator) with an estimator that takes sensitive_features."
+        f"LogisticTeachers, MLPTeachers or NetworkTeachers, which are then trained under the "
+        f"constraint, or BlackBoxFairTeachers(estimator) with an estimator that takes "
+        f"sensitive_features."
     )
 
 

@@ -244,4 +244,15 @@ class NetworkTeachers(StackedTeachers):
         # Here, not above: PyTorch is slow to import and only these teachers need it.
         from evenhand.learners.nets.stacked_modules import StackedModules
 
-        return StackedModules(**self.get_params(deep=False))
+        return StackedModules(
+            architecture=self.architecture,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            regularizer=self._regularizer(),
+            device=self.device,
+        )
+
+    def _regularizer(self) -> Regularizer | None:
+        return None

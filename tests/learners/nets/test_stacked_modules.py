@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+from evenhand import DemographicParity
 from evenhand.learners.nets.architectures import Convolutional, Dense, SmallResNet
 from evenhand.teachers import LogisticTeachers, by_position
 from evenhand.teachers.stacked import NetworkTeachers
@@ -15,6 +17,8 @@ from evenhand.teachers.stacked import NetworkTeachers
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
+from evenhand.learners.nets.module import ModuleLearner, probabilities_of  # noqa: E402
+from evenhand.learners.nets.regularizer import Regularizer  # noqa: E402
 from evenhand.learners.nets.stacked_modules import ModuleStack, StackedModules  # noqa: E402
 
 SHAPE = (2, 8, 8)
@@ -207,3 +211,41 @@ def test_networks_are_trained_on_a_cuda_device_and_answer_on_the_processor() -> 
     teachers = NetworkTeachers(Convolutional(), epochs=25, learning_rate=0.01, device="cuda")
     votes = teachers.fit(X, y, by_position(600, 5, 0), 2, np.random.default_rng(0)).vote(X)
     assert (votes == y).mean() > 0.8
+
+
+def test_a_constraint_is_that_of_one_network_trained_alone() -> None:
+    # From one start, in whole passes: nothing is drawn, and the only difference is the stack.
+    X, y = pictures(96)
+    z = np.where(np.random.default_rng(3).random(96) < 0.8, y, 1 - y)  # groups lean on the class
+    rows, notion = parts([40, 24, 32]), DemographicParity(margin=0.02, reference="overall")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.default_rng(4).integers(2**31)))
+        network = Convolutional(widths=(4, 6)).build(SHAPE, 2)
+    how: dict[str, Any] = {"epochs": 40, "batch_size": 64, "learning_rate": 0.01}
+    held = Regularizer(function=notion, alpha=notion.margin, step=3.0)
+    stack, free = (
+        StackedModules(architecture=network, regularizer=regularizer, **how).fit(
+            X, y, rows, n_classes=2, rng=np.random.default_rng(0), groups=z, n_groups=2
+        )
+        for regularizer in (held, None)
+    )
+    for t, own in enumerate(rows):
+        weights = np.eye(2)[z[own]]
+        learner = ModuleLearner(
+            module=network, weight_decay=0.0, regularizer=replace(held, weights=weights), **how
+        )
+        single = learner.fit(X[own], np.eye(2)[y[own]], rng=np.random.default_rng(0))
+        wanted, found = probabilities_of(single, X), probabilities_of(stack.network(t), X)
+        np.testing.assert_allclose(found, wanted, atol=1e-3)
+        without = probabilities_of(free.network(t), X)
+        assert np.abs(found - without).max() > 0.05  # the constraint does something
+
+
+def test_networks_that_compare_groups_want_them_and_start_anew() -> None:
+    X, y = pictures(40)
+    held = Regularizer(function=DemographicParity(margin=0.1, reference="overall"), alpha=0.1)
+    learner = StackedModules(architecture=Dense(), regularizer=held, epochs=1)
+    with pytest.raises(ValueError, match="groups= is missing"):
+        learner.fit(X, y, parts([40]), n_classes=2, rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="for one network"):
+        StackedModules(architecture=Dense(), regularizer=Regularizer(start=Dense().build((3,), 2)))

@@ -18,11 +18,7 @@ from evenhand.estimators.inputs import FitArguments, Progress, stage
 from evenhand.estimators.margins import TrueGroups
 from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
-from evenhand.estimators.sf_pate.learning import (
-    Problem,
-    after_fair_votes,
-    with_estimated_groups,
-)
+from evenhand.estimators.sf_pate.learning import Problem, first_network, solved
 from evenhand.estimators.sf_pate.protected import Protected
 from evenhand.estimators.sf_pate.steps import PeopleGiven, PeoplePlan, PeopleTaught
 from evenhand.estimators.spec import ACCOUNT, BUDGET, MethodSpec, registered
@@ -30,6 +26,8 @@ from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.notion import Notion, require_reference
 from evenhand.privacy import Ledger
+from evenhand.students.learned_features import LearnedFeatures, as_network
+from evenhand.students.module import ModuleStudent
 from evenhand.students.network import TrainedStudent
 from evenhand.teachers import GroupMissingInPartition, by_position, by_unit
 from evenhand.teachers.coverage import groups_of_teachers
@@ -108,8 +106,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         Each reads the groups of its own rows. At most the number of rows.
     teachers : Teachers, classifier, torch.nn.Module or callable, optional
         As for ``PATEClassifier``. Default: logistic regression. With ``variant="teachers"``
-        ``LogisticTeachers`` and ``MLPTeachers`` are trained under the constraint;
-        ``BlackBoxFairTeachers`` takes any fair classifier.
+        ``LogisticTeachers``, ``MLPTeachers`` and ``NetworkTeachers`` (an architecture, too) are
+        trained under the constraint; ``BlackBoxFairTeachers`` takes any fair classifier.
     n_queries : int, optional
         How many rows the teachers vote on, chosen at random. Default: 2000, or all.
     answers : {"smoothed", "shares", "labels"}
@@ -124,8 +122,10 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         (default .001), of scores, in the mean over the rows, with ``"teachers"`` (default .3). With
         ``variant="teachers"`` and ``pull=0`` labels are never read outside the teachers, and are
         protected too.
-    student : NetworkStudent, optional
-        Default: logistic regression.
+    student : NetworkStudent, ModuleStudent, Architecture or torch.nn.Module, optional
+        Default: logistic regression. Where ``X`` holds pictures (n, channels, height, width) it
+        must be a network that reads them and ends with a linear layer: theta* is that network, and
+        the last layer is held to the margin.
     step : float
         Of the multipliers of a linear student.
     calibration : float, optional
@@ -200,6 +200,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     ('sensitive attribute of one person', 'change one group label')
     """
 
+    _reads_pictures = True
+
     variant: str = "student"
     _: KW_ONLY
     fairness: Notion | None = None
@@ -208,7 +210,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     n_queries: int | None = None
     answers: str = "smoothed"
     pull: float | None = None
-    student: TrainedStudent | None = None
+    student: Any = None
     step: float = 1.0
     calibration: float | None = 0.2
     certificate: float | None = None
@@ -238,6 +240,12 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         rng = as_generator(self.random_state)
         names = None if self.groups is None else tuple(str(name) for name in self.groups)
         people = self._read_people(given, rng, names=names)
+        if people.are_pictures and not isinstance(self._network, ModuleStudent):
+            raise ValueError(
+                f"X holds pictures of shape {people.X_encoded.shape[1:]}, which a network reads. "
+                f"Pass one, for example student=Convolutional(), and teachers=Convolutional(); or "
+                f"train on features of the pictures."
+            )
         partition = self._deal(people, given.unit_ids, rng.spawn(1)[0])
         n = people.data.n_private
         wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
@@ -269,20 +277,20 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         z, names = people.groups.codes, people.groups.names
         holdings, all_held = groups_of_teachers(z, partition, names)
         n_votable = self._n_votable(people)
-        more: dict[str, Any] = {}
-        if self.variant == "student":
-            target = z
+        shape = people.X_encoded.shape[1:]
+        teachers = self.teachers
+        if teachers is not None or self.variant == "student":
             teachers = as_teachers(
-                self.teachers,
-                n_features=people.X_encoded.shape[1],
+                teachers,
+                n_features=shape if people.are_pictures else shape[0],
                 n_classes=n_votable,
                 rng=given.rng,
             )
-        else:
+        target, more = z, {}
+        if self.variant == "teachers":
             if not all_held:
                 _warn_of_missing_groups(partition.n_teachers)
-            target = people.data.y_private
-            teachers = constrained(self.teachers, self.notion)
+            target, teachers = people.data.y_private, constrained(teachers, self.notion)
             more = {"groups": z, "n_groups": people.groups.n_groups}
         ensemble = teachers.fit(
             people.X_encoded,
@@ -294,7 +302,20 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             **more,
         )
         votes = Votes.of(ensemble.vote(people.X_encoded[given.rows]), n_votable)
-        return PeopleTaught(given=given, votes=votes, groups_of_teachers=holdings)
+        return PeopleTaught(
+            given=given,
+            votes=votes,
+            groups_of_teachers=holdings,
+            first=self._first(people, given.rng),
+        )
+
+    def _first(self, people: PeopleInputs, rng: np.random.Generator) -> LearnedFeatures | None:
+        """Train theta* of pictures, where labels are public."""
+        network = self._network
+        if not people.are_pictures or self._labels_are_private:
+            return None
+        assert isinstance(network, ModuleStudent)
+        return first_network(network, people, rng.spawn(1)[0])
 
     def ask(self, taught: PeopleTaught, plan: PeoplePlan) -> Shares:
         """Release noisy shares of the votes, charged before they are drawn."""
@@ -312,18 +333,20 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             notion=self.notion,
             pull=PULLS[self.variant] if self.pull is None else self.pull,
             step=self.step,
-            student=self.student,
+            student=self._network,
             ledger=plan.ledger,
             sums=plan.sums,
             table=plan.table,
             unit_ids=given.unit_ids,
             rng=given.rng,
         )
-        if self.variant == "student":
-            learned = with_estimated_groups(problem, self.answers)
-        else:
-            public = not self._labels_are_private
-            learned = after_fair_votes(problem, labels_are_public=public)
+        learned = solved(
+            problem,
+            self.variant,
+            self.answers,
+            labels_are_public=not self._labels_are_private,
+            first=taught.first,
+        )
         self.student_, self.bounds_ = learned.student, learned.bounds
         self.noisy_violation_ = learned.violation
         self.within_alpha_ = not learned.violation > self.notion.margin
@@ -388,13 +411,19 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                     "certificate= compares true groups with noisy ones, and teachers that vote on "
                     "classes tell none. Leave it out, or use variant='student'."
                 )
-        if self.student is not None and not isinstance(self.student, TrainedStudent):
+        if self.student is not None and self._network is None:
             raise ValueError(
-                f"student must be a NetworkStudent or a ModuleStudent, or None for logistic "
-                f"regression, got {self.student!r}. To be trained under the constraint it must be "
-                f"known how."
+                f"student must be a NetworkStudent, a ModuleStudent or what that takes, or None "
+                f"for logistic regression, got {self.student!r}. To be trained under the "
+                f"constraint it must be known how."
             )
         require_reference(self.notion, "overall", "SF-PATE")
+
+    @property
+    def _network(self) -> TrainedStudent | None:
+        """The student, if it is a network: settings, a torch module or an architecture."""
+        known = self.student
+        return known if isinstance(known, TrainedStudent) else as_network(known)
 
     @property
     def _labels_are_private(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,17 @@ import numpy as np
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.estimators.margins import Bound
 from evenhand.estimators.sf_pate.bounds import bounds_of_student, bounds_of_teachers
-from evenhand.estimators.sf_pate.groups import QueriedRows, estimated_groups, groups_by_sums
+from evenhand.estimators.sf_pate.groups import (
+    QueriedRows,
+    estimated_groups,
+    groups_by_sums,
+    one_hot_classes,
+)
 from evenhand.estimators.sf_pate.students import label_student, vote_student
 from evenhand.fairness.notion import Notion
 from evenhand.privacy import GNMax, Ledger
+from evenhand.students.learned_features import LearnedFeatures
+from evenhand.students.module import ModuleStudent
 from evenhand.students.network import TrainedStudent
 from evenhand.typing import ArrayLike
 from evenhand.voting.disparity import ExpectedRates, expected_rates
@@ -32,7 +39,7 @@ class Problem:
     notion : Notion
     pull, step : float
         As for ``SFPATEClassifier``.
-    student : NetworkStudent or None
+    student : NetworkStudent, ModuleStudent or None
     ledger : Ledger
         Pays for sums and table.
     sums : float
@@ -74,6 +81,46 @@ class Learned:
     violation: float
     bounds: tuple[Bound, ...]
     expected: ExpectedRates | None = None
+
+
+def first_network(
+    student: ModuleStudent, people: PeopleInputs, rng: np.random.Generator
+) -> LearnedFeatures:
+    """Train theta* on pictures and their true classes, which are public."""
+    X = people.X_encoded
+    return LearnedFeatures.by_targets(student, X, one_hot_classes(people), rng, of=X)
+
+
+def solved(
+    problem: Problem,
+    variant: str,
+    answers: str,
+    *,
+    labels_are_public: bool,
+    first: LearnedFeatures | None,
+) -> Learned:
+    """Solve the problem of a variant; of pictures for the last layer of a network.
+
+    That is a linear student of what the last layer of ``first``, theta*, reads. Where labels are
+    protected there is none: the network learns the released votes.
+    """
+    people = problem.people
+    if not people.are_pictures:
+        return _solved(problem, variant, answers, labels_are_public=labels_are_public)
+    if first is None:
+        assert isinstance(problem.student, ModuleStudent)
+        queried = people.X_encoded[problem.queried.rows]
+        first = LearnedFeatures.of(problem.student, queried, problem.queried.shares, problem.rng)
+    people = replace(people, X_encoded=first.transform(people.X_encoded))
+    flat = replace(problem, people=people, student=None)
+    found = _solved(flat, variant, answers, labels_are_public=labels_are_public)
+    return replace(found, student=first.classifier(found.student))
+
+
+def _solved(problem: Problem, variant: str, answers: str, *, labels_are_public: bool) -> Learned:
+    if variant == "student":
+        return with_estimated_groups(problem, answers)
+    return after_fair_votes(problem, labels_are_public=labels_are_public)
 
 
 def with_estimated_groups(problem: Problem, answers: str) -> Learned:

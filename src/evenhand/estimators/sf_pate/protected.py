@@ -73,7 +73,8 @@ class Protected:
     def claim(self, people: PeopleInputs, partition: Partition, run: Ledger) -> Guarantee:
         """Return what a run promises, what it takes as public, and what it does not cover."""
         n = people.data.n_private
-        what = "features" if self.class_labels else "features and class labels"
+        what = "pictures" if people.are_pictures else "features"
+        what += "" if self.class_labels else " and class labels"
         whose = (
             "that each row is another person"
             if partition.neighbors == "replace one"

@@ -8,6 +8,7 @@ import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.privacy import Ledger
+from evenhand.students.learned_features import LearnedFeatures
 from evenhand.teachers.coverage import GroupsOfTeachers
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, IntArray
@@ -75,8 +76,11 @@ class PeopleTaught:
         On groups, or on classes.
     groups_of_teachers : GroupsOfTeachers
         Which teacher holds which groups.
+    first : LearnedFeatures or None
+        theta*, where it is a network that reads pictures. Public, as pictures and labels are.
     """
 
     given: PeopleGiven
     votes: Votes
     groups_of_teachers: GroupsOfTeachers
+    first: LearnedFeatures | None = None

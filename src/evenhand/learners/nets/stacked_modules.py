@@ -5,15 +5,16 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand._torch import torch
-from evenhand.learners.learner import Progress
+from evenhand.learners.learner import Progress, needed
 from evenhand.learners.nets.architectures import built, require_architecture
 from evenhand.learners.nets.batches import Deal, Together, TrainedTogether, round_up
+from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.learners.nets.stack import LANES
 from evenhand.learners.nets.tensors import array, computing, features_of, floats
 from evenhand.typing import Array, FloatArray, IntArray
@@ -76,6 +77,9 @@ class StackedModules(TrainedTogether):
         An architecture, or a function ``(shape, n_classes)`` that makes a module, starts each model
         from weights of its own, which ``(rng, t)`` draws. From a module itself all start: its
         weights must be public.
+    regularizer : Regularizer, optional
+        A constraint for each model on its own rows. One that starts from a network is for a single
+        model: ``ModuleLearner``.
     epochs, batch_size, learning_rate, weight_decay, device
         As for ``StackedMLP``.
 
@@ -97,10 +101,16 @@ class StackedModules(TrainedTogether):
     """
 
     architecture: Any
+    regularizer: Regularizer | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_architecture(self.architecture)
+        if self.regularizer is not None and self.regularizer.start is not None:
+            raise ValueError(
+                "A regularizer with start= is for one network, and these are many. Train it by "
+                "ModuleLearner(module, regularizer=...)."
+            )
 
     def fit(
         self,
@@ -116,8 +126,12 @@ class StackedModules(TrainedTogether):
     ) -> ModuleStack:
         """Fit one model on each set of rows (n, ...); see ``Learner.fit``.
 
-        ``y`` may also hold weights of the classes (n, n_classes). ``groups`` are not read.
+        ``y`` may also hold weights of the classes (n, n_classes). ``groups`` are read by a
+        regularizer alone.
         """
+        regularizer = self.regularizer
+        if regularizer is not None and regularizer.needs_groups:
+            regularizer = replace(regularizer, weights=np.eye(n_groups)[needed(self, groups)])
         together = Together.of(self, y, rows, n_classes, rng)
         shape = X.shape[1:]
         with computing(self.device):
@@ -135,13 +149,20 @@ class StackedModules(TrainedTogether):
 
             for batches, some in together.stacks(n_together, progress):
                 n = n_together(batches[1])
-                for name, trained in self._train(X, together, some, n, batches).items():
+                found = self._train(X, together, some, n, batches, regularizer)
+                for name, trained in found.items():
                     state[name][some] = trained[: len(some)].to("cpu")
             skeleton = model.to("cpu").eval()
         return ModuleStack(skeleton=skeleton, state=state, allowed=together.allowed, widest=widest)
 
     def _train(
-        self, X: Array, together: Together, some: Sequence[int], n: int, batches: tuple[int, int]
+        self,
+        X: Array,
+        together: Together,
+        some: Sequence[int],
+        n: int,
+        batches: tuple[int, int],
+        regularizer: Regularizer | None,
     ) -> dict[str, Any]:
         """Train models whose batches have one shape; return their weights and buffers.
 
@@ -164,17 +185,29 @@ class StackedModules(TrainedTogether):
         randomness = "different" if n == 1 else "error"
         call = torch.func.vmap(_forward(skeleton), randomness=randomness)
         deal = Deal(X, together.targets, parts, streams, batches, self.epochs)
+        padded = math.prod(batches)
+        penalty = None if regularizer is None else regularizer.of(parts, together.targets, padded)
         own = torch.random.fork_rng([] if block.device.type == "cpu" else [block.device])
         with own:
             if n == 1:
                 torch.random.manual_seed(int(streams[0].integers(2**31)))
             for epoch in range(self.epochs):
                 for step in range(batches[0]):
-                    rows, target, share, _ = deal.batch(epoch, step)
+                    rows, target, share, at = deal.batch(epoch, step)
                     block.grad.zero_()
-                    logs = _scores(call, {**weights, **buffers}, rows).log_softmax(dim=2)
-                    (logs * target * -share).sum().backward()
+                    scores = _scores(call, {**weights, **buffers}, rows)
+                    logs = scores.log_softmax(dim=2)
+                    loss = (logs * target * -share).sum()
+                    pushed = None
+                    if penalty is not None:
+                        found = array(logs.detach().exp().double())
+                        pushed = penalty.push(found, None if at is None else array(at))
+                    if pushed is not None:  # the gradient of the constraint in the scores
+                        loss = loss + (scores * floats(pushed) * share).sum()
+                    loss.backward()
                     adam.step()
+                if penalty is not None:
+                    penalty.ascend()
         return {name: value.detach() for name, value in {**weights, **buffers}.items()}
 
 
