@@ -5,164 +5,25 @@ from __future__ import annotations
 import json
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from evenhand._checks import at_least, one_of
 from evenhand.cli import options
-from evenhand.cli.command import command_of, from_file
+from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, table
 from evenhand.cli.failures import as_bad_input, told_once
-from evenhand.cli.options import COLUMNS, FILES, Epsilon, Raw, ReadsPrivate, choice
 from evenhand.cli.output import require_free, require_place, whole_file
 from evenhand.cli.results import NOT_COVERED
+from evenhand.cli.synthesize_options import SynthesizeOptions
 from evenhand.cli.synthetic_data import ENDING, Pictures, SyntheticData, Tables
-from evenhand.generators.registry import GENERATORS, generators, names_of
+from evenhand.generators.registry import GENERATORS, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.generators.evaluation import Evaluation
     from evenhand.generators.synthesizer import FittedGenerator, Synthesizer
-
-PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
-_TABLES, _IMAGES = (names_of(of, offered=True) for of in ("tables", "images"))
-_ROWS: Final = "Rows"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SynthesizeOptions(ReadsPrivate):
-    """What a run of ``evenhand synthesize`` was asked to do."""
-
-    private: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PRIVATE|SPEC.toml",
-            callback=from_file,
-            is_eager=True,
-            help="Private records: CSV (also .gz) or Parquet; or pictures, an .npz with the array "
-            "images and one array per label, sensitive attribute and unit. Or a TOML file that "
-            "names them, with options by their long names; flags stand above it.",
-        ),
-    ]
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the classes.")]
-    sensitive: Annotated[
-        list[str],
-        typer.Option(
-            metavar="COLUMN",
-            help="Sensitive column; name several by repeating the option, and groups are their "
-            "combinations.",
-        ),
-    ]
-    epsilon: Epsilon
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="Table to write: CSV, or Parquet by its ending; .npz for pictures. The claim "
-            "(.claim.json) and the report (.html) are written beside it.",
-        ),
-    ]
-    rows: Annotated[int, typer.Option(help="Rows to draw, at least 1.")] = 10_000
-    method: Annotated[
-        str | None,
-        choice(
-            dict.fromkeys((*_TABLES, *_IMAGES)),
-            help="How the private records are learnt. The long help says what each method does.",
-            show_default=f"{_TABLES[0]}; {_IMAGES[0]} for pictures",
-        ),
-    ] = None
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Declared columns in JSON: kinds, categories, bounds. What it does not say is "
-            "released from the budget.",
-            show_default="all of it is released",
-        ),
-    ] = None
-    test: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Real rows to measure on: models are trained on the synthetic rows and tested on "
-            "these. The guarantee does not cover these numbers.",
-        ),
-    ] = None
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="New folder for the generator, to draw more later."),
-    ] = None
-    balance: Annotated[
-        str,
-        typer.Option(
-            metavar="label,sensitive",
-            help="What is spread evenly over the rows: label, sensitive, both, or none.",
-            rich_help_panel=_ROWS,
-        ),
-    ] = "label,sensitive"
-    parity: Annotated[
-        str,
-        choice(
-            PARITY,
-            help="Move the labels' shares within groups so that models of the rows treat groups "
-            "more alike. For two classes; with both, fewer rows of the second class are drawn.",
-            rich_help_panel=_ROWS,
-        ),
-    ] = "none"
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Public rows with the sensitive columns: groups that are missing in private rows "
-            "are predicted from them.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None
-    per_unit: Annotated[
-        int,
-        typer.Option(
-            help="Rows of one unit that are read, its first ones. The noise grows in proportion.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = 1
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite",
-            help="Replace the files of --out if they are there.",
-            rich_help_panel=FILES,
-        ),
-    ] = False
-    raw: Raw = False
-
-    @property
-    def balanced(self) -> tuple[str, ...]:
-        """What is spread evenly."""
-        words = tuple(word.strip() for word in self.balance.split(",") if word.strip())
-        if words == ("none",):
-            return ()
-        for word in words:
-            one_of("--balance", word, ("label", "sensitive", "none"))
-        if not words or "none" in words:
-            raise ValueError(
-                f"--balance must be label, sensitive, both, or none, got {self.balance!r}."
-            )
-        return words
-
-    @classmethod
-    def more_help(cls) -> dict[str, list[tuple[str, str]]]:
-        """Return what each method learns from."""
-        return {
-            f"Methods, for {records}": [
-                (name, kind.words + (", needs PyTorch" if kind.needs else ""))
-                for name, kind in generators(payload, offered=True).items()
-            ]
-            for payload, records in (("tables", "tables"), ("images", "pictures"))
-        }
 
 
 @command_of(SynthesizeOptions)

@@ -13,12 +13,12 @@ from evenhand.cli import options
 from evenhand.cli.console import Bars
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.output import require_table_name, write_table
+from evenhand.cli.synthesize_options import SynthesizeOptions
 from evenhand.cli.tables import read
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.cli.synthesize import SynthesizeOptions
     from evenhand.datasets import Schema
     from evenhand.datasets.images import ImageData
     from evenhand.generators.evaluation import Evaluation

@@ -17,7 +17,7 @@ from evenhand.generators.tables.fidelity import Fidelity, fidelity
 from evenhand.generators.tables.utility import MODELS, utility
 
 if TYPE_CHECKING:
-    from evenhand.generators.tables.synthesizer import TableSynthesizer
+    from evenhand.generators.synthesizer import Synthesizer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +58,7 @@ class TableEvaluation(Evaluation):
 
 
 def evaluate_rows(
-    generator: TableSynthesizer,
+    generator: Synthesizer,
     synthetic: pd.DataFrame,
     test: pd.DataFrame,
     *,
@@ -72,7 +72,7 @@ def evaluate_rows(
 
     Parameters
     ----------
-    generator : TableSynthesizer
+    generator : Synthesizer
         Fitted; it draws as many rows as ``test`` has without balance, to compare columns with.
     synthetic : DataFrame
         The rows that are to be used, as ``generator.sample`` gave them.
@@ -119,7 +119,7 @@ def evaluate_rows(
     )
 
 
-def _groups(generator: TableSynthesizer) -> tuple[str, ...]:
+def _groups(generator: Synthesizer) -> tuple[str, ...]:
     """Names of all groups that the generator knows, as tables of rows name them."""
     names, categories = generator.conditions_.names[1:], generator.conditions_.categories[1:]
     every = pd.DataFrame(list(product(*categories)), columns=list(names))
