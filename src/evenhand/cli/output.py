@@ -209,7 +209,7 @@ def write_table(frame: pd.DataFrame, made: Path | None, *, raw: bool = False) ->
     if made is not None and made.suffix.lower() in PARQUET:
         frame.to_parquet(made, index=False)  # no spreadsheet runs what it holds
         return
-    from evenhand.datasets.cells import neutral_table
+    from evenhand.datasets.csv_cells import neutral_table
 
     chosen = frame if raw else neutral_table(frame)
     chosen.to_csv(sys.stdout if made is None else made, index=False)

@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 import pyarrow
 
-from evenhand.datasets.cells import as_written
 from evenhand.datasets.columns import refuse_repeated
+from evenhand.datasets.csv_cells import as_written
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?")
 SEPARATORS = (",", ";", "\t", "|")

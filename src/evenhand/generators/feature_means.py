@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.payload import Encoded
 from evenhand.typing import FloatArray
+
+MEANS: Final = "sums of features by label and group, with the counts"
+"""What mean embeddings release, in the ledger's words."""
 
 
 def chunks(n: int, size: int) -> list[slice]:

@@ -12,7 +12,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.feature_means import FeatureMeans
+from evenhand.generators.feature_means import MEANS, FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.embedding_network import (
     EmbeddingNetwork,
@@ -24,8 +24,6 @@ from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.synthesizer import TorchSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
-
-MEANS: Final = "sums of features by label and group, with the counts"
 
 _CHUNK: Final = 1024  # pictures whose features are held at once
 

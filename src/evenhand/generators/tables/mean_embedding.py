@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.feature_means import FeatureMeans
+from evenhand.generators.feature_means import MEANS, FeatureMeans
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
 from evenhand.generators.tables.random_features import MixedFeatures
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
-
-MEANS: Final = "sums of features by label and group, with the counts"
 
 _CHUNK = 4096  # rows whose features are held at once
 _RATE, _DECAY = 0.2, 0.5  # of Adam: largest step, and where it ends

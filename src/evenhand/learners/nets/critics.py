@@ -1,4 +1,8 @@
-"""Many small critics trained together, each on rows of its own partition and on generated ones."""
+"""Many small critics trained together, each on rows of its own partition and on generated ones.
+
+They are dense layers of a ``StackedNetwork`` and no ``Architecture``, for the reasons that
+``picture_critics`` gives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Critics of many teachers as one stack: each learns from its own rows alone, in PyTorch."""
+"""Critics of many teachers as one stack: each learns from its own rows alone, in PyTorch.
+
+Critics are no ``Architecture``. One of those names a network in a file, and what a critic learns is
+private: it lives no longer than a fit. And generators of earlier versions would not come back from
+their seeds: all critics of a stack are drawn from one stream, a layer at a time, and the scores of
+``torch.nn.Linear`` with the same weights differ in their last bits.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ FIRST_POWERS: Final = 15  # power iterations on the first weights, which are pub
 
 
 class CriticNetwork(Protocol):
-    """The shape of one critic; a stack holds the weights of many."""
+    """The shape of one critic; a stack holds the weights of many. See the head of this module."""
 
     def shapes(self, shape: tuple[int, int, int], n_heads: int) -> list[tuple[int, ...]]:
         """Shape of every weight of one critic: of each layer its matrix, then its bias."""

@@ -1,4 +1,7 @@
-"""One critic of pictures, moved by gradients that others computed, in PyTorch."""
+"""One critic of pictures, moved by gradients that others computed, in PyTorch.
+
+It is a ``CriticNetwork`` of ``picture_critics``, which says why that is no ``Architecture``.
+"""
 
 from __future__ import annotations
 

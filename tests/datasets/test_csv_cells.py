@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.datasets import read_table
-from evenhand.datasets.cells import as_written, neutral, neutral_table
+from evenhand.datasets.csv_cells import as_written, neutral, neutral_table
 
 # The characters that OWASP names; and what Excel runs after an apostrophe was taken for text.
 FORMULAS = ["=1+1", "+SUM(A1)", "-cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", " =1", "＝1"]
