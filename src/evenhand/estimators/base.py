@@ -216,7 +216,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.n_features_in_ = given.n_columns
         if given.columns is not None:
             self.feature_names_in_ = given.columns
-        self.classes_ = data.classes
+        self.classes_, self.extractor_ = data.classes, data.extractor
         self.groups_ = None if data.groups_public is None else data.groups_public.names
         self.encoder_ = taught.encoder
         self.n_teachers_, self.choices_ = plan.n_teachers, plan.choices

@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.features.extraction import Features
+from evenhand.datasets.features.extraction import extractor_of
+from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, columns_of
@@ -73,6 +74,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         What drew the noise; None where there was none, and after loading: the ledger names it.
     student_margin_ : StudentMargin or None
         How the student stands to its margin; None where it was not bound.
+    extractor_ : ExtractorRecord or None
+        The extractor whose features of pictures the model reads; None for other rows.
     """
 
     NEIGHBORS: ClassVar[tuple[str, ...]] = ()
@@ -87,6 +90,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     fairness: Any = None
     mechanism_: Any = None
     student_margin_: StudentMargin | None = None
+    extractor_: ExtractorRecord | None = None
     student_: Any
     student_without_margin_: Any = None
     ledger_: Any
@@ -235,6 +239,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             student_margin=self.student_margin_,
             mechanism=None if self.mechanism_ is None else repr(self.mechanism_),
             numbers={name: getattr(self, name) for name in self.NUMBERS},
+            extractor=self.extractor_,
             encoder=self.encoder_,
             student=self.student_,
             without_margin=self.student_without_margin_,
@@ -260,6 +265,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         self.guarantee_, self.ledger_ = fitted.guarantee, fitted.ledger
         self.fairness_kind_ = fitted.kind
         self.student_margin_ = fitted.student_margin
+        self.extractor_ = fitted.extractor
         for name in self.NUMBERS:
             setattr(self, name, fitted.numbers[name])
         assert fitted.encoder is not None
@@ -438,11 +444,14 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
     def _encode(self, X: Any) -> FloatArray:
         check_is_fitted(self, "student_")
-        if isinstance(X, Features) and X.made_by not in self.guarantee_.public:
+        made_by = extractor_of(X)
+        if made_by is not None and made_by != self.extractor_:
+            known = self.extractor_
             raise ValueError(
-                f"X was made by {X.made_by}, and the model was fitted on other features: its "
-                f"guarantee_.public says on which. Use that extractor; or, if the model was fitted "
-                f"on the bare array, pass np.asarray(features)."
+                f"X was made by {made_by}, and the model was fitted on other features: "
+                f"{'of no extractor that it knows' if known is None else f'those of {known}'}. Use "
+                f"that extractor; or, if the model was fitted on the bare array, pass "
+                f"np.asarray(features)."
             )
         encoded: FloatArray = self.encoder_.transform(checked_features(self, X, reset=False))
         return encoded

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
@@ -82,7 +83,9 @@ class FittedModel:
         The errors by the released answers, to read beside the model's.
     numbers : mapping of str to float or ndarray
         Further released numbers, by the names of their attributes.
-    encoder : PublicEncoder or None
+    extractor : ExtractorRecord or None
+        The extractor whose features of pictures the model reads; None for other rows.
+    encoder : PublicEncoder, PixelEncoder or None
     student : classifier on class codes
         The model that decides; it reads encoded rows.
     without_margin : classifier or None
@@ -119,6 +122,7 @@ class FittedModel:
     choices: tuple[str, ...] = ()
     yardstick: Yardstick | None = None
     numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
+    extractor: ExtractorRecord | None = None
     encoder: PublicEncoder | PixelEncoder | None = field(default=None, repr=False)
     student: Any = field(default=None, repr=False)
     without_margin: Any = field(default=None, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -15,7 +15,9 @@ from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.encoder import PublicEncoder
-from evenhand.datasets.features.extraction import Features
+from evenhand.datasets.features.extraction import extractor_of
+from evenhand.datasets.features.extractor import ExtractorRecord
+from evenhand.datasets.images.files import PictureFiles
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
@@ -110,8 +112,8 @@ class FitInputs:
         Which rows of ``X`` are private.
     sensitive_private : array-like, DataFrame or None
         Sensitive features of the private rows, as given. Private; read by teachers alone.
-    made_by : tuple of str
-        The extractor that made the rows of pictures, for a claim; empty for other rows.
+    extractor : ExtractorRecord or None
+        The extractor that made the rows of pictures; None for other rows.
     """
 
     X_private: Any
@@ -123,7 +125,12 @@ class FitInputs:
     set_aside: int
     private_rows: IntArray
     sensitive_private: Any = None
-    made_by: tuple[str, ...] = ()
+    extractor: ExtractorRecord | None = None
+
+    @property
+    def made_by(self) -> tuple[str, ...]:
+        """The extractor as a claim says it; empty for rows that none made."""
+        return () if self.extractor is None else (str(self.extractor),)
 
     @property
     def groups_private(self) -> GroupCodes:
@@ -201,7 +208,7 @@ def read_fit_inputs(
             type(estimator).__name__,
             features_are_private=getattr(estimator, "_features_are_private", True),
         )
-    made_by = _made_by(given.X, given.X_public)
+    estimator.extractor_ = _made_by(given)
     X = checked_features(estimator, given.X, reset=True)
     codes, classes = _coded_labels(estimator, given.y)
     n = _checks.same_length(X=X, y=codes)
@@ -255,7 +262,7 @@ def read_fit_inputs(
         set_aside=set_aside,
         private_rows=private,
         sensitive_private=of_private,
-        made_by=made_by,
+        extractor=estimator.extractor_,
     )
 
 
@@ -276,10 +283,24 @@ def encoded(X_public: Any, schema: Any) -> tuple[PublicEncoder | PixelEncoder, A
 def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
     """Return ``X`` as a pandas DataFrame, or as a 2-D float array, where NaN is "missing".
 
-    An estimator that reads pictures gets them as they are, (n, channels, height, width).
+    An estimator that reads pictures gets them as they are, (n, channels, height, width); those in
+    files are decoded.
+
+    Raises
+    ------
+    ValueError
+        Also for pictures that the estimator does not read, with what it reads of them.
     """
     X = as_pandas(X)
-    if getattr(estimator, "_reads_pictures", False) and _may_be_pictures(X):
+    if _may_be_pictures(X):
+        if not getattr(estimator, "_reads_pictures", False):
+            raise ValueError(
+                f"{name} holds pictures, and {type(estimator).__name__} reads rows of numbers. "
+                f"Pass their features, made by a public extractor: extract(pictures, "
+                f"EfficientNetLite0.load()) of evenhand.datasets.features."
+            )
+        if isinstance(X, PictureFiles):
+            X = np.asarray(replace(X, channels_first=True))
         pictures = _checks.rows(name, X)
         validate_data(estimator, pictures, reset=reset, skip_check_array=True)
         return pictures
@@ -312,22 +333,25 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
 
 
 def _may_be_pictures(X: Any) -> bool:
-    if isinstance(X, np.ndarray):
-        return X.ndim == PICTURES
+    if isinstance(X, np.ndarray | PictureFiles):
+        return isinstance(X, PictureFiles) or X.ndim == PICTURES
     # A list of pictures, of different sizes perhaps: those have no shape together.
     return isinstance(X, list | tuple) and bool(len(X)) and np.ndim(X[0]) == 3
 
 
-def _made_by(X: Any, X_public: Any) -> tuple[str, ...]:
+def _made_by(given: FitArguments) -> ExtractorRecord | None:
     """Return the extractor that made the rows, which must be one and the same."""
-    given = [rows for rows in (X, X_public) if rows is not None]
-    makers = [rows.made_by if isinstance(rows, Features) else "no extractor" for rows in given]
-    if len(set(makers)) > 1:
-        raise ValueError(
-            f"X was made by {makers[0]}, and X_public by {makers[1]}: their columns mean different "
-            f"things. Call extract(pictures, extractor) for both with the same extractor."
-        )
-    return (makers[0],) if isinstance(X, Features) else ()
+    found = extractor_of(given.X)
+    for name in ("X_public", "X_calibration"):
+        rows = getattr(given, name)
+        if rows is not None and (other := extractor_of(rows)) != found:
+            makers = ["no extractor" if one is None else str(one) for one in (found, other)]
+            raise ValueError(
+                f"X was made by {makers[0]}, and {name} by {makers[1]}: their columns mean "
+                f"different things. Call extract(pictures, extractor) for both with the same "
+                f"extractor."
+            )
+    return found
 
 
 def take(rows: Any, index: IntArray) -> Any:

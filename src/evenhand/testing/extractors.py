@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evenhand.datasets.features.extraction import extract
-from evenhand.datasets.features.extractor import FeatureExtractor, described
+from evenhand.datasets.features.extractor import ExtractorRecord, FeatureExtractor
 
 N: Final = 5
 
@@ -45,7 +45,7 @@ class FeatureExtractorContract:
             assert isinstance(words, str)
             assert words.strip()
         for words in (made.name, made.version, made.trained_on, made.licence):
-            assert words in described(made)
+            assert words in str(ExtractorRecord.of(made))
         assert len(made.digest) >= 12
         assert made.digest == self.extractor().digest, "the same extractor, made twice"
 

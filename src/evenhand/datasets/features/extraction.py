@@ -11,34 +11,59 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from safetensors.numpy import load as read_arrays
 from safetensors.numpy import save as arrays_as_bytes
 
 from evenhand import _checks, _values
 from evenhand.datasets import places
-from evenhand.datasets.features.extractor import FeatureExtractor, Float32Array, described
+from evenhand.datasets.features.extractor import (
+    ExtractorRecord,
+    FeatureExtractor,
+    Float32Array,
+)
 from evenhand.typing import Array
 
 BATCH: Final = 256
 """Pictures that are decoded at a time, and whose features are kept together."""
+
+MADE_BY: Final = "evenhand extractor"
+"""Where ``attrs`` of a DataFrame say which extractor its features are of."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Features:
     """Numbers for each picture, and which public function made them.
 
-    It goes into ``fit`` and ``predict`` as ``X``, whose claim then names the extractor; rows are
-    taken by ``features[rows]``, and ``np.asarray(features)`` is the array alone.
+    It goes into ``fit`` and ``predict`` as ``X``, whose claim then names the extractor; so does
+    ``features.frame()``, to which columns of a table can be joined. Rows are taken by
+    ``features[rows]``, and ``np.asarray(features)`` is the array alone.
 
     Parameters
     ----------
     values : ndarray of float32, shape (n, d)
-    made_by : str
-        What a claim takes as public, by ``described``.
+    extractor : ExtractorRecord
     """
 
     values: Float32Array = field(repr=False)
-    made_by: str
+    extractor: ExtractorRecord
+
+    @property
+    def made_by(self) -> str:
+        """What a claim takes as public."""
+        return str(self.extractor)
+
+    def frame(self, prefix: str = "feature ") -> pd.DataFrame:
+        """Return a table of them, whose ``attrs`` keep which extractor it was.
+
+        pandas hands ``attrs`` on where rows or columns are taken, or others are joined; ``concat``
+        keeps them where all parts have the same.
+        """
+        frame = pd.DataFrame(
+            self.values, columns=[f"{prefix}{i}" for i in range(self.values.shape[1])]
+        )
+        frame.attrs[MADE_BY] = self.extractor
+        return frame
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,10 +90,18 @@ class Features:
                 f"features[rows] takes rows: positions, a mask or a slice; got {rows!r}. Single "
                 f"numbers are in .values."
             )
-        return Features(values=found, made_by=self.made_by)
+        return Features(values=found, extractor=self.extractor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
+
+
+def extractor_of(rows: Any) -> ExtractorRecord | None:
+    """Return which extractor made rows: features, or a frame of them; None of any others."""
+    if isinstance(rows, Features):
+        return rows.extractor
+    known = rows.attrs.get(MADE_BY) if isinstance(rows, pd.DataFrame) else None
+    return known if isinstance(known, ExtractorRecord) else None
 
 
 def extract(
@@ -120,7 +153,7 @@ def extract(
         out[start : start + BATCH] = [known[digest] for digest in digests]
         if progress:
             progress(min(start + BATCH, n), n)
-    return Features(values=out, made_by=described(extractor))
+    return Features(values=out, extractor=ExtractorRecord.of(extractor))
 
 
 def _transformed(extractor: FeatureExtractor, pictures: Array, rows: Array) -> Float32Array:

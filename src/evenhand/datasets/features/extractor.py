@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand import _checks
 from evenhand.typing import Array
 
 Float32Array: TypeAlias = NDArray[np.float32]
@@ -59,13 +61,76 @@ class FeatureExtractor(Protocol):
         """Return (n, dimension) features of pictures (n, c, h, w), as ``as_floats`` takes them."""
 
 
-def described(extractor: FeatureExtractor) -> str:
-    """Return what a claim says of the extractor, among what it takes as public."""
-    return (
-        f"the feature extractor {extractor.name} {extractor.version} ({extractor.dimension} "
-        f"numbers for each picture by itself; digest {extractor.digest[:12]}; trained on "
-        f"{extractor.trained_on}; licence: {extractor.licence})"
-    )
+@dataclass(frozen=True, kw_only=True)
+class ExtractorRecord:
+    """Which extractor it was: what a claim names, and what a saved model remembers.
+
+    Parameters
+    ----------
+    name, version, dimension, trained_on, licence, digest
+        See ``FeatureExtractor``.
+    shape, mean, sd : tuple, optional
+        How pictures are prepared; known of a ``NetworkExtractor``.
+
+    Examples
+    --------
+    >>> record = ExtractorRecord(
+    ...     name="colours",
+    ...     version="1",
+    ...     dimension=6,
+    ...     trained_on="nothing",
+    ...     licence="none needed",
+    ...     digest="mean and sd",
+    ... )
+    >>> print(record)
+    the feature extractor colours 1 (6 numbers for each picture by itself; digest mean and sd;
+    trained on nothing; licence: none needed)
+    """
+
+    name: str
+    version: str
+    dimension: int
+    trained_on: str
+    licence: str
+    digest: str
+    shape: tuple[int, ...] | None = None
+    mean: tuple[float, ...] | None = None
+    sd: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("name", "version", "trained_on", "licence", "digest"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} of an extractor must be text, got {getattr(self, name)!r}")
+        _checks.at_least("dimension of the extractor", self.dimension, 1)
+
+    @classmethod
+    def of(cls, extractor: FeatureExtractor) -> ExtractorRecord:
+        """Ask an extractor for all of it."""
+        prepared = ("shape", "mean", "sd") if isinstance(extractor, NetworkExtractor) else ()
+        return cls(**{name: getattr(extractor, name) for name in (*_SAID, *prepared)})
+
+    def __str__(self) -> str:
+        return (
+            f"the feature extractor {self.name} {self.version} ({self.dimension} numbers for each "
+            f"picture by itself; digest {self.digest[:12]}; trained on {self.trained_on}; licence: "
+            f"{self.licence})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ExtractorRecord:
+        """Read what ``to_dict`` wrote."""
+        lists = {name: values[name] for name in ("shape", "mean", "sd")}
+        read = {name: None if v is None else tuple(map(float, v)) for name, v in lists.items()}
+        if read["shape"] is not None:
+            read["shape"] = tuple(map(int, read["shape"]))
+        return cls(**{**values, **read})
+
+
+_SAID: Final = ("name", "version", "dimension", "trained_on", "licence", "digest")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

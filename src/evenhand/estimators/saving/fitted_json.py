@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import parameters, small_groups
 from evenhand.estimators.fitted import FittedModel
@@ -36,6 +37,7 @@ def to_json(fitted: FittedModel) -> dict[str, Any]:
         "columns": list(fitted.columns),
         "n_teachers": fitted.n_teachers,
         "choices": list(fitted.choices),
+        "extractor": None if fitted.extractor is None else fitted.extractor.to_dict(),
         "encoder": fitted.encoder.to_dict(),
         "numbers": {name: _plain(value) for name, value in fitted.numbers.items()},
         "student_margin": _of_margin(fitted.student_margin),
@@ -82,6 +84,9 @@ def from_json(
         choices=tuple(_texts(head["choices"])),
         yardstick=None if head["yardstick"] is None else Yardstick.from_dict(head["yardstick"]),
         numbers={name: _number_or_array(value) for name, value in head["numbers"].items()},
+        extractor=(
+            None if head["extractor"] is None else ExtractorRecord.from_dict(head["extractor"])
+        ),
         encoder=_to_encoder(head["encoder"]),
     )
 
