@@ -141,11 +141,11 @@ FULL = "mean embedding, balanced, 28 x 28"
 FAIR_GAN = "GS-WGAN + balanced sampling"
 WGAN_FLAT, REWEIGHTED, GROUPWISE, ADAPTED = (
     "DP-WGAN",
-    "DP-WGAN, reweighted by bought shares",
+    "DP-WGAN, reweighted by released shares",
     "DP-WGAN, bounds by group (DP-SGD-F)",
     "DP-WGAN, one bound that adapts (Global-Adapt)",
 )
-BOUGHT = GroupBalancedSampler(scope="noisy")
+RELEASED = GroupBalancedSampler(scope="noisy")
 VANILLA, FAIR_ONLY = "GAN without privacy", "GAN without privacy, balanced sampling"
 # Name: maker, what is spread evenly, the published row beside it, epsilons with their seeds.
 SETTINGS: Mapping[str, tuple[Any, tuple[str, ...], str, Mapping[float, int]]] = {
@@ -165,7 +165,7 @@ SETTINGS: Mapping[str, tuple[Any, tuple[str, ...], str, Mapping[float, int]]] = 
     VANILLA: (base(PlainGANImages), ("label",), "Vanilla", {10.0: 1}),
     FAIR_ONLY: (fair(PlainGANImages), ("label",), "Fair-only", {10.0: 1}),
     WGAN_FLAT: (clipped(), ("label",), "GS-WGAN", {10.0: 3}),
-    REWEIGHTED: (clipped(sampler=BOUGHT), ("label",), "Reweighting", {10.0: 3}),
+    REWEIGHTED: (clipped(sampler=RELEASED), ("label",), "Reweighting", {10.0: 3}),
     GROUPWISE: (clipped(clip="group"), ("label",), "DP-SGD-F", {10.0: 3}),
     ADAPTED: (clipped(clip="global-adapt"), ("label",), "DPSGD-GA", {10.0: 3}),
 }

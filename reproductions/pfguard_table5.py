@@ -3,7 +3,7 @@
     python reproductions/pfguard_table5.py [--seeds 10] [--save]
 
 Every seed is a split of its own (25 % test) with noise of its own from the operating system. All
-the rest is private: categories and bounds are bought from the budget too (epsilon 1, delta 1e-5,
+the rest is private: categories and bounds are released from the budget too (epsilon 1, delta 1e-5,
 add or remove one record). 10,000 synthetic rows are drawn; models of scikit-learn at fixed settings
 see all columns, sex included, unless a row says otherwise. A row is the mean over seeds and models
 with the half width of a 95 % interval over seeds. It agrees if its AUROC is at least, and both gaps

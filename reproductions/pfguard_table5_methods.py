@@ -2,7 +2,7 @@
 
     python reproductions/pfguard_table5_methods.py [--mbi PYTHON] [--only WORDS] [--save]
 
-Setting as in pfguard_table5.py: a split of its own for every seed, categories and bounds bought,
+Setting as in pfguard_table5.py: a split of its own for every seed, categories and bounds released,
 noise of the operating system, 10,000 rows, a logistic regression and gradient boosting that see all
 columns; means over seeds and models with half widths of 95 % intervals over seeds (wide where there
 are two seeds). Rows are drawn as they are learnt ("as it is"), with labels and groups balanced
@@ -14,7 +14,7 @@ RON-Gauss do not hold; ours do.
 
 MST is that of private-pgm, and needs an interpreter with the package mbi (--mbi); without it that
 row is left out, and the page says so. It reads the columns in the bins that MarginalSynthesizer
-bought, whose cost is not counted for it.
+released, whose cost is not counted for it.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def saved(name: str) -> tuple[str, list[dict[str, Any]]]:
 
 
 def known(method: str, notion: str, epsilon: float) -> bool:
-    """Tell whether a method is measured there; PF-LD knows no laws of scores."""
+    """Tell whether a method is measured there; PF-LD knows no distributions of scores."""
     if method == "PF-LD":
         return notion != SCORES
     return method != "SF_S, as printed" or (notion, epsilon) == ("demographic_parity", 1.0)

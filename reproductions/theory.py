@@ -311,7 +311,8 @@ def fair_teachers() -> Any:
     return row(
         "SF-PATE, Theorem 2",
         "fair teachers transfer fairness to the vote: each teacher's rates differ by .010",
-        "the theorem is about the joint law of all votes, which no teacher's rate determines",
+        "the theorem is about the joint distribution of all votes, which no teacher's rate "
+        "determines",
         f"300 teachers, rates .597 and .607; rates of the vote: {said}",
         all(abs(a - b) <= 0.01 for a, b in found.values()),
         rates={f"{sigma:g}": pair for sigma, pair in found.items()},

@@ -1,4 +1,4 @@
-"""What the columns of a table are for, as commands and generators are told; imports nothing."""
+"""What the columns of a table are for, for commands and generators; imports nothing."""
 
 from __future__ import annotations
 

@@ -97,13 +97,13 @@ def command_of(options: type[_Given]) -> Callable[[Callable[[_Given], None]], Ca
 
 
 def option_types(options: type[Options]) -> dict[str, Any]:
-    """Return the fields that are options, with what Typer is told of each, in the order of help.
+    """Return the fields that are options with their settings for Typer, in the order of help.
 
     Arguments come first; then the options of the command itself, then those that it shares.
     """
     hints = get_type_hints(options, include_extras=True)
     found = {name: hint for name, hint in hints.items() if get_origin(hint) is Annotated}
-    first = [name for name, hint in found.items() if isinstance(_told(hint), ArgumentInfo)]
+    first = [name for name, hint in found.items() if isinstance(_option_of(hint), ArgumentInfo)]
     own = [name for kind in options.__mro__ for name in vars(kind).get("__annotations__", ())]
     return {name: found[name] for name in dict.fromkeys((*first, *own)) if name in found}
 
@@ -156,8 +156,8 @@ def _checked(place: Path, key: str, value: Any, hint: Any) -> Any:
     kind, several = _kind(hint)
     if several and not isinstance(value, list):
         value = [value]
-    told = _told(hint)
-    of_file = kind is Path or "FILE" in (told.metavar or "")
+    option = _option_of(hint)
+    of_file = kind is Path or "FILE" in (option.metavar or "")
     wanted = str if kind is Path else kind
     for item in value if several else [value]:
         right = isinstance(item, int | float) if wanted is float else isinstance(item, wanted)
@@ -176,8 +176,8 @@ def _kind(hint: Any) -> tuple[type, bool]:
     return (get_args(found)[0], True) if get_origin(found) is list else (found, False)
 
 
-def _told(hint: Any) -> Any:
-    """Return what Typer is told of an option."""
+def _option_of(hint: Any) -> Any:
+    """Return the settings of an option for Typer."""
     return get_args(hint)[1]
 
 

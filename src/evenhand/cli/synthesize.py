@@ -110,25 +110,25 @@ def _make(
     return generator, summary, [] if found is None else _measured_table(data, found)
 
 
-def _tell(generator: Synthesizer, told: dict[str, Any], measured: list[Any], json: bool) -> None:
+def _tell(generator: Synthesizer, summary: dict[str, Any], measured: list[Any], json: bool) -> None:
     """Print what was done: for a person, or for a program."""
-    for words in told["warnings"]:
+    for words in summary["warnings"]:
         note(f"warning: {words}")
     for words in generator.notes_:
-        if words not in told["warnings"]:
+        if words not in summary["warnings"]:
             note(f"note: {words}")
     note(str(generator.snr_))
     if json:
-        emit(told)
+        emit(summary)
         return
     show(
         str(generator.guarantee_),
         table(
             ("label and group", "rows"),
-            [(name, f"{n:,}") for name, n in told["counts"].items()],
+            [(name, f"{n:,}") for name, n in summary["counts"].items()],
         ),
         *measured,
-        f"{told['n_rows']:,} rows are in {told['out']}, the report in {told['report']}.",
+        f"{summary['n_rows']:,} rows are in {summary['out']}, the report in {summary['report']}.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What ``evenhand synthesize`` may be told: its options and their words."""
+"""The options of ``evenhand synthesize`` and their words."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _WORDS = {
     FairnessKind.THRESHOLDS: "The score from which a class is given differs from group to group. "
     "A prediction needs the group of each person and treats groups differently; whether that is "
     "lawful is not for this page to say.",
-    FairnessKind.DERIVED: "The model’s own decision is kept or changed by chance, with "
+    FairnessKind.DERIVED: "The model’s own decision is kept or changed at random, with "
     "probabilities that differ from group to group. A prediction needs the group of each person "
     "and treats groups differently; whether that is lawful is not for this page to say.",
     FairnessKind.REJECT_OPTION: "Some predictions are refused, depending on the group, so that the "

@@ -18,7 +18,7 @@ SURE: Final = 2.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AnsweredGroups:
-    """How many people gave each group as their answer, where an answer is true by chance.
+    """How many people gave each group as their answer, each true with a known probability.
 
     Parameters
     ----------

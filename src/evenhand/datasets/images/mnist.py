@@ -67,7 +67,7 @@ def load_color_mnist(
     part : {"train", "test"}
         60,000 pictures or 10,000.
     bias : float
-        Chance that a digit has the colour of its half, from 0.5 (colour says nothing) to 1 (colour
+        Probability that a digit has the colour of its half, from 0.5 (colour says nothing) to 1 (it
         says which half). A test set without the bias has 0.5.
     random_state : int, Generator or None
         Chooses which.
@@ -80,9 +80,9 @@ def load_color_mnist(
     Notes
     -----
     FairPATE does not say how strongly its colours go with the digits; it cites Arjovsky et al.
-    2019, who colour two classes, small and large digits, with chances of .9 and .8 in two parts of
-    the training set and .1 in the test set (after a quarter of their labels were exchanged). .85 is
-    the mean of the former; here all ten labels are kept as they are.
+    2019, who colour two classes, small and large digits, with probabilities of .9 and .8 in two
+    parts of the training set and .1 in the test set (after a quarter of their labels were
+    exchanged). .85 is the mean of the former; here all ten labels are kept as they are.
     """
     if not 0.5 <= bias <= 1.0:
         raise ValueError(f"bias must lie in [0.5, 1], got bias={bias!r}.")

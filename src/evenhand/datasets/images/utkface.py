@@ -123,9 +123,9 @@ def _from_folder(folder: Path) -> tuple[list[tuple[str, bytes]], tuple[Array, ..
             f"The names of {len(bad)} of {len(paths)} files do not say [age]_[gender]_[race]_"
             f"[date]: {some(bad)}. Take them out of the folder, or correct their names."
         )
-    told = np.array([[int(part) for part in found.groups()] for found in said if found])
+    parts = np.array([[int(part) for part in found.groups()] for found in said if found])
     files = [(path.name, path.read_bytes()) for path in paths]
-    return files, tuple(told.T)
+    return files, tuple(parts.T)
 
 
 def _first_copies(digests: Array) -> Array:
