@@ -295,8 +295,11 @@ def test_utkface_reads_names_and_drops_copies(faces: Path) -> None:
     assert ages.y.tolist() == ["under 30", "30 to 49", "50 and over"]
     nine = load_utkface(faces, label="age", ages=9)
     assert nine.y.tolist() == ["20-29", "40-49", "more than 70"]
-    with pytest.raises(ValueError, match="ages must be 3 or 9"):
-        load_utkface(faces, ages=5)
+    own = load_utkface(faces, label="age", ages=(18, 65))
+    assert set(own.y) <= {"0-17", "18-64", "65 and over"}
+    for bad in (5, (), (0, 18), (65, 18), (18, "65")):
+        with pytest.raises(ValueError, match="ages must be 3 or 9, or a tuple of rising whole"):
+            load_utkface(faces, ages=bad)
     both = load_utkface(faces, keep_copies=True)
     assert len(both) == 4
     assert both.units[1] == both.units[3] != both.units[0]

@@ -41,7 +41,7 @@ def load_utkface(
     *,
     label: str = "gender",
     sensitive: str = "race",
-    ages: int = 3,
+    ages: int | tuple[int, ...] = 3,
     keep_copies: bool = False,
     size: int = 64,
 ) -> ImageData:
@@ -55,8 +55,9 @@ def load_utkface(
         ``utkface64.npz`` of the data set "utkface" is read.
     label, sensitive : {"gender", "race", "age"}
         What is the label and what the group: two genders, five races, classes of age.
-    ages : {3, 9}
-        How many classes of age; nine are those of FairFace.
+    ages : 3, 9 or tuple of int
+        How many classes of age, where nine are those of FairFace; or the ages at which the next
+        class begins, rising: ``(18, 65)`` makes ``0-17``, ``18-64`` and ``65 and over``.
     keep_copies : bool
         Keep copies of one picture, which stay on one side of a split. Otherwise the first is kept.
     size : int
@@ -76,10 +77,8 @@ def load_utkface(
         If pictures cannot be decoded, or file names do not say age, gender and race.
     """
     UTKFACE.choose(label, sensitive, ("gender", "race", "age"))
-    if ages not in AGES:
-        raise ValueError(f"ages must be 3 or 9, got {ages!r}.")
+    names, starts = _classes_of_age(ages)
     files, (age, gender, race) = _from_npz() if folder is None else _from_folder(Path(folder))
-    names, starts = AGES[ages]
     known = {
         "age": np.array(names)[np.digitize(age, starts)],
         "gender": np.array(GENDERS)[gender],
@@ -94,6 +93,22 @@ def load_utkface(
         sensitive_features=known[sensitive][kept],
         name="utkface",
         units=digests if keep_copies else None,
+    )
+
+
+def _classes_of_age(
+    ages: int | tuple[int, ...],
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the names of the classes of age, and where each but the first begins."""
+    if isinstance(ages, tuple) and ages and all(isinstance(age, int) for age in ages):
+        if all(a < b for a, b in pairwise((0, *ages))):
+            between = (f"{a}-{b - 1}" for a, b in pairwise((0, *ages)))
+            return (*between, f"{ages[-1]} and over"), ages
+    elif isinstance(ages, int) and ages in AGES:
+        return AGES[ages]
+    raise ValueError(
+        f"ages must be {' or '.join(map(str, AGES))}, or a tuple of rising whole numbers above 0 "
+        f"such as (18, 65), the ages at which the next class begins; got {ages!r}."
     )
 
 
