@@ -1,6 +1,6 @@
 """All faces of UTKFace, gender by race: labels, shares and DP-SGD on the same public features.
 
-    python reproductions/fairpate_utkface.py [--part choose gender held age] [--seeds 10] [--save]
+    python reproductions/fairpate_utkface.py [--part choose ... age] [--seeds 10] [--save]
 
 Ten seeds, each a split of its own (``_faces.py``): a fifth of 23,314 faces is the test part, 1,500
 (as FairPATE) or 3,730 faces are public, all others private; delta 1e-5, below one over the number
@@ -9,7 +9,7 @@ of one race against the rest. Methods, at epsilon 1, 2, 3, 5 and margins .01, .0
 
 - "shares" is ``FairSharesClassifier``, "labels" is ``FairPATEClassifier``; ", held out" are the
   same with ``confidence=0.95``: the upper limit of the gap on public rows that did not fit the
-  student is within the margin.
+  student is within the margin; at epsilon 1 and 2.
 - "DP-SGD" is logistic regression without a margin, "DP-SGD, margin" the same with ``fairness=``,
   "DP-SGD, thresholds" with one threshold per race set on the public rows.
 - "no privacy" is logistic regression on the private rows, "no privacy, thresholds" with these.
@@ -86,6 +86,7 @@ DP_FERMI = {
 }
 """Published errors and gaps on UTKFace, age in nine classes by race, weights 0 and more."""
 
+OF_GENDER = ("references", "gender", "held")
 Run = dict[str, Any]
 
 
@@ -250,44 +251,50 @@ def one_seed(part: str, seed: int) -> list[Run]:
     if part == "age":
         return list(ages(seed))
     out = []
-    data = faces()
     for n_public in (U_PUBLISHED, U_ALL):
-        rows = split(data, seed, n_public, int(CHOSEN["components"]))
-        found: list[tuple[float | None, Any]] = []
-        kinds = HELD if part == "held" else PLAIN
-        for epsilon in EPSILONS:
-            found += [(epsilon, f) for f in ensembles(rows, epsilon, MARGINS, kinds, seed)]
-            out += runs_of(found, rows, part, seed, n_public)
-            found.clear()
-        if part == "held":
-            continue
-        other = split(data, seed, n_public, int(CHOSEN["components of DP-SGD"]))
-        margins = MARGINS if n_public == U_PUBLISHED else ()
-        for epsilon in EPSILONS:
-            found += [(epsilon, f) for f in gradients(other, epsilon, margins, seed)]
-        out += runs_of(found, other, part, seed, n_public)
-        whole = split(data, seed, n_public, data.X.shape[1])
-        out += runs_of([(None, f) for f in without_privacy(whole)], whole, part, seed, n_public)
+        out += references(seed, n_public) if part == "references" else answers(part, seed, n_public)
     return out
 
 
+def answers(part: str, seed: int, n_public: int) -> Iterator[Run]:
+    """Run the ensembles, as they are or held out."""
+    rows = split(faces(), seed, n_public, int(CHOSEN["components"]))
+    kinds, epsilons = (HELD, EPSILONS[:2]) if part == "held" else (PLAIN, EPSILONS)
+    for epsilon in epsilons:
+        found = ensembles(rows, epsilon, MARGINS, kinds, seed)
+        yield from runs_of(epsilon, found, rows, part, seed)
+
+
+def references(seed: int, n_public: int) -> Iterator[Run]:
+    """Run DP-SGD, with a margin at 1,500 public rows, and what there is without privacy."""
+    rows = split(faces(), seed, n_public, int(CHOSEN["components of DP-SGD"]))
+    margins = MARGINS if n_public == U_PUBLISHED else ()
+    for epsilon in EPSILONS:
+        found = gradients(rows, epsilon, margins, seed)
+        yield from runs_of(epsilon, found, rows, "references", seed)
+    whole = split(faces(), seed, n_public, faces().X.shape[1])
+    yield from runs_of(None, without_privacy(whole), whole, "references", seed)
+
+
 def runs_of(
-    found: list[tuple[float | None, Any]], rows: Split, part: str, seed: int, n_public: int
-) -> list[Run]:
-    """Measure fitted models."""
-    return [
-        {
+    epsilon: float | None,
+    found: Iterator[tuple[str, float | None, Any, float]],
+    rows: Split,
+    part: str,
+    seed: int,
+) -> Iterator[Run]:
+    """Measure models as they are fitted."""
+    for name, margin, model, seconds in found:
+        yield {
             "part": part,
             "seed": seed,
-            "public": n_public,
+            "public": len(rows.public.y),
             "method": name,
             "epsilon": epsilon,
             "margin": margin,
             "seconds": seconds,
             **measured(model, rows, margin),
         }
-        for epsilon, (name, margin, model, seconds) in found
-    ]
 
 
 def ages(seed: int) -> Iterator[Run]:
@@ -425,8 +432,8 @@ def claim(goal: str, found: str, agrees: bool) -> dict[str, Any]:
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the goals beside what was found; the rules stand on top of this file."""
     out = []
-    gender = [row for row in rows if row.get("part") in ("gender", "held")]
-    if gender:
+    gender = [row for row in rows if row.get("part") in OF_GENDER]
+    if any(row["part"] == "gender" for row in gender):
         out += of_accuracy(gender) + of_gaps(gender) + of_published(gender)
     if age := select(rows, part="age"):
         out += of_dp_fermi(age)
@@ -568,7 +575,7 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
     order = [*PLAIN, *HELD, "DP-SGD", "DP-SGD, margin", "DP-SGD, thresholds"]
     order += ["no privacy", "no privacy, thresholds"]
     gender = sorted(
-        (row for row in rows if row["part"] in ("gender", "held")),
+        (row for row in rows if row["part"] in OF_GENDER),
         key=lambda row: (
             row["public"],
             row.get("epsilon", 99.0),
@@ -616,7 +623,7 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
 def main() -> None:
     """Run, print, and save if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
-    every = ("choose", "gender", "held", "age")
+    every = ("choose", *OF_GENDER, "age")
     parser.add_argument("--part", nargs="+", choices=every, default=every)
     parser.add_argument("--seeds", type=int, nargs="+", default=[10], help="how many, or which")
     parser.add_argument("--runs", type=Path, help="keep runs here, and go on from them")
