@@ -27,6 +27,8 @@ PAPERS = {
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
     "fairpate_figure2": "FairPATE, Section 5, Figures 2 and 3",
     "fairpate_frontiers": "FairPATE, Section 5, Figures 4, 5, 10 to 13",
+    "fairpate_utkface": "FairPATE, Section 5, UTKFace; Lowy et al. 2023, UTKFace",
+    "fairpate_utkface_figures": "FairPATE, Figures 4 (right), 6, 8, 9, 14 and Table 4",
     "group_thresholds": OWN,
     "intervention_points": "FairPATE, Section 3 with Figure 1, Figure 4, Appendices D and E.2",
     "jagielski_adult": "Jagielski et al. 2019; Hardt et al. 2016",

@@ -397,7 +397,7 @@ def rows_of(runs: list[Run]) -> list[dict[str, Any]]:
         for name in MEASURED:
             values = [run[name] for run in own if run.get(name) is not None]
             if values:
-                row[f"{name}s"] = values
+                row.setdefault("repeats", {})[name] = values
                 row[name], row[f"{name}_pm"] = interval(values)
         if "gap low" in own[0] and row.get("margin") is not None:
             row["kept"] = sum(run["gap low"] <= row["margin"] for run in own)

@@ -233,7 +233,7 @@ def rows_of(runs: Rows) -> Rows:
         for name in own[0]:
             if name not in (*names, "seed"):
                 values = [run[name] for run in own]
-                row[f"{name}s"] = values
+                row.setdefault("repeats", {})[name] = values
                 row[name], row[f"{name}_pm"] = interval(values)
         out.append(row)
     return out
@@ -422,7 +422,10 @@ def figure_14(rows: Rows) -> Rows:
 
 def table_4(rows: Rows) -> Rows:
     """Time of a fit."""
-    took = {row["method"]: float(np.median(row["secondss"])) for row in select(rows, part="time")}
+    took = {
+        row["method"]: float(np.median(row["repeats"]["seconds"]))
+        for row in select(rows, part="time")
+    }
     return [
         claim(
             "Table 4",

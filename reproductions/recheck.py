@@ -157,6 +157,29 @@ def fairpate_frontiers(script: Any) -> Checks:
         yield noisy("PATE, epsilon 1", row[f"{name}s"], getattr(run, name), name)
 
 
+def fairpate_utkface(script: Any) -> Checks:
+    """Logistic regression on all private faces, without privacy."""
+    wanted = {"method": "no privacy", "public": script.U_PUBLISHED}
+    (row,) = script.select(rows("fairpate_utkface"), **wanted)
+    whole = script.split(script.faces(), 0, script.U_PUBLISHED, script.faces().X.shape[1])
+    _, _, model, _ = next(script.without_privacy(whole))
+    found, names = script.measured(model, whole, None), ("accuracy", "gap")
+    first = [row["repeats"][name][0] for name in names]
+    yield from exact("no privacy", first, [found[name] for name in names], *names)
+
+
+def fairpate_utkface_figures(script: Any) -> Checks:
+    """Take the gate of one cell, without and with its reject option."""
+    wanted = {"part": "cells", "method": script.GATE, "epsilon": 2.0, "margin": 0.05}
+    (row,) = script.select(rows("fairpate_utkface_figures"), **wanted)
+    data = script.split(script.faces(), 0, script.U_PUBLISHED, int(script.CHOSEN["components"]))
+    model = script.gate(0.05, **script.common(data, 2.0, 0))
+    model.fit(data.private.X, data.private.y, **script.public(data))
+    found = script.measured(script.GATE, model, data) | script.answered(model, data, 0.05)
+    for name in ("error", "answered error", "coverage"):
+        yield noisy("gate, epsilon 2, margin .05", row["repeats"][name], found[name], name)
+
+
 def fidelity_beside_sdmetrics(script: Any) -> Checks:
     """German credit: how many columns and pairs are compared, by kind; scores need SDMetrics."""
     real, made, schema = script.tables("German")
@@ -417,6 +440,8 @@ CHECKS = {
         dpsgd_adult,
         fairpate_figure2,
         fairpate_frontiers,
+        fairpate_utkface,
+        fairpate_utkface_figures,
         fidelity_beside_sdmetrics,
         group_thresholds,
         intervention_points,
