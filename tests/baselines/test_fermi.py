@@ -73,9 +73,10 @@ def seen_by(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     trained = FERMI.fit
 
-    def watched(self: Any, X: Any, y: Any, groups: Any, **given: Any) -> Any:
+    def watched(self: Any, network: Any, X: Any, y: Any, groups: Any, **given: Any) -> Any:
+        given["noise"] = list(given["noise"])
         seen.update(X=X, y=y, groups=groups, **given)
-        return trained(self, X, y, groups, **given)
+        return trained(self, network, X, y, groups, **given)
 
     monkeypatch.setattr(FERMI, "fit", watched)
     return seen
@@ -177,7 +178,7 @@ def test_the_noise_in_the_model_is_that_of_its_mechanism(
 ) -> None:
     seen = seen_by(monkeypatch)
     model = fit(parts, DPFERMIClassifier(**loose, clip_norm=2.0))
-    drawn = seen["noise"]
+    drawn = np.array(seen["noise"])
     assert drawn.shape[0] == 150
     assert drawn.shape[1] == model.student_.coef_.size + 1 + model.multipliers_.size
     said = SeededNoise(1).gaussian(model.mechanism_.noise_multiplier * 2.0, drawn.shape)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from runs import falls_short
 from scipy.optimize import minimize
 
-from evenhand.baselines.fermi_descent import FERMI, FERMIState, probabilities
+from evenhand.baselines.fermi_descent import FERMI, FERMIState
+from evenhand.learners.gradients import probabilities
 
 
 def psi(F: np.ndarray, W: np.ndarray, groups: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -31,7 +32,8 @@ def state_of(n_classes: int, *, by_label: bool, seed: int = 0, **changes: Any) -
     """A state in the middle of a run: no weight and no dual variable is special."""
     rng = np.random.default_rng(seed)
     learner = FERMI(**({"strength": 2.0, "clip_norm": CLIP, "share": 0.4} | changes))
-    state = FERMIState.start(learner, 5, n_classes, shares_of(n_classes if by_label else 1))
+    network = learner.network((5,), n_classes, rng)
+    state = FERMIState.start(learner, network, shares_of(n_classes if by_label else 1))
     state.weights = rng.normal(size=state.weights.shape) / 2
     state.W = state.W + 2.0 * rng.normal(size=state.W.shape)
     return state
@@ -77,7 +79,8 @@ def test_the_maximum_lies_in_the_ball_that_every_step_projects_onto(
     P = np.bincount(z) / len(z)
     joint = np.array([soft[z == g].sum(axis=0) for g in range(3)]) / len(z)
     closed = joint / joint.sum(axis=0) / np.sqrt(P)[:, None]
-    start = FERMIState.start(FERMI(), 1, 2, P[None, :])
+    network = FERMI().network((1,), 2, np.random.default_rng(0))
+    start = FERMIState.start(FERMI(), network, P[None, :])
     assert np.linalg.norm(closed) <= start.radius[0]
     assert np.linalg.norm(start.W) <= start.radius[0]
     # The start is independence: nothing pulls, and psi is 0.
@@ -86,7 +89,11 @@ def test_the_maximum_lies_in_the_ball_that_every_step_projects_onto(
 
 def objective(state: FERMIState, weights: Any, W: Any, x: Any, y: int, g: int) -> float:
     """Loss + strength * psi of one record, from the formulas with matrices of the paper."""
-    F = probabilities((x @ weights[:-1] + weights[-1])[None, :])[0]
+    seen = x[None, :]
+    *inner, last = state.network.layers(weights)  # type: ignore[attr-defined]
+    for layer in inner:
+        seen = np.maximum(seen @ layer[:-1] + layer[-1], 0.0)
+    F = probabilities(seen @ last[:-1] + last[-1])[0]
     s = y if len(W) > 1 else 0
     P, w = np.diag(state.shares[s] ** -0.5), W[s]
     member = np.eye(3)[g]
@@ -112,13 +119,14 @@ def vector(state: FERMIState, x: Any, y: int, g: int) -> np.ndarray:
     return np.concatenate([down, up])
 
 
+@pytest.mark.parametrize("hidden", [(), (4,)])
 @pytest.mark.parametrize("by_label", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_sum_is_that_of_numerical_gradients_clipped_one_by_one(
-    n_classes: int, by_label: bool
+    n_classes: int, by_label: bool, hidden: tuple[int, ...]
 ) -> None:
     X, y, g = table(n_classes=n_classes)
-    state = state_of(n_classes, by_label=by_label)
+    state = state_of(n_classes, by_label=by_label, hidden=hidden)
     loop = [vector(state, X[i], y[i], g[i]) for i in range(len(X))]
     np.testing.assert_allclose(state.clipped_sum(X, y, g), np.sum(loop, axis=0), atol=3e-6)
     # Records of both kinds occur in both parts, clipped and not, over the states that follow.
@@ -126,7 +134,7 @@ def test_the_sum_is_that_of_numerical_gradients_clipped_one_by_one(
     parts: list[list[float]] = [[], []]
     for seed in range(5):
         X, y, g = table(n_classes=n_classes, seed=seed)
-        other = state_of(n_classes, by_label=by_label, seed=seed)
+        other = state_of(n_classes, by_label=by_label, seed=seed, hidden=hidden)
         for i in range(len(X)):
             v = vector(other, X[i], y[i], g[i])
             parts[0].append(np.linalg.norm(v[:k]))
@@ -181,9 +189,9 @@ def test_a_record_that_is_far_too_long_adds_exactly_the_clip_norm_in_any_batch(n
 def test_every_step_of_a_run_keeps_the_sensitivity() -> None:
     # Replay the states of one run on both data sets: after a step that differs they drift apart.
     X, y, g = table(200)
-    state = FERMIState.start(
-        FERMI(clip_norm=CLIP, strength=5.0, multiplier_rate=0.5), 5, 2, shares_of(1)
-    )
+    learner = FERMI(clip_norm=CLIP, strength=5.0, multiplier_rate=0.5, hidden=(4,))
+    network = learner.network((5,), 2, np.random.default_rng(0))
+    state = FERMIState.start(learner, network, shares_of(1))
     rng = np.random.default_rng(1)
     for t in range(60):
         rows = np.flatnonzero(rng.random(200) < 0.4)
@@ -194,7 +202,7 @@ def test_every_step_of_a_run_keeps_the_sensitivity() -> None:
             np.append(g[rows], t % 3),
         )
         assert np.linalg.norm(with_it - without) <= CLIP * (1 + 1e-9)
-        state.update((without + rng.normal(size=without.shape)) / 80)
+        state.update((without + rng.normal(size=without.shape)) / 80, t)
         assert np.linalg.norm(state.W) <= state.radius[0] * (1 + 1e-12)
 
 
@@ -202,7 +210,7 @@ def test_a_step_that_leaves_the_ball_ends_on_its_surface_in_its_own_stratum_only
     state = state_of(2, by_label=True)
     state.W = np.stack([100.0 * np.ones((3, 2)), np.sqrt(state.shares[1])[:, None] * [1.0, 1.0]])
     inside = state.W[1].copy()
-    state.update(np.zeros(FERMI().n_released(5, 2, state.shares)))
+    state.update(np.zeros(FERMI().n_released(state.network, state.shares)), 0)
     assert np.linalg.norm(state.W[0]) == pytest.approx(np.sqrt(2 / 0.2))  # classes / rarest share
     assert np.array_equal(state.W[1], inside)
 
@@ -214,7 +222,7 @@ def test_an_empty_sample_is_only_noise(by_label: bool) -> None:
     none = np.zeros(0, dtype=np.int64)
     out = state.clipped_sum(X[none], y[none], g[none])
     assert not out.any()
-    assert len(out) == FERMI().n_released(5, 2, state.shares)
+    assert len(out) == FERMI().n_released(state.network, state.shares)
 
 
 def unequal(n: int = 6000, seed: int = 3) -> Any:
@@ -234,17 +242,20 @@ def run(
     P = cells / cells.sum(axis=1, keepdims=True)
     learner = FERMI(strength=strength, multiplier_rate=0.1)
     rng = np.random.default_rng(0)
+    network = learner.network((4,), 2, rng)
     model = learner.fit(
+        network,
         X,
         y,
         g,
-        n_classes=2,
         shares=P,
+        n_steps=600,
         batches=[np.flatnonzero(rng.random(len(X)) < rate) for _ in range(600)],
-        noise=noise * rng.normal(size=(600, learner.n_released(4, 2, P))),
+        noise=noise * rng.normal(size=(600, learner.n_released(network, P))),
         batch_size=rate * len(X),
     )
-    return model, (X @ model.weights + model.bias)[:, 0] > 0, X, y, g, P
+    weights, bias = model.network[0]
+    return model, (X @ weights + bias)[:, 0] > 0, X, y, g, P
 
 
 def spread(decided: Any, groups: Any, among: Any) -> float:
@@ -275,7 +286,8 @@ def test_equalized_odds_brings_the_groups_closer_within_each_label() -> None:
 def test_without_noise_the_duals_reach_their_closed_form() -> None:
     # Full batches, and weights that ignore them (strength 0), so that everything settles.
     model, _, X, _, g, P = run(0.0, by_label=False, noise=0.0, rate=1.0)
-    F = probabilities(X @ model.weights + model.bias)
+    weights, bias = model.network[0]
+    F = probabilities(X @ weights + bias)
     joint = np.array([F[g == k].sum(axis=0) for k in range(3)]) / len(g)
     closed = joint / joint.sum(axis=0) / np.sqrt(P[0])[:, None]
     np.testing.assert_allclose(model.multipliers[0], closed, atol=0.01)
@@ -300,5 +312,6 @@ def test_settings_that_cannot_be_are_refused(settings_: dict[str, Any], message:
 
 @pytest.mark.parametrize("shares", [[[0.5, 0.0]], [[0.5, 0.5]] * 3, [0.5, 0.5]])
 def test_shares_that_cannot_be_are_refused(shares: Any) -> None:
+    network = FERMI().network((2,), 2, np.random.default_rng(0))
     with pytest.raises(ValueError, match="A group without a share cannot be compared"):
-        FERMIState.start(FERMI(), 2, 2, np.array(shares))
+        FERMIState.start(FERMI(), network, np.array(shares))

@@ -192,9 +192,9 @@ def test_every_private_row_keeps_its_own_group_where_rows_are_set_aside(
     seen: dict[str, Any] = {}
     trained = DPSGD.fit
 
-    def watched(self: Any, X: Any, y: Any, **given: Any) -> Any:
+    def watched(self: Any, network: Any, X: Any, y: Any, **given: Any) -> Any:
         seen.update(X=X, groups=given["groups"])
-        return trained(self, X, y, **given)
+        return trained(self, network, X, y, **given)
 
     monkeypatch.setattr(DPSGD, "fit", watched)
     model = DPSGDClassifier(**loose, penalty=0.5, public_fraction=0.25)

@@ -10,6 +10,7 @@ from runs import falls_short
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.learners.dpsgd import DPSGD, GroupPull, State
+from evenhand.learners.gradients import DenseGradients
 
 CLIP = 0.7
 PULL = GroupPull(margin=0.02, strength=3.0, share=0.3)
@@ -24,7 +25,7 @@ def table(n: int = 40, d: int = 5, n_classes: int = 2, seed: int = 0) -> Any:
 def state_of(learner: DPSGD, d: int, n_classes: int, seed: int = 0) -> State:
     """A state in the middle of a run: no weight, multiplier or share is special."""
     rng = np.random.default_rng(seed)
-    state = State.start(learner, d, n_classes, 3, rng)
+    state = State.start(learner, learner.network((d,), n_classes, rng), 3)
     state.weights = rng.normal(size=state.weights.shape) / 2
     if learner.pull is not None:
         state.W = rng.normal(size=state.W.shape)
@@ -33,7 +34,7 @@ def state_of(learner: DPSGD, d: int, n_classes: int, seed: int = 0) -> State:
 
 
 def scores(state: State, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    layers = state.layers(weights)
+    layers = DenseGradients.layers(state.network, weights)  # type: ignore[arg-type]
     for layer in layers[:-1]:
         x = np.maximum(x @ layer[:-1] + layer[-1], 0.0)
     return x @ layers[-1][:-1] + layers[-1][-1]
@@ -131,7 +132,8 @@ def test_every_step_of_a_run_keeps_the_sensitivity() -> None:
     # the release telling them apart; so replay the states of one run on both data sets.
     X, y, g = table(200)
     learner = DPSGD(clip_norm=CLIP, pull=PULL, learning_rate=2.0)
-    state = State.start(learner, 5, 2, 3, np.random.default_rng(0))
+    network = learner.network((5,), 2, np.random.default_rng(0))
+    state = State.start(learner, network, 3)
     rng = np.random.default_rng(1)
     for t in range(60):
         rows = np.flatnonzero(rng.random(200) < 0.4)
@@ -159,18 +161,19 @@ def run(
 ) -> Any:
     rng = np.random.default_rng(0)
     n_groups = 0 if groups is None else int(groups.max()) + 1
-    drawn = noise * rng.normal(size=(n_steps, learner.n_released(X.shape[1], n_classes, n_groups)))
+    network = learner.network(X.shape[1:], n_classes, rng)
+    drawn = noise * rng.normal(size=(n_steps, learner.n_released(network, n_groups)))
     batches = [np.flatnonzero(rng.random(len(X)) < rate) for _ in range(n_steps)]
     return learner.fit(
+        network,
         X,
         y,
-        n_classes=n_classes,
+        n_steps=n_steps,
         batches=batches,
         noise=drawn,
         batch_size=rate * len(X),
         groups=groups,
         n_groups=n_groups,
-        rng=rng,
     )
 
 
@@ -180,7 +183,7 @@ def test_without_noise_and_clipping_it_is_logistic_regression(n_classes: int) ->
     X = rng.normal(size=(300, 3))
     y = (X @ rng.normal(size=(3, n_classes)) + rng.gumbel(size=(300, n_classes))).argmax(axis=1)
     learner = DPSGD(clip_norm=1e6, learning_rate=1.0, averaged=0.01)
-    weights, bias = run(X, y, n_classes=n_classes, learner=learner, n_steps=4000).layers[0]
+    weights, bias = run(X, y, n_classes=n_classes, learner=learner, n_steps=4000).network[0]
     exact = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
     ours = X @ weights + bias
     theirs = np.atleast_2d(exact.decision_function(X).T).T
@@ -200,7 +203,7 @@ def unequal(n: int = 6000, seed: int = 3) -> Any:
 
 
 def gaps(model: Any, X: Any, g: Any) -> Any:
-    weights, bias = model.layers[0]
+    weights, bias = model.network[0]
     h = (X @ weights + bias)[:, 0] > 0
     return np.array([h[g == k].mean() - h[g != k].mean() for k in range(3)])
 
@@ -222,7 +225,9 @@ def test_multipliers_move_by_what_a_gap_exceeds_the_margin() -> None:
     # Two groups of equal size; group 0 gets class 1 at rate 0.5 + gap / 2, so Gamma is the gap.
     def after(gap: float, before: float, strength: float = 5.0) -> float:
         pull = GroupPull(margin=0.1, strength=strength, step=0.5, memory=1)
-        state = State.start(DPSGD(pull=pull), 1, 2, 2, np.random.default_rng(0))
+        learner = DPSGD(pull=pull)
+        network = learner.network((1,), 2, np.random.default_rng(0))
+        state = State.start(learner, network, 2)
         state.W = before * np.array([[-1.0, 1.0], [1.0, -1.0]])
         up, down = 0.5 + gap / 2, 0.5 - gap / 2
         table = pull.share * np.array([[1 - up, up], [1 - down, down]]) / 2
@@ -259,6 +264,7 @@ def test_the_penalty_bounds_the_multipliers_and_more_of_it_narrows_the_gap() -> 
         ({"learning_rate": -1.0}, "learning_rate must be finite and > 0"),
         ({"averaged": 0.0}, r"averaged must lie in \(0, 1\], got averaged=0.0"),
         ({"hidden": (0,)}, "hidden must be at least 1"),
+        ({"hidden": (4,), "architecture": object()}, "are two networks"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings_: dict[str, Any], message: str) -> None:

@@ -34,7 +34,12 @@ from evenhand.voting import group_moments
 CASES = cases()
 TORCH = {"pate-gan", "dp-wgan", *(name for name in CASES if name.startswith("images:"))}
 EVERY = [
-    pytest.param(name, marks=pytest.mark.torch if name.split(",")[0] in TORCH else ())
+    pytest.param(
+        name,
+        marks=pytest.mark.torch
+        if name.split(",")[0] in TORCH or name.endswith(", architecture")
+        else (),
+    )
     for name in CASES
 ]
 RUNS = 1000

@@ -21,13 +21,12 @@ from evenhand.estimators.group_shares import (
 )
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise
-from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
+from evenhand.estimators.noisy_gradient import NoisyNetworkClassifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, Settings, registered
 from evenhand.fairness import DemographicParity, EqualizedOdds, FairnessKind
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import Notion
 from evenhand.privacy import Budget
-from evenhand.privacy.subsampled import poisson_batches
 
 KNOWN: Final = (DemographicParity, EqualizedOdds)
 DEFAULT: Final = DemographicParity(margin=0.0)
@@ -54,8 +53,8 @@ def _shares(settings: Settings, any_public: bool) -> Settings:
     )
 )
 @dataclass(eq=False, repr=False)
-class DPFERMIClassifier(NoisyGradientClassifier):
-    """Train logistic regression by DP-FERMI, with the clipping that its proof needs enforced.
+class DPFERMIClassifier(NoisyNetworkClassifier):
+    """Train logistic regression or a network by DP-FERMI, with the clipping that its proof needs.
 
     The weights descend on ``mean loss + fairness_weight * R``, with R the exponential Renyi mutual
     information of decision and group; its dual variables ascend. Both read one noisy clipped sum
@@ -84,7 +83,7 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         Part of it for the dual variables, in (0, 1).
     multiplier_rate : float
         Step of the dual variables, in (0, 1).
-    n_steps, batch_size, learning_rate, n_records
+    hidden, architecture, device, n_steps, batch_size, learning_rate, n_records
         As for ``DPSGDClassifier``.
     schema, classes, public_fraction, noise, random_state
         As for ``DPSGDClassifier``. Given ``noise`` serves the table of shares too, which has exact
@@ -138,7 +137,6 @@ class DPFERMIClassifier(NoisyGradientClassifier):
     shares_budget: float = 0.02
     multiplier_share: float = 0.25
     multiplier_rate: float = 0.03
-    learning_rate: float = 4.0
 
     @property
     def notion(self) -> Notion:
@@ -162,29 +160,26 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         )
         mechanism = self._sampled(known.left, data)
         noise = self._float_noise()
+        network = self._network(learner, X_encoded, data.n_classes, rng, noise)
         run = self._own_ledger(known.left, noise)
-        n_released = learner.n_released(X_encoded.shape[1], data.n_classes, known.shares)
         with run.reserve({mechanism: 1}, purpose="DP-FERMI, all steps") as grant:
             trained = learner.fit(
+                network,
                 X_encoded,
                 data.y_private,
                 known.groups.codes,
-                n_classes=data.n_classes,
                 shares=known.shares,
-                noise=grant.draw(mechanism, n_released),
-                batches=poisson_batches(noise, mechanism, data.n_private),
-                batch_size=mechanism.sampling_rate * self._n_public(data),
-                progress=given.stage("steps"),
+                noise=grant.draw_by_step(mechanism, learner.n_released(network, known.shares)),
+                **self._steps(mechanism, data, noise, given),
             )
         self.groups_, self.group_shares_ = known.groups.names, known.shares
         self.multipliers_ = trained.multipliers
         self.mechanism_ = mechanism
         bound = learner.strength > 0
         self.fairness_kind_ = FairnessKind.WEIGHTS if bound else FairnessKind.NONE
-        self.student_ = linear_classifier(trained.weights, trained.bias, data.n_classes)
-        claim = self._claim(
-            known.left, data, noise, public=known.public, not_covered=known.not_covered
-        )
+        self.student_ = self._student(trained.network, data.n_classes)
+        public = (*known.public, *self._starts_from())
+        claim = self._claim(known.left, data, noise, public=public, not_covered=known.not_covered)
         if known.ledger is None:
             self.ledger_, self.guarantee_ = run, claim
         else:
@@ -204,10 +199,9 @@ class DPFERMIClassifier(NoisyGradientClassifier):
         _checks.open_unit("shares_budget", self.shares_budget)
         return FERMI(
             strength=_checks.non_negative("fairness_weight", self.fairness_weight),
-            clip_norm=self.clip_norm,
             share=_checks.open_unit("multiplier_share", self.multiplier_share),
             multiplier_rate=self.multiplier_rate,
-            learning_rate=self.learning_rate,
+            **self._settings(),
         )
 
     def _shares(self, private: Any, public: Any, data: FitInputs, budget: Budget) -> GroupShares:

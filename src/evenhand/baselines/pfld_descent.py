@@ -51,7 +51,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.baselines.fermi_descent import probabilities
+from evenhand.learners.gradients import probabilities
 from evenhand.learners.learner import Progress
 from evenhand.typing import FloatArray, IntArray
 

@@ -24,7 +24,6 @@ from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import RateNotion, rates_of, require_reference
 from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
-from evenhand.privacy.subsampled import poisson_batches
 from evenhand.privacy.table import LaplaceTable
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
@@ -140,19 +139,17 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         groups = self._counted_groups(given.sensitive_features, data)
         mechanism, noise = self._sampled(left, data), self._float_noise()
         run = self._own_ledger(left, noise)
-        n_released = learner.n_released(X_encoded.shape[1], data.n_classes)
+        network = learner.network(X_encoded.shape[1:], data.n_classes, rng)
         with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
             trained = learner.fit(
+                network,
                 X_encoded,
                 data.y_private,
-                n_classes=data.n_classes,
-                noise=grant.draw(mechanism, n_released),
-                batches=poisson_batches(noise, mechanism, data.n_private),
-                batch_size=mechanism.sampling_rate * self._n_public(data),
-                rng=rng,
-                progress=given.stage("steps"),
+                noise=grant.draw_by_step(mechanism, learner.n_released(network)),
+                **self._steps(mechanism, data, noise, given),
             )
-        student = linear_classifier(*trained.layers[0], data.n_classes)
+        weights, bias = trained.network[0]
+        student = linear_classifier(weights, bias, data.n_classes)
         decided = student.predict(X_encoded).astype(np.int64)
         shape = (groups.n_groups, data.n_classes, data.n_classes)
         cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)

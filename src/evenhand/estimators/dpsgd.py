@@ -8,12 +8,11 @@ from typing import Any, Final
 from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.estimators.inputs import FitArguments, FitInputs
-from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, layered_classifier
+from evenhand.estimators.noisy_gradient import NoisyNetworkClassifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import GroupCodes
 from evenhand.learners import DPSGD, GroupPull
-from evenhand.privacy.subsampled import poisson_batches
 
 UNBOUNDED: Final = 20.0
 """Largest multiplier where a margin is asked for; Adult at a margin of 0.01 needs less than 1."""
@@ -33,10 +32,12 @@ UNBOUNDED: Final = 20.0
     )
 )
 @dataclass(eq=False, repr=False)
-class DPSGDClassifier(NoisyGradientClassifier):
-    """Train logistic regression or a small network by differentially private gradient descent.
+class DPSGDClassifier(NoisyNetworkClassifier):
+    """Train logistic regression or a network by differentially private gradient descent.
 
     No teachers and no public labels; public rows, or a declared schema, only scale the columns.
+    Pictures (n, channels, height, width) of uint8 or float32 need neither, and a network of
+    PyTorch that reads them: ``architecture=``.
     With a margin, training itself pulls the groups' rates together by what its own noisy steps
     say about them: the model then needs no group at prediction.
 
@@ -52,6 +53,13 @@ class DPSGDClassifier(NoisyGradientClassifier):
         margin needs with it. With a penalty alone, ``penalty * sum |cov(group, class)|`` is added.
     hidden : tuple of int
         Widths of hidden layers (ReLU). Default ``()``: logistic regression.
+    architecture : str, Architecture or torch.nn.Module, optional
+        Another network, in PyTorch (extra ``torch``): ``SmallResNet()`` or another of
+        ``evenhand.learners.nets.architectures``, its name, or a module of yours that ends with one
+        score per class. A module starts from the weights it has, which must be public. It must read
+        each record by itself: no batch normalisation. Dropout is drawn for each record.
+    device : str
+        Where that is trained, as PyTorch names it.
     clip_norm : float
         Largest norm of what one record adds to a step.
     n_steps, batch_size : int
@@ -106,8 +114,6 @@ class DPSGDClassifier(NoisyGradientClassifier):
     fairness: DemographicParity | None = None
     _: KW_ONLY
     penalty: float | None = None
-    hidden: tuple[int, ...] = ()
-    learning_rate: float | None = None
 
     def _learn(self, given: FitArguments) -> None:
         budget = self._checked_steps(given.ledger)
@@ -117,30 +123,27 @@ class DPSGDClassifier(NoisyGradientClassifier):
         groups = self._groups(given.sensitive_features, data, learner)
         mechanism = self._sampled(budget, data)
         noise = self._float_noise()
+        network = self._network(learner, X_encoded, data.n_classes, rng, noise)
         run = self._own_ledger(budget, noise)
         n_groups = 0 if groups is None else groups.n_groups
-        n_released = learner.n_released(X_encoded.shape[1], data.n_classes, n_groups)
         with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
             trained = learner.fit(
+                network,
                 X_encoded,
                 data.y_private,
-                n_classes=data.n_classes,
-                noise=grant.draw(mechanism, n_released),
-                batches=poisson_batches(noise, mechanism, data.n_private),
-                batch_size=mechanism.sampling_rate * self._n_public(data),
+                noise=grant.draw_by_step(mechanism, learner.n_released(network, n_groups)),
                 groups=None if groups is None else groups.codes,
                 n_groups=n_groups,
-                rng=rng.spawn(1)[0],
-                progress=given.stage("steps"),
+                **self._steps(mechanism, data, noise, given),
             )
         self.groups_ = None if groups is None else groups.names
         self.multipliers_ = trained.multipliers
         self.mechanism_ = mechanism
         self.fairness_kind_ = FairnessKind.NONE if groups is None else FairnessKind.WEIGHTS
         self.ledger_ = run
-        self.student_ = layered_classifier(trained.layers, data.n_classes)
+        self.student_ = self._student(trained.network, data.n_classes)
         named = () if groups is None else ("the names of the groups",)
-        self.guarantee_ = self._claim(budget, data, noise, public=named)
+        self.guarantee_ = self._claim(budget, data, noise, public=(*named, *self._starts_from()))
 
     def _learner(self) -> DPSGD:
         if not isinstance(self.fairness, DemographicParity | None):
@@ -157,13 +160,7 @@ class DPSGDClassifier(NoisyGradientClassifier):
             pull = GroupPull(margin=margin, reference=reference, strength=most)
         elif most > 0:
             pull = GroupPull(strength=most)
-        rate = self.learning_rate
-        return DPSGD(
-            hidden=tuple(self.hidden),
-            clip_norm=self.clip_norm,
-            learning_rate=(0.5 if self.hidden else 4.0) if rate is None else rate,
-            pull=pull,
-        )
+        return DPSGD(pull=pull, **self._settings())
 
     def _groups(
         self, sensitive_features: Any, data: FitInputs, learner: DPSGD

@@ -9,11 +9,19 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators.inputs import FitArguments, FitInputs, read_fit_inputs, take
+from evenhand.datasets.pixels import PixelEncoder
+from evenhand.estimators.inputs import (
+    FitArguments,
+    FitInputs,
+    encoded,
+    may_be_pictures,
+    read_fit_inputs,
+    take,
+)
 from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy.noise import Noise
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import Array, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,13 +32,13 @@ class EncodedInputs:
     ----------
     data : FitInputs
         Without public rows where a declared schema alone scales the columns.
-    encoder : PublicEncoder
-    X_encoded : ndarray, shape (n_private, n_features)
+    encoder : PublicEncoder or PixelEncoder
+    X_encoded : ndarray, shape (n_private, n_features), or of pictures (n_private, c, h, w)
     """
 
     data: FitInputs
-    encoder: PublicEncoder
-    X_encoded: FloatArray
+    encoder: PublicEncoder | PixelEncoder
+    X_encoded: Array
 
     def groups(self, sensitive_features: Any) -> GroupCodes:
         """Return the groups of the private rows.
@@ -61,7 +69,7 @@ def read_encoded(
     as for ``read_fit_inputs``.
     """
     by_schema = given.X_public is None and estimator.public_fraction is None
-    if by_schema and estimator.schema is None:
+    if by_schema and estimator.schema is None and not may_be_pictures(given.X):
         raise ValueError(
             f"{type(estimator).__name__} scales its columns by public knowledge, and there is "
             f"none. Pass X_public= (rows without labels), set public_fraction=0.1 to set rows of "
@@ -79,7 +87,11 @@ def read_encoded(
     )
     if given.X_public is not None and hasattr(estimator, "budget"):  # else nothing is promised
         refuse_shared_rows(data.X_private, data.X_public)
-    encoder = PublicEncoder(estimator.schema).fit(None if by_schema else data.X_public)
+    encoder: PublicEncoder | PixelEncoder
+    if by_schema and not may_be_pictures(data.X_public):  # those have no columns to be scaled
+        encoder = PublicEncoder(estimator.schema).fit(None)
+    else:
+        encoder, _ = encoded(data.X_public, estimator.schema)
     if by_schema:
         nobody: IntArray = np.zeros(0, dtype=np.int64)
         data = replace(data, X_public=take(data.X_public, nobody))

@@ -292,7 +292,7 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
         Also for pictures that the estimator does not read, with what it reads of them.
     """
     X = as_pandas(X)
-    if _may_be_pictures(X):
+    if may_be_pictures(X):
         if not getattr(estimator, "_reads_pictures", False):
             raise ValueError(
                 f"{name} holds pictures, and {type(estimator).__name__} reads rows of numbers. "
@@ -332,7 +332,8 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
     return array
 
 
-def _may_be_pictures(X: Any) -> bool:
+def may_be_pictures(X: Any) -> bool:
+    """Whether rows look like pictures, each (channels, height, width): files, array or list."""
     if isinstance(X, np.ndarray | PictureFiles):
         return isinstance(X, PictureFiles) or X.ndim == PICTURES
     # A list of pictures, of different sizes perhaps: those have no shape together.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -11,16 +11,25 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from evenhand import _checks
+from evenhand._torch import is_module
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import own_noise
 from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.learners.dpsgd import NoisyNetwork
+from evenhand.learners.gradients import PerRecordGradients
+from evenhand.learners.nets.architectures import architecture_named
 from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger, SubsampledGaussian
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
-from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING
-from evenhand.typing import FloatArray
+from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING, poisson_batches, record_words
+from evenhand.students.module import ModuleClassifier, no_head
+from evenhand.typing import Array, FloatArray
+
+LINEAR_RATE: Final = 4.0
+NETWORK_RATE: Final = 0.5
+"""Learning rates where none is given."""
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +60,7 @@ class NoisyGradientClassifier(PrivateClassifier):
             )
         return budget
 
-    def _read(self, given: FitArguments, rng: np.random.Generator) -> tuple[FitInputs, FloatArray]:
+    def _read(self, given: FitArguments, rng: np.random.Generator) -> tuple[FitInputs, Array]:
         """Check the rows, fit the encoder on what is public, and encode the private rows."""
         read = read_encoded(self, given, rng, coins=self._float_noise())
         self.classes_ = read.data.classes
@@ -79,6 +88,17 @@ class NoisyGradientClassifier(PrivateClassifier):
             n_steps=self.n_steps,
             clip_norm=self.clip_norm,
         )
+
+    def _steps(
+        self, mechanism: SubsampledGaussian, data: FitInputs, noise: Noise, given: FitArguments
+    ) -> dict[str, Any]:
+        """Return what the steps read beside rows and noise."""
+        return {
+            "n_steps": mechanism.n_steps,
+            "batches": poisson_batches(noise, mechanism, data.n_private),
+            "batch_size": mechanism.sampling_rate * self._n_public(data),
+            "progress": given.stage("steps"),
+        }
 
     def _float_noise(self) -> Noise:
         return own_noise(self.noise, FloatNoise)
@@ -134,6 +154,54 @@ class NoisyGradientClassifier(PrivateClassifier):
             holds=noise.protects,
             reason="" if noise.protects else "the noise came from a seed and can be removed",
         )
+
+
+@dataclass(eq=False, repr=False)
+class NoisyNetworkClassifier(NoisyGradientClassifier):
+    """Base of those whose network is to be chosen: layers in NumPy, or any of PyTorch."""
+
+    _reads_pictures = True
+
+    _: KW_ONLY
+    hidden: tuple[int, ...] = ()
+    architecture: Any = None
+    learning_rate: float | None = None
+    device: str = "cpu"
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the arguments of the learner that every such classifier has."""
+        rate, network = self.learning_rate, self.architecture
+        linear = not self.hidden and network is None
+        return {
+            "hidden": tuple(self.hidden),
+            "architecture": architecture_named(network) if isinstance(network, str) else network,
+            "device": self.device,
+            "clip_norm": self.clip_norm,
+            "learning_rate": (LINEAR_RATE if linear else NETWORK_RATE) if rate is None else rate,
+        }
+
+    @staticmethod
+    def _network(
+        learner: NoisyNetwork,
+        X_encoded: Array,
+        n_classes: int,
+        rng: np.random.Generator,
+        noise: Noise,
+    ) -> PerRecordGradients:
+        """Return the network to train; it is refused here, before anything is charged."""
+        return learner.network(X_encoded.shape[1:], n_classes, rng.spawn(1)[0], record_words(noise))
+
+    def _starts_from(self) -> tuple[str, ...]:
+        """Return what a claim takes as public of the network."""
+        return (
+            ("the weights that the network started from",) if is_module(self.architecture) else ()
+        )
+
+    def _student(self, network: Any, n_classes: int) -> Any:
+        """Return a trained network as a classifier of class codes."""
+        if isinstance(network, tuple):
+            return layered_classifier(network, n_classes)
+        return ModuleClassifier.of(self._settings()["architecture"], network, *no_head(n_classes))
 
 
 def linear_classifier(weights: FloatArray, bias: FloatArray, n_classes: int) -> LogisticRegression:

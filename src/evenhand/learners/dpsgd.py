@@ -1,4 +1,4 @@
-"""Logistic regression and small networks by DP-SGD, with an optional pull of groups together.
+"""Networks by DP-SGD, the smallest a logistic regression, with an optional pull of groups together.
 
 One step releases one vector per record, clipped as a whole
 ------------------------------------------------------------
@@ -22,11 +22,10 @@ gradient is no sum of terms of one record each. Its Lagrangian form is: for mult
 
 and both together are one vector. The gradient is scaled to norm at most ``sqrt(C^2 - s^2)``, so the
 whole vector has norm at most C = ``clip_norm``; the statistic is not scaled, for a scale that
-depends on the record would bias the rates. In a network every layer's gradient is such an outer
-product, of the layer's input and of what is propagated back to it, so the squared norm is the sum
-over layers of ``|back|^2 |input|^2`` (ghost clipping; Goodfellow 2015): no gradient of a single
-record is ever written down. The sum over a Poisson sample plus Gaussian noise is all that leaves a
-step; adding or removing a record moves it by at most C. The next step's P(z), rates and W
+depends on the record would bias the rates. A network's gradient is propagated back from the same
+numbers in the scores (``learners.gradients``, in NumPy; ``learners.nets.per_record``, for any
+module of PyTorch). The sum over a Poisson sample plus Gaussian noise is all that leaves a step;
+adding or removing a record moves it by at most C. The next step's P(z), rates and W
 are functions of the noisy tables of the steps before, so they are known to everybody
 (post-processing), and a step may depend on them (adaptive composition, which the privacy loss
 distribution covers).
@@ -38,18 +37,16 @@ margin of 0 and ``|W| <= penalty`` it adds ``penalty * sum |cov|`` to the loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final
+from typing import Any, Protocol
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand.learners.gradients import TINY, DenseGradients, PerRecordGradients
 from evenhand.learners.learner import Progress
-from evenhand.typing import FloatArray, IntArray
-
-TINY: Final = 1e-12
+from evenhand.typing import Array, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,111 +88,196 @@ class GroupPull:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DPSGDModel:
-    """Weights of a trained model.
+    """What training leaves.
 
     Parameters
     ----------
-    layers : tuple of (weights, bias), shapes (n_in, n_out) and (n_out,)
-        ReLU between them; one layer is logistic regression. The last has one score for two classes
-        (class 1 against class 0), else one per class.
+    network : tuple of (weights, bias), or torch.nn.Module
+        Layers of shapes (n_in, n_out) and (n_out,), ReLU between them: one is logistic regression.
+        The last has one score for two classes (class 1 against class 0), else one per class.
     multipliers : array, shape (n_groups, n_classes)
         Where the pull between groups ended; empty without it. Public, as the model is.
     """
 
-    layers: tuple[tuple[FloatArray, FloatArray], ...]
+    network: Any
     multipliers: FloatArray
 
 
+class Descent(Protocol):
+    """What is known to everybody between two steps, and how a step is taken."""
+
+    weights: FloatArray
+    """All weights of the network, in one vector."""
+
+    def clipped_sum(self, X: Array, y: IntArray, groups: IntArray | None) -> FloatArray:
+        """Sum of the records' vectors, each of norm at most the clip norm."""
+
+    def update(self, mean: FloatArray, t: int) -> None:
+        """Take step ``t`` along the noisy mean; reads nothing private."""
+
+
+def descend(
+    state: Descent,
+    X: Array,
+    y: IntArray,
+    groups: IntArray | None,
+    *,
+    n_steps: int,
+    batches: Iterable[IntArray],
+    noise: Iterable[FloatArray],
+    batch_size: float,
+    averaged: float,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Take noisy steps; return the mean of the last weights.
+
+    Parameters
+    ----------
+    batches : iterable of arrays
+        Rows of each step's sample.
+    noise : iterable of arrays
+        What is added to each step's sum.
+    batch_size : float
+        Expected size of a sample: public, unlike the size that came out.
+    averaged : float
+        Part of the steps, at the end, whose weights are averaged.
+    """
+    first = n_steps - max(1, round(averaged * n_steps))
+    mean = np.zeros_like(state.weights)
+    for t, rows, drawn in zip(range(n_steps), batches, noise, strict=True):
+        own = None if groups is None else groups[rows]
+        total = state.clipped_sum(X[rows], y[rows], own) + drawn
+        state.update(total / batch_size, t)
+        if t >= first:
+            mean += (state.weights - mean) / (t - first + 1)
+        if progress is not None:
+            progress(t + 1, n_steps)
+    return mean
+
+
 @dataclass(frozen=True, kw_only=True)
-class DPSGD:
-    """Train by noisy gradients of Poisson samples; binary and multinomial.
+class NoisyNetwork:
+    """What is trained by noisy steps: settings that DP-SGD and DP-FERMI share.
 
     Parameters
     ----------
     hidden : tuple of int
         Widths of hidden layers; none is logistic regression.
+    architecture : Architecture or torch.nn.Module, optional
+        Another network, of PyTorch; see ``learners.nets.per_record``.
+    device : str
+        Where that is trained, as PyTorch names it.
     clip_norm : float
         Largest norm of what one record adds to a step. Greater than 0.
     learning_rate : float
         Greater than 0.
     averaged : float
         Part of the steps, at the end, whose weights are averaged, in (0, 1].
-    pull : GroupPull, optional
-        Pull the rates of groups together.
-
-    Notes
-    -----
-    The fit is a function of the records, the samples and the noise; ``rng`` seeds the first weights
-    of a network, which nothing private decides.
     """
 
     hidden: tuple[int, ...] = ()
+    architecture: Any = None
+    device: str = "cpu"
     clip_norm: float = 1.0
     learning_rate: float = 4.0
     averaged: float = 0.5
-    pull: GroupPull | None = None
 
     def __post_init__(self) -> None:
         for width in self.hidden:
             _checks.at_least("hidden", width, 1)
+        if self.hidden and self.architecture is not None:
+            raise ValueError(
+                f"hidden={self.hidden!r} and architecture={self.architecture!r} are two networks. "
+                f"Leave one of them out; Dense(hidden=...) is an architecture."
+            )
         _checks.positive("clip_norm", self.clip_norm)
         _checks.positive("learning_rate", self.learning_rate)
         if not 0 < self.averaged <= 1:
             raise ValueError(f"averaged must lie in (0, 1], got averaged={self.averaged!r}.")
 
-    def shapes(self, n_features: int, n_classes: int) -> list[tuple[int, int]]:
-        """Shapes of the layers, the bias as a further row."""
-        widths = (n_features, *self.hidden, 1 if n_classes == 2 else n_classes)
-        return [(n_in + 1, n_out) for n_in, n_out in pairwise(widths)]
-
-    def n_released(self, n_features: int, n_classes: int, n_groups: int = 0) -> int:
-        """Length of the vector that a step releases."""
-        table = n_groups * n_classes if self.pull is not None else 0
-        return sum(a * b for a, b in self.shapes(n_features, n_classes)) + table
-
-    def fit(
+    def network(
         self,
-        X: FloatArray,
-        y: IntArray,
-        *,
+        shape: tuple[int, ...],
         n_classes: int,
-        batches: Iterable[IntArray],
-        noise: FloatArray,
-        batch_size: float,
-        groups: IntArray | None = None,
-        n_groups: int = 0,
         rng: np.random.Generator,
-        progress: Progress | None = None,
-    ) -> DPSGDModel:
-        """Train on ``X`` (n, d), ``y`` (n,).
+        words: Callable[[int], IntArray] | None = None,
+    ) -> PerRecordGradients:
+        """Return the network for rows of a shape.
 
         Parameters
         ----------
-        batches : iterable of arrays
-            Rows of each step's sample.
-        noise : array, shape (n_steps, n_released)
-            What is added to each step's sum.
-        batch_size : float
-            Expected size of a sample: public, unlike the size that came out.
+        shape : tuple of int
+            Of one row: ``(n_features,)``, or ``(channels, height, width)`` of a picture.
+        rng : Generator
+            Of the first weights.
+        words : function of a number, optional
+            Returns so many whole numbers, uniform on [0, 2**63): what a network with dropout draws
+            for each record. Where noise protects nobody may know them; see ``per_record``.
+        """
+        if self.architecture is not None:
+            # Here, not above: PyTorch is slow to import and only these networks need it.
+            from evenhand.learners.nets.per_record import ModuleGradients
+
+            return ModuleGradients.of(
+                self.architecture, shape, n_classes, rng, words, device=self.device
+            )
+        if len(shape) != 1:
+            raise ValueError(
+                f"The rows are pictures of shape {shape}, and hidden={self.hidden!r} makes layers "
+                f"that read rows of numbers. Pass architecture=SmallResNet(), or another network "
+                f"of pictures, of evenhand.learners.nets.architectures; or train on features: "
+                f"evenhand.datasets.features.extract(pictures, DlibFace.load())."
+            )
+        return DenseGradients.of(shape[0], self.hidden, n_classes, rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSGD(NoisyNetwork):
+    """Train by noisy gradients of Poisson samples; binary and multinomial.
+
+    Parameters
+    ----------
+    pull : GroupPull, optional
+        Pull the rates of groups together.
+
+    Notes
+    -----
+    The fit is a function of the records, the samples and the noise.
+    """
+
+    pull: GroupPull | None = None
+
+    def n_released(self, network: PerRecordGradients, n_groups: int = 0) -> int:
+        """Length of the vector that a step releases."""
+        table = n_groups * network.n_classes if self.pull is not None else 0
+        return len(network.start) + table
+
+    def fit(
+        self,
+        network: PerRecordGradients,
+        X: Array,
+        y: IntArray,
+        *,
+        groups: IntArray | None = None,
+        n_groups: int = 0,
+        **steps: Any,
+    ) -> DPSGDModel:
+        """Train a network on ``X`` (n, ...), ``y`` (n,).
+
+        Parameters
+        ----------
         groups : array of int, shape (n,), optional
             Needed with ``pull``.
+        **steps
+            ``n_steps``, ``batches``, ``noise``, of n_released numbers a step, ``batch_size`` and
+            ``progress``; see ``descend``.
         """
         if self.pull is not None and groups is None:
             raise ValueError("The pull between groups needs the group of every record.")
-        state = State.start(self, X.shape[1], n_classes, n_groups, rng)
-        n_steps = len(noise)
-        first = n_steps - max(1, round(self.averaged * n_steps))
-        mean = np.zeros_like(state.weights)
-        for t, rows in zip(range(n_steps), batches, strict=True):
-            own = None if groups is None or self.pull is None else groups[rows]
-            total = state.clipped_sum(X[rows], y[rows], own) + noise[t]
-            state.update(total / batch_size, t)
-            if t >= first:
-                mean += (state.weights - mean) / (t - first + 1)
-            if progress is not None:
-                progress(t + 1, n_steps)
-        layers = tuple((layer[:-1], layer[-1]) for layer in state.layers(mean))
-        return DPSGDModel(layers=layers, multipliers=state.W)
+        state = State.start(self, network, n_groups)
+        read = None if self.pull is None else groups
+        mean = descend(state, X, y, read, averaged=self.averaged, **steps)
+        return DPSGDModel(network=network.trained(mean), multipliers=state.W)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -203,40 +285,24 @@ class State:
     """What is known to everybody between two steps."""
 
     learner: DPSGD
-    shapes: list[tuple[int, int]]
+    network: PerRecordGradients
     weights: FloatArray  # (n_weights,): all layers, one after another
-    n_classes: int
     W: FloatArray  # (n_groups, n_classes), or (0, n_classes) without a pull
     shares: FloatArray  # (n_groups,): noisy P(z)
     sums: FloatArray  # (n_groups, n_classes): averaged noisy tables
 
     @classmethod
-    def start(
-        cls, learner: DPSGD, d: int, n_classes: int, n_groups: int, rng: np.random.Generator
-    ) -> State:
-        """Return the state before the first step: zeros, and random weights in hidden layers."""
-        shapes = learner.shapes(d, n_classes)
-        first = [np.zeros(shape) for shape in shapes]
-        for layer in first[:-1]:  # He et al. 2015
-            layer[:-1] = rng.normal(0.0, np.sqrt(2.0 / (len(layer) - 1)), layer[:-1].shape)
+    def start(cls, learner: DPSGD, network: PerRecordGradients, n_groups: int) -> State:
+        """Return the state before the first step."""
         some = n_groups if learner.pull is not None else 0
         return cls(
             learner=learner,
-            shapes=shapes,
-            weights=np.concatenate([layer.ravel() for layer in first]),
-            n_classes=n_classes,
-            W=np.zeros((some, n_classes)),
+            network=network,
+            weights=network.start,
+            W=np.zeros((some, network.n_classes)),
             shares=np.full(some, 1.0 / max(1, some)),
-            sums=np.zeros((some, n_classes)),
+            sums=np.zeros((some, network.n_classes)),
         )
-
-    def layers(self, weights: FloatArray) -> list[FloatArray]:
-        """View a flat vector as the layers, each (n_in + 1, n_out)."""
-        out, start = [], 0
-        for a, b in self.shapes:
-            out.append(weights[start : start + a * b].reshape(a, b))
-            start += a * b
-        return out
 
     @property
     def unit(self) -> float:
@@ -244,31 +310,16 @@ class State:
         pull = self.learner.pull
         return 0.0 if pull is None else pull.share * self.learner.clip_norm
 
-    def clipped_sum(self, X: FloatArray, y: IntArray, groups: IntArray | None) -> FloatArray:
+    def clipped_sum(self, X: Array, y: IntArray, groups: IntArray | None) -> FloatArray:
         """Sum of the records' vectors, each of norm at most ``clip_norm``; shape (n_released,)."""
-        layers = self.layers(self.weights)
-        inputs = [X]
-        for layer in layers[:-1]:
-            inputs.append(np.maximum(inputs[-1] @ layer[:-1] + layer[-1], 0.0))
-        score = inputs[-1] @ layers[-1][:-1] + layers[-1][-1]
-        pushed = None if groups is None else (self.W - self.shares @ self.W)[groups]
-        back, decided = _residual(score, y, pushed)
-        backs = [back]
-        for layer, seen in zip(layers[:0:-1], inputs[:0:-1], strict=True):
-            backs.append((backs[-1] @ layer[:-1].T) * (seen > 0))
-        backs.reverse()
-        # Of every layer's input with its 1, times what came back to the layer.
-        square = sum(_rowwise(b) * (_rowwise(a) + 1.0) for a, b in zip(inputs, backs, strict=True))
+        v = None if groups is None else (self.W - self.shares @ self.W)[groups]
         room = np.sqrt(self.learner.clip_norm**2 - self.unit**2)
-        scale = np.minimum(1.0, room / np.maximum(np.sqrt(square), TINY))[:, None]
-        parts = []
-        for a, b in zip(inputs, backs, strict=True):
-            b = b * scale
-            parts += [(a.T @ b).ravel(), b.sum(axis=0)]
-        if groups is not None:
-            cells = np.bincount(groups * self.n_classes + decided, minlength=self.W.size)
-            parts.append(self.unit * cells)
-        return np.concatenate(parts)
+        total, p = self.network.clipped_sum(self.weights, X, y, v, room)
+        if groups is None:
+            return total
+        cells = groups * self.network.n_classes + p.argmax(axis=1)
+        table = self.unit * np.bincount(cells, minlength=self.W.size)
+        return np.concatenate([total, table])
 
     def update(self, mean: FloatArray, t: int) -> None:
         """Take a step along the noisy mean; reads nothing private."""
@@ -292,12 +343,6 @@ class State:
         self.W = np.clip(W, -pull.strength, pull.strength)
 
 
-def _rowwise(a: FloatArray) -> FloatArray:
-    """Squared norm of each row."""
-    out: FloatArray = np.einsum("ij,ij->i", a, a)
-    return out
-
-
 def _gap(rates: FloatArray, shares: FloatArray, pull: GroupPull) -> FloatArray:
     """Signed gaps (n_groups, n_classes) to be held within ``margin``."""
     to_overall = rates - shares @ rates
@@ -307,23 +352,3 @@ def _gap(rates: FloatArray, shares: FloatArray, pull: GroupPull) -> FloatArray:
         return 2.0 * to_overall
     rest: FloatArray = to_overall / np.maximum(1.0 - shares, TINY)[:, None]
     return rest
-
-
-def _residual(
-    score: FloatArray, y: IntArray, pushed: FloatArray | None
-) -> tuple[FloatArray, IntArray]:
-    """Gradient in the scores (n, n_scores), and the predicted classes (n,)."""
-    if score.shape[1] == 1:
-        p = 1.0 / (1.0 + np.exp(-np.clip(score[:, 0], -40.0, 40.0)))
-        r = p - y
-        if pushed is not None:
-            # p (v - v.p) of two classes, in the one score that they share.
-            r += (pushed[:, 1] - pushed[:, 0]) * p * (1.0 - p)
-        return r[:, None], (score[:, 0] > 0).astype(np.int64)
-    p = np.exp(score - score.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    r = p.copy()
-    r[np.arange(len(y)), y] -= 1.0
-    if pushed is not None:
-        r += p * (pushed - np.einsum("ij,ij->i", pushed, p)[:, None])
-    return r, score.argmax(axis=1)

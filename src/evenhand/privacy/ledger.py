@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -53,6 +53,13 @@ class Mechanism(Hashable, Protocol):
 
 
 T_co = TypeVar("T_co", covariant=True)
+
+
+class SteppedMechanism(Mechanism, Protocol):
+    """A mechanism of which one use is many steps."""
+
+    def draw_noise_by_step(self, noise: Noise, n_classes: int) -> Iterator[Array]:
+        """Draw the noise of one use, (n_classes,) at each step. For the ledger only."""
 
 
 class Decider(Mechanism, Protocol[T_co]):
@@ -397,6 +404,22 @@ class Grant:
 
     def draw(self, mechanism: Mechanism, n_classes: int) -> Array:
         """Draw the noise for all reserved uses of ``mechanism``."""
+        n_uses = self._begin(mechanism, n_classes)
+        return mechanism.draw_noise(self._ledger.noise, n_uses, n_classes)
+
+    def draw_by_step(self, mechanism: SteppedMechanism, n_classes: int) -> Iterator[Array]:
+        """Return the noise of a mechanism of many steps, drawn when each step asks for its own.
+
+        What all steps release need not fit into memory together. The use counts in full from here
+        on, however many steps ask.
+        """
+        n_uses = self._begin(mechanism, n_classes)
+        if n_uses != 1:
+            raise ValueError(f"One run at a time is drawn by step, and {n_uses} are reserved.")
+        return mechanism.draw_noise_by_step(self._ledger.noise, n_classes)
+
+    def _begin(self, mechanism: Mechanism, n_classes: int) -> int:
+        """Count a mechanism as drawn, once, and return its reserved uses."""
         charge, _ = self._of(mechanism)
         at_least("n_classes", n_classes, 1)
         if self._settled:
@@ -406,7 +429,7 @@ class Grant:
             raise RuntimeError(
                 f"The noise of {mechanism!r} was drawn before: one use is one draw. Reserve more."
             )
-        return mechanism.draw_noise(self._ledger.noise, charge.n_uses, n_classes)
+        return charge.n_uses
 
     def settle(self, used: Mapping[Any, int]) -> None:
         """Keep the charge for ``used`` and refund the rest.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
@@ -139,6 +139,11 @@ class SubsampledGaussian:
         scale = self.noise_multiplier * self.clip_norm
         return noise.gaussian(scale, (n * self.n_steps, n_classes))
 
+    def draw_noise_by_step(self, noise: Noise, n_classes: int) -> Iterator[Array]:
+        """Draw the same noise of one use, (n_classes,) at each step. For the ledger only."""
+        scale = self.noise_multiplier * self.clip_norm
+        return (noise.gaussian(scale, (n_classes,)) for _ in range(self.n_steps))
+
 
 def poisson_batches(noise: Noise, mechanism: SubsampledGaussian, n_records: int) -> Batches:
     """Return the samples of a run: one array of row numbers per step.
@@ -160,8 +165,17 @@ def poisson_batches(noise: Noise, mechanism: SubsampledGaussian, n_records: int)
     and the next are geometric in number, and those numbers are drawn.
     """
     at_least("n_records", n_records, 0)
-    words = Keystream().words if noise.protects else _repeatable_words(noise)
-    return Batches(words, mechanism.sampling_rate, mechanism.n_steps, n_records)
+    return Batches(record_words(noise), mechanism.sampling_rate, mechanism.n_steps, n_records)
+
+
+def record_words(noise: Noise) -> Callable[[int], IntArray]:
+    """Return ``words(n)``: n whole numbers, uniform on [0, 2**63), that records are sampled by.
+
+    With noise that protects they come from a cryptographic generator of their own, and nobody can
+    repeat them; with a seeded noise they follow from its seed, which is read when they are first
+    asked for.
+    """
+    return Keystream().words if noise.protects else _repeatable_words(noise)
 
 
 def secret_coins(noise: Noise, n: int, probability: float) -> BoolArray:
@@ -217,9 +231,12 @@ class Batches:
 
 
 def _repeatable_words(noise: Noise) -> Callable[[int], IntArray]:
-    drawn = np.ascontiguousarray(noise.gaussian(1.0, (_SEED_DRAWS,)), dtype=np.float64)
-    rng = np.random.default_rng(drawn.view(np.uint32))
-    return lambda n: rng.integers(WORD, size=n)
+    @cache
+    def rng() -> np.random.Generator:
+        drawn = np.ascontiguousarray(noise.gaussian(1.0, (_SEED_DRAWS,)), dtype=np.float64)
+        return np.random.default_rng(drawn.view(np.uint32))
+
+    return lambda n: rng().integers(WORD, size=n)
 
 
 @lru_cache(maxsize=4096)

@@ -17,6 +17,7 @@ from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness import DemographicParity, EqualizedOdds
 from evenhand.fairness.notions import notion_named
 from evenhand.generators.registry import GENERATORS, generators
+from evenhand.learners.nets.architectures import Dense
 from evenhand.methods import METHODS
 from evenhand.privacy.noise import WORD, Noise
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL
@@ -92,10 +93,19 @@ that no amplification is claimed; two records a teacher, so that one decides abo
 VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
     "pate": {"": {}, "labels": {"answers": "labels"}},
     "intervention": {at: {"at": at} for at in POINTS},
-    "dpsgd": {"": {}, "margin": {"fairness": _MARGIN}, "hidden": {"hidden": (4,)}},
+    "dpsgd": {
+        "": {},
+        "margin": {"fairness": _MARGIN},
+        "hidden": {"hidden": (4,)},
+        "architecture": {"fairness": _MARGIN, "architecture": Dense(hidden=(4,))},
+    },
     "dp-fermi": {
         "": {"group_shares": {"a": 0.6, "b": 0.4}},
         "noisy shares": {"group_shares": "released"},
+        "architecture": {
+            "group_shares": {"a": 0.6, "b": 0.4},
+            "architecture": Dense(hidden=(4,)),
+        },
     },
     "dp-post-processing": {"": {"fairness": EqualizedOdds(margin=0.2, reference="pairwise")}},
     "sf-teachers": {

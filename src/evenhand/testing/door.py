@@ -315,6 +315,9 @@ def recording(transcript: Transcript) -> Iterator[Transcript]:
         grants[id(grant)], made[id(grant), mechanism] = grant, transcript.releases[-1]
         return out
 
+    def by_step(grant: Grant, mechanism: Mechanism, n_classes: int) -> Any:
+        return iter(observed(grant, mechanism, n_classes))  # small tables: all at once
+
     def settled(grant: Grant, used: Mapping[Any, int]) -> None:
         settle(grant, used)
         for mechanism, n in used.items():
@@ -329,6 +332,7 @@ def recording(transcript: Transcript) -> Iterator[Transcript]:
 
     with (
         patch.object(Grant, "draw", observed),
+        patch.object(Grant, "draw_by_step", by_step),
         patch.object(Grant, "settle", settled),
         patch.object(FloatNoise, "random_words", tossed(FloatNoise.random_words)),
         patch.object(DiscreteNoise, "random_words", tossed(DiscreteNoise.random_words)),

@@ -39,6 +39,7 @@ def refuse_modules(model: Any) -> None:
     for name, value in model.get_params(deep=True).items():
         at_teachers = name in ("teachers", "teachers__architecture")
         bare = at_teachers and (is_module(value) or makes_models(value))
+        bare |= name == "architecture" and is_module(value)
         of_module = isinstance(value, ModuleStudent | ModuleClassifier)
         if bare or (of_module and not is_architecture(value.module)):
             raise ValueError(

@@ -23,11 +23,13 @@ __all__ = [
     "Architecture",
     "Convolutional",
     "Dense",
+    "architecture_named",
     "built",
     "is_architecture",
     "registered",
     "require_architecture",
     "restored",
+    "seeded_network",
     "weights_of",
 ]
 
@@ -146,6 +148,12 @@ def registered(kind: type) -> type:
     return stored(kind)
 
 
+def architecture_named(name: str) -> Architecture:
+    """Return an architecture of this package by its name, with its default sizes."""
+    made: Architecture = ARCHITECTURES[_checks.one_of("architecture", name, ARCHITECTURES)]()
+    return made
+
+
 def require_architecture(given: Any) -> None:
     """Refuse what makes no network."""
     if isinstance(given, torch.nn.Module) or (not isinstance(given, str) and callable(given)):
@@ -165,6 +173,14 @@ def built(given: Any, shape: tuple[int, ...], n_outputs: int) -> Any:
     else:
         module = (given.build if hasattr(given, "build") else given)(shape, n_outputs)
     return module.to(torch.get_default_device())
+
+
+def seeded_network(given: Any, shape: tuple[int, ...], n_outputs: int, seed: int) -> Any:
+    """Return what ``built`` does, with weights of a seed; torch's generator stays as it was."""
+    place = torch.get_default_device()
+    with torch.random.fork_rng([] if place.type == "cpu" else [place]):
+        torch.random.manual_seed(seed)
+        return built(given, shape, n_outputs)
 
 
 def is_architecture(value: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenhand._torch import torch
 from evenhand.learners.learner import Progress, needed
-from evenhand.learners.nets.architectures import built, require_architecture
+from evenhand.learners.nets.architectures import require_architecture, seeded_network
 from evenhand.learners.nets.batches import Deal, Together, TrainedTogether, round_up
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.learners.nets.stack import LANES
@@ -135,7 +135,7 @@ class StackedModules(TrainedTogether):
         together = Together.of(self, y, rows, n_classes, rng)
         shape = X.shape[1:]
         with computing(self.device):
-            model = _seeded(self.architecture, shape, n_classes, 0)
+            model = seeded_network(self.architecture, shape, n_classes, 0)
             widest, alone = _widest(model, shape), _draws(model)
             state = {
                 name: torch.zeros((len(rows), *value.shape), dtype=value.dtype, device="cpu")
@@ -174,7 +174,9 @@ class StackedModules(TrainedTogether):
         streams = [together.streams[t] for t in some] + [np.random.default_rng(0) for _ in idle]
         n_classes = together.targets.shape[1]
         seeds = [int(stream.integers(2**31)) for stream in streams]
-        modules = [_seeded(self.architecture, X.shape[1:], n_classes, seed) for seed in seeds]
+        modules = [
+            seeded_network(self.architecture, X.shape[1:], n_classes, seed) for seed in seeds
+        ]
         skeleton = modules[0].train()
         weights, buffers = torch.func.stack_module_state(modules)
         block, weights = _in_one_block(weights)
@@ -209,14 +211,6 @@ class StackedModules(TrainedTogether):
                 if penalty is not None:
                     penalty.ascend()
         return {name: value.detach() for name, value in {**weights, **buffers}.items()}
-
-
-def _seeded(architecture: Any, shape: tuple[int, ...], n_outputs: int, seed: int) -> Any:
-    """Return a network with fresh weights; torch's own generator is as it was afterwards."""
-    place = torch.get_default_device()
-    with torch.random.fork_rng([] if place.type == "cpu" else [place]):
-        torch.random.manual_seed(seed)
-        return built(architecture, shape, n_outputs)
 
 
 def _forward(skeleton: Any) -> Any:
