@@ -76,7 +76,7 @@ def one_seed(frame: Any, seed: int) -> tuple[dict[str, Any], float]:
     for name, (_, models) in SETTINGS.items():
         drawn = rows
         if name in AMOUNTS:
-            shares = even_rates(made, "demographic_parity", amount=AMOUNTS[name], random_state=seed)
+            shares = even_rates(made, "demographic-parity", amount=AMOUNTS[name], random_state=seed)
             drawn = made.sample(ROWS, shares=shares, random_state=seed)
         elif name == BOTH:
             drawn = made.sample(

@@ -44,5 +44,6 @@ def called_now(key: str) -> str:
 
 _CALLED_NOW: Final[Mapping[str, str]] = {
     "notion": " It is now called 'fairness'.",
+    "parity": " It is now called 'fairness'.",
     "rule": " The published rule is now a method: method = 'fairpate-published'. Leave rule out.",
 }

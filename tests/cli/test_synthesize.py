@@ -44,7 +44,7 @@ def test_a_remark_about_the_fit_is_printed_once(town: Path, run: Run) -> None:
 def test_json_says_the_same_for_machines_and_test_rows_are_not_covered(
     town: Path, run: Run
 ) -> None:
-    done = run(*ASKED, "--test", "test.csv", "--json", "--parity", "equalized-odds")
+    done = run(*ASKED, "--test", "test.csv", "--json", "--fairness", "equalized-odds")
     told = json.loads(done.stdout)
     assert told["n_rows"] == 400
     assert sum(told["counts"].values()) == 400

@@ -67,7 +67,7 @@ BAD = {
     "an absent group": (["--sensitive", "sides"], "Did you mean 'side'"),
     "an unknown method": (["--method", "mean-embeding"], "Did you mean 'mean-embedding'"),
     "a method of tables": (["--method", "marginal"], "--method must be one of 'mean-embedding'"),
-    "an option of tables": (["--parity", "equalized-odds"], "--parity is for tables"),
+    "an option of tables": (["--fairness", "equalized-odds"], "--fairness is for tables"),
     "a table as output": (["--out", "made.csv"], "must end in .npz"),
     "the private pictures": (["--out", "bars.npz", "--overwrite"], "is the private table"),
     "an absent file": (["--test", "nowhere.npz"], "There is no file nowhere.npz"),

@@ -13,7 +13,9 @@ from evenhand.cli.command import from_file
 from evenhand.cli.options import COLUMNS, FILES, Epsilon, Raw, ReadsPrivate, choice
 from evenhand.generators.registry import generators, names_of
 
-PARITY: Final = ("none", "equalized-odds", "demographic-parity", "both")
+MOVED: Final = ("none", "equalized-odds", "demographic-parity", "both")
+"""Notions by whose rates labels are moved within groups."""
+
 _TABLES, _IMAGES = (names_of(of, offered=True) for of in ("tables", "images"))
 _ROWS: Final = "Rows"
 
@@ -89,10 +91,10 @@ class SynthesizeOptions(ReadsPrivate):
             rich_help_panel=_ROWS,
         ),
     ] = "label,sensitive"
-    parity: Annotated[
+    fairness: Annotated[
         str,
         choice(
-            PARITY,
+            MOVED,
             help="Move the labels' shares within groups so that models of the rows treat groups "
             "more alike. For two classes; with both, fewer rows of the second class are drawn.",
             rich_help_panel=_ROWS,

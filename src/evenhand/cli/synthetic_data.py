@@ -155,14 +155,13 @@ class Tables(SyntheticData):
         )
 
     def draw(self, generator: TableSynthesizer) -> pd.DataFrame:
-        """Draw rows, balanced or with the shares of --parity."""
+        """Draw rows, balanced or with the shares of --fairness."""
         from evenhand.generators import even_rates
 
         given = self.given
         how: dict[str, Any] = {"balance": given.balanced}
-        if given.parity != "none":
-            parity = given.parity.replace("-", "_")
-            how = {"shares": even_rates(generator, parity, random_state=given.seed)}
+        if given.fairness != "none":
+            how = {"shares": even_rates(generator, given.fairness, random_state=given.seed)}
         drawn: pd.DataFrame = generator.sample(given.rows, random_state=given.seed, **how)
         if self.test is not None:
             self.test = self.test[list(drawn.columns)]
@@ -220,7 +219,7 @@ class Pictures(SyntheticData):
         """Refuse options of tables, and another ending."""
         given = self.given
         for option, value in (
-            ("--parity", given.parity != "none"),
+            ("--fairness", given.fairness != "none"),
             ("--schema", given.schema),
             ("--drop", given.drop),
             ("--keep", given.keep),

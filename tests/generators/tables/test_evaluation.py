@@ -161,10 +161,10 @@ def test_even_rates_share_the_rows_out_evenly_between_groups() -> None:
     made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
         table(), **ROLES, budget=BUDGET, schema=SCHEMA
     )
-    shares = even_rates(made, "demographic_parity", random_state=0)
+    shares = even_rates(made, "demographic-parity", random_state=0)
     assert shares.sum() == pytest.approx(1.0)
     assert np.bincount(made.conditions_.groups(), shares) == pytest.approx(np.full(4, 0.25))
-    still = even_rates(made, "demographic_parity", amount=0.0, random_state=0)
+    still = even_rates(made, "demographic-parity", amount=0.0, random_state=0)
     assert still == pytest.approx(np.full(8, 0.125))
 
 
@@ -187,7 +187,7 @@ def test_even_rates_halve_the_gap_of_a_model() -> None:
             return found.gaps["demographic_parity_pairwise"].value
 
         moved, unmoved = (
-            even_rates(made, "demographic_parity", amount=amount, random_state=seed)
+            even_rates(made, "demographic-parity", amount=amount, random_state=seed)
             for amount in (1.0, 0.0)
         )
         before = gap(None)
@@ -222,7 +222,7 @@ def test_both_gaps_shrink_where_fewer_rows_of_the_second_class_are_asked_for() -
         known = made.conditions_
         rich = known.labels() == 1
         moved = even_rates(made, "both", gap=0.06, random_state=seed)
-        unmoved = even_rates(made, "demographic_parity", amount=0.0, random_state=seed)
+        unmoved = even_rates(made, "demographic-parity", amount=0.0, random_state=seed)
         assert np.bincount(known.groups(), moved) == pytest.approx([0.5, 0.5])
         before = larger_gap(None)
         if seed < 2:  # a smaller gap is reached further down, whatever the seed
@@ -242,8 +242,8 @@ def test_what_cannot_be_moved_is_refused() -> None:
     )
     with pytest.raises(ValueError, match="moves the odds of two classes, and 'job' has 3"):
         even_rates(made)
-    with pytest.raises(ValueError, match="parity must be one of"):
-        even_rates(made, "parity")
+    with pytest.raises(ValueError, match="fairness must be one of"):
+        even_rates(made, "demographic_parity")
     with pytest.raises(ValueError, match="for 'both' say where to stop with gap="):
         even_rates(made, "both", amount=0.5)
     with pytest.raises(ValueError, match="shares must be 6 numbers"):

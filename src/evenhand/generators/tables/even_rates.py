@@ -21,7 +21,7 @@ from evenhand._random import as_generator
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import FloatArray, IntArray, RandomState
 
-PARITIES: Final = ("equalized_odds", "demographic_parity", "both")
+NOTIONS_OR_BOTH: Final = ("equalized-odds", "demographic-parity", "both")
 N_ROWS: Final = 10_000
 FARTHEST: Final = 3.0
 """Log-odds by which a group is moved at most: a share of the label between .05 and .95."""
@@ -32,7 +32,7 @@ MIXES: Final = tuple(np.linspace(0.0, 1.0, 11).tolist())
 
 def even_rates(
     generator: TableSynthesizer,
-    parity: str = "equalized_odds",
+    fairness: str = "equalized-odds",
     *,
     amount: float = 1.0,
     gap: float = 0.08,
@@ -47,7 +47,7 @@ def even_rates(
     ----------
     generator : TableSynthesizer
         Fitted, with two classes.
-    parity : {"equalized_odds", "demographic_parity", "both"}
+    fairness : {"equalized-odds", "demographic-parity", "both"}
         The rate of a group: the mean of its true and false positive rates, how often the second
         class is predicted, or, with "both", whichever mixture of these two leaves the larger of the
         two gaps smallest. "both" also asks for fewer rows of the second class, from its learnt
@@ -68,11 +68,11 @@ def even_rates(
     -------
     Reads released values only: post-processing. The gaps of a model on real rows are not promised.
     """
-    _checks.one_of("parity", parity, PARITIES)
+    _checks.one_of("fairness", fairness, NOTIONS_OR_BOTH)
     _checks.closed_unit("amount", amount)
     _checks.closed_unit("gap", gap)
-    if parity == "both" and amount != 1.0:
-        raise ValueError("amount goes with one parity; for 'both' say where to stop with gap=.")
+    if fairness == "both" and amount != 1.0:
+        raise ValueError("amount goes with one notion; for 'both' say where to stop with gap=.")
     known = generator.conditions_
     if known.sizes[0] != 2:
         raise ValueError(
@@ -81,11 +81,11 @@ def even_rates(
         )
     rng = as_generator(random_state)
     trial = _Trial.of(generator, rng)
-    if parity == "both":
+    if fairness == "both":
         learnt = generator.shares_.to_numpy(dtype=np.float64)
         odds = _both(trial, float(learnt[known.labels() == 1].sum()), gap)
     else:
-        odds = amount * trial.moved(0.0, 1.0 if parity == "demographic_parity" else 0.0)
+        odds = amount * trial.moved(0.0, 1.0 if fairness == "demographic-parity" else 0.0)
     share = expit(odds)[known.groups()]
     shares: FloatArray = np.where(known.labels() == 1, share, 1.0 - share) / known.n_groups
     return shares
