@@ -77,6 +77,7 @@ BELOW: dict[str, set[str]] = {
         "fairness",
         "datasets",
         "voting",
+        "learners",
         "teachers",
         "students",
         "baselines",

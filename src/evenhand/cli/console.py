@@ -26,6 +26,8 @@ STAGES: Final = {
     "means": "learning from noisy means",
     "audits": "auditing methods",
     "models": "training models on synthetic rows",
+    "pictures": "looking at the pictures",
+    "features": "computing features of the pictures",
 }
 """The stages of ``fit``, in the words of the progress bar."""
 

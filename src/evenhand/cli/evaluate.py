@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,20 +11,24 @@ import typer
 from evenhand import _words
 from evenhand._checks import one_of
 from evenhand._roles import Roles
-from evenhand.cli import results
+from evenhand.cli import pictures, results
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, progress_bars, show
 from evenhand.cli.options import ReadsModel, choice
 from evenhand.cli.output import Training, whole_file
+from evenhand.cli.pictures import ReadsPictures
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(ReadsModel):
+class EvaluateOptions(ReadsPictures, ReadsModel):
     """What a run of ``evenhand evaluate`` was asked to do."""
 
     test: Annotated[
         Path,
-        typer.Argument(metavar="TEST", help="Labelled rows: CSV (also .gz) or Parquet."),
+        typer.Argument(
+            metavar="TEST",
+            help="Labelled rows: CSV (also .gz) or Parquet; pictures as for predict.",
+        ),
     ]
     label: Annotated[
         str | None,
@@ -70,7 +74,7 @@ def evaluate(given: EvaluateOptions) -> None:
     The numbers are computed without noise, so the guarantee does not cover them: publishing them
     tells something about the people in the test rows.
     """
-    with progress_bars() as bars:
+    with progress_bars(time_left=True) as bars:
         bars.begin(f"measuring on {given.test}")
         from evenhand.methods import load
         from evenhand.report import write_report
@@ -86,6 +90,7 @@ def evaluate(given: EvaluateOptions) -> None:
         same_groups = known is not None and roles.sensitive == known.sensitive
         grouping = known.grouping if known is not None and same_groups else None
         trial = results.read_trial(given.test, roles, grouping)
+        trial = replace(trial, X=pictures.rows_of(fitted, trial.X, given, bars))
         measured = results.measure(
             fitted,
             trial,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._roles import Roles
+from evenhand.cli import pictures
 from evenhand.cli.failures import as_bad_input
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ _SYSTEM: Final = ("/proc", "/sys")
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What the command line remembers of a run. Public; no prediction and no claim rests on it.
+    """What the command line remembers of a run. Public; no claim rests on it.
 
-    It stands with the files of the model, in ``training.json``: the defaults of
+    Predictions of pictures rest on ``pictures``, by which new ones are cut as those of training. It
+    stands with the files of the model, in ``training.json``: the defaults of
     ``evenhand evaluate``, and the mark by which ``evenhand demo`` knows a folder of its own.
     """
 
@@ -43,6 +45,7 @@ class Training:
     margin: float | None
     positive: str | None
     grouping: Grouping | None = None
+    pictures: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         texts = (self.command, self.label, self.reference, *self.sensitive, self.positive or "")
@@ -61,8 +64,9 @@ class Training:
         margin: float | None,
         positive: Any,
         grouping: Grouping | None = None,
+        pictures: dict[str, Any] | None = None,
     ) -> Training:
-        """Remember the roles of the columns and what was asked for."""
+        """Remember the roles of the columns and what was asked for, and how pictures were read."""
         return cls(
             command=command,
             label=roles.label,
@@ -71,6 +75,7 @@ class Training:
             margin=margin,
             positive=None if positive is None else str(positive),
             grouping=grouping or None,
+            pictures=pictures,
         )
 
     @classmethod
@@ -88,7 +93,9 @@ class Training:
                 from evenhand.fairness import Grouping
 
                 values["grouping"] = Grouping.from_dict(grouping)
-            return cls(**{**values, "sensitive": tuple(values["sensitive"])})
+            values["sensitive"] = tuple(values["sensitive"])
+            values["pictures"] = pictures.checked(values.get("pictures"))
+            return cls(**values)
 
     def write(self, folder: Path) -> None:
         """Write it into ``folder``."""

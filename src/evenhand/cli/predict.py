@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from evenhand._checks import closed_unit
+from evenhand.cli import pictures
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, progress_bars
 from evenhand.cli.failures import as_bad_input
@@ -21,7 +22,8 @@ from evenhand.cli.output import (
     whole_file,
     write_table,
 )
-from evenhand.cli.tables import features_of, group_columns, read, sensitive_features
+from evenhand.cli.pictures import ReadsPictures
+from evenhand.cli.tables import group_columns, read, sensitive_features
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +35,7 @@ REJECT: Final = "Reject option"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(ReadsModel):
+class PredictOptions(ReadsPictures, ReadsModel):
     """What a run of ``evenhand predict`` was asked to do."""
 
     new: Annotated[
@@ -41,7 +43,8 @@ class PredictOptions(ReadsModel):
         typer.Argument(
             metavar="NEW",
             help="Rows to decide on: CSV (also .gz) or Parquet. Missing values and new categories "
-            "are allowed; other columns, such as a label or groups, are passed over.",
+            "are allowed; other columns, such as a label or groups, are passed over. Of "
+            "pictures: a table whose column path names them.",
         ),
     ]
     out: Annotated[
@@ -117,13 +120,13 @@ def predict(given: PredictOptions) -> None:
         if place is not None:
             require_table_name(place, option)
             require_place(place, overwrite=given.overwrite)
-    with progress_bars() as bars:
+    with progress_bars(time_left=True) as bars:
         bars.begin(f"predicting {given.new}")
         from evenhand.methods import load
 
         model = load(given.model, trusted=given.trust or ())
         table = read(given.new)
-        X = features_of(model, table)
+        X = pictures.rows_of(model, table, given, bars)
         if given.reject_margin is not None:
             decided = _decide(model, X, table, given.reject_margin, given)
             _hand_out_decided(decided, given)

@@ -20,7 +20,6 @@ from evenhand.cli.predict import predictions
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.datasets.columns import TypedTable
     from evenhand.estimators.fitted import FittedModel
     from evenhand.fairness import FairnessReport, Grouping
     from evenhand.fairness.intervals import Estimate
@@ -34,23 +33,29 @@ NOT_COVERED: Final = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """Labelled rows to measure a model on."""
+    """Labelled rows to measure a model on: a table, what a table lists, or rows as models read."""
 
-    X: TypedTable
+    X: Any
     y: pd.Series[Any]
     groups: Any
     path: Path
 
 
-def read_trial(path: Path, roles: Roles, grouping: Grouping | None = None) -> Trial:
-    """Read a test table: its labels and, if sensitive columns are named, its groups."""
+def read_trial(
+    path: Path, roles: Roles, grouping: Grouping | None = None, *, images: bool = False
+) -> Trial:
+    """Read a test table: its labels and, if sensitive columns are named, its groups.
+
+    ``images`` says that it lists pictures.
+    """
     table = tables.read(path)
     table.require([roles.label], "which --label names")
     groups = None
     if roles.sensitive:
         columns = tables.group_columns(table, roles.sensitive)
         groups = tables.sensitive_features(columns, grouping, path)
-    return Trial(X=table, y=tables.labels(table, roles.label), groups=groups, path=path)
+    X = tables.listed(table) if images else table
+    return Trial(X=X, y=tables.labels(table, roles.label), groups=groups, path=path)
 
 
 def measure(
@@ -67,7 +72,7 @@ def measure(
     """
     import numpy as np
 
-    from evenhand.datasets.columns import text_of
+    from evenhand.datasets.columns import TypedTable, text_of
     from evenhand.fairness import fairness_report
     from evenhand.fairness.groups import encode_groups
 
@@ -80,7 +85,7 @@ def measure(
             groups = encode_groups(trial.groups, names=known)
         except ValueError as error:
             raise ValueError(f"{trial.path}: {error}") from None
-    X = tables.features_of(model, trial.X)
+    X = tables.features_of(model, trial.X) if isinstance(trial.X, TypedTable) else trial.X
     predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
     free = _without_margin(model, X)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from evenhand.cli.grouping import GroupingOptions
     from evenhand.datasets import Schema
     from evenhand.datasets.columns import Column, TypedTable
+    from evenhand.datasets.images.files import PictureFiles
+    from evenhand.datasets.images.manifest import Manifest
     from evenhand.fairness import Grouping
 
 
@@ -29,18 +31,22 @@ class TrainingTables:
 
     ``X_public`` is None where rows of the private table are to be set aside as public; ``groups``
     are then those of the private rows, and else those of the public rows. ``private_groups`` are
-    read for a training that keeps a margin between the private rows.
+    read for a training that keeps a margin between the private rows. Where the tables list pictures
+    ``X`` and ``X_public`` are what they list, and later what is learnt of it; ``side`` is height
+    and width of the pictures, and ``public_pictures`` may be shown.
     """
 
-    X: pd.DataFrame
+    X: Any
     y: pd.Series[Any]
     units: pd.Series[Any] | None
-    X_public: pd.DataFrame | None
+    X_public: Any
     groups: pd.DataFrame | None
     private_groups: pd.DataFrame | None
     columns: tuple[str, ...]
     schema: Schema | None
     grouping: Grouping | None = None
+    side: tuple[int, int] | None = None
+    public_pictures: PictureFiles | None = None
 
 
 def read_training(
@@ -52,11 +58,13 @@ def read_training(
     groups_of: Sequence[str] = ("public",),
     groups_are_all: bool = False,
     regrouping: GroupingOptions | None = None,
+    images: bool = False,
 ) -> TrainingTables:
     """Read the private table and, if there is one, the public table, and check that they match.
 
     ``groups_of`` says whose groups are needed: "public", "private", both or neither;
-    ``groups_are_all``, that nothing but them is private; ``regrouping``, what becomes of them.
+    ``groups_are_all``, that nothing but them is private; ``regrouping``, what becomes of them;
+    ``images``, that the tables list pictures.
 
     Raises
     ------
@@ -65,21 +73,55 @@ def read_training(
         (with the rows), one group only, two tables that do not belong together, and text where
         numbers belong.
     """
-    from evenhand.datasets import Schema
-
     table = read(private)
     others = None if public is None else read(public)
     named = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
     named |= {c: "--drop" for c in roles.drop if others is None or c not in others}
     for column, option in named.items():
         table.require([column], f"which {option} names")
-    X = features(table, roles)
     y = labels(table, roles.label)
     table[roles.label].refuse_one_class()
     units = None if roles.unit is None else _units(table[roles.unit])
     declared = None if schema is None else _declared(schema, roles)
+    X, X_public = (
+        (listed(table), None if others is None else listed(others))
+        if images
+        else _learnt(table, others, roles, declared)
+    )
+    grouping = None
+    if regrouping is not None:
+        counted = None
+        if others is not None and regrouping.counts_rows:
+            counted = group_columns(others, roles.sensitive)
+        grouping = regrouping.read(counted, public)
+    groups = private_groups = None
+    if roles.sensitive and "public" in groups_of:
+        groups = _groups(table if others is None else others, roles, grouping)
+    if roles.sensitive and "private" in groups_of:
+        private_groups = _groups(table, roles, grouping, all_that_is_private=groups_are_all)
+    return TrainingTables(
+        X=X,
+        y=y,
+        units=units,
+        X_public=X_public,
+        groups=groups,
+        private_groups=private_groups,
+        columns=tuple(table),
+        schema=declared,
+        grouping=grouping,
+    )
+
+
+def _learnt(
+    table: TypedTable, others: TypedTable | None, roles: Roles, declared: Schema | None
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return the features of the private and the public table, which belong together."""
+    from evenhand.datasets import Schema
+
+    X = features(table, roles)
+    _refuse_pictures(X)
     refuse_wrong(table, roles, public=others, schema=declared)
-    X_public = None
+    known, X_public = declared, None
     if others is not None:
         X_public = features(others, roles)
         for here, there in ((X_public, X), (X, X_public)):
@@ -93,35 +135,34 @@ def read_training(
         X_public = X_public.select(X)
         if declared is None:
             _refuse_other_kinds(X, X_public)
-    grouping = None
-    if regrouping is not None:
-        counted = None
-        if others is not None and regrouping.counts_rows:
-            counted = group_columns(others, roles.sensitive)
-        grouping = regrouping.read(counted, public)
-    groups = private_groups = None
-    if roles.sensitive and "public" in groups_of:
-        groups = _groups(table if others is None else others, roles, grouping)
-    if roles.sensitive and "private" in groups_of:
-        private_groups = _groups(table, roles, grouping, all_that_is_private=groups_are_all)
     with as_bad_input(TypeError):
-        known = declared
         if X_public is not None:
             known = Schema.of_public(X_public) if declared is None else declared
             known.check(X_public)
         if known is not None:
             known.check(X)
-    return TrainingTables(
-        X=X.frame,
-        y=y,
-        units=units,
-        X_public=None if X_public is None else X_public.frame,
-        groups=groups,
-        private_groups=private_groups,
-        columns=tuple(table),
-        schema=declared,
-        grouping=grouping,
-    )
+    return X.frame, None if X_public is None else X_public.frame
+
+
+def listed(table: TypedTable) -> Manifest:
+    """Return the pictures that a table lists."""
+    from evenhand.datasets.images.manifest import Manifest
+
+    return Manifest.of(table.frame, Path(table.where))
+
+
+def _refuse_pictures(table: TypedTable) -> None:
+    """Refuse names of files as a feature: they were meant to be looked at."""
+    from evenhand.datasets.images.manifest import PATH, lists_pictures
+
+    name = lists_pictures(table.frame)
+    if name is not None:
+        renamed = "" if name == PATH else f", after calling the column {PATH!r}"
+        raise ValueError(
+            f"{table.where}: the column {name!r} names files of pictures. To learn from the "
+            f"pictures add --images{renamed}; to learn from the other columns alone, --drop "
+            f"{shlex.quote(name)}."
+        )
 
 
 def read(path: Path) -> TypedTable:
@@ -225,7 +266,12 @@ def sensitive_features(
 
 def features_of(model: Any, table: TypedTable) -> pd.DataFrame:
     """Return the columns that the model was trained on; others are passed over."""
-    known = [str(name) for name in model.feature_names_in_]
+    known = list(model.fitted_.columns)
+    if not known:
+        raise ValueError(
+            "This model was trained on an array, and knows no names of columns. Predict in Python: "
+            "evenhand.load(folder).predict(array)."
+        )
     table.require(
         known,
         "which the model was trained on",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._roles import Roles
-from evenhand.cli import options, results, train_options
+from evenhand.cli import options, pictures, results, train_options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, note, progress_bars
 from evenhand.cli.failures import as_bad_input
@@ -19,6 +19,7 @@ from evenhand.cli.tables import (
     TrainingTables,
     group_columns,
     labels,
+    listed,
     read,
     read_training,
     sensitive_features,
@@ -27,6 +28,8 @@ from evenhand.cli.tables import (
 from evenhand.cli.train_options import TrainOptions
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.datasets.columns import TypedTable
     from evenhand.privacy import Ledger
 
@@ -48,7 +51,8 @@ def train(given: TrainOptions) -> None:
     _check_account(given)
     require_free(given.out)
     key = options.private_key(given.sign)
-    with progress_bars() as bars:
+    reading = pictures.asked_for(given)
+    with progress_bars(time_left=given.images) as bars:
         bars.begin(f"reading {given.private}")
         from evenhand.report import write_report
 
@@ -60,10 +64,15 @@ def train(given: TrainOptions) -> None:
             groups_of=given.reads_groups_of,
             groups_are_all=given.spec.protects == "attribute",
             regrouping=regrouping,
+            images=given.images,
         )
         results.check_positive(given.positive, tables.y)
-        labelled = _read_calibration(given.calibration, roles, tables) if given.calibration else {}
-        trial = results.read_trial(given.test, roles, tables.grouping) if given.test else None
+        labelled = _read_calibration(given, roles, tables) if given.calibration else {}
+        trial = None
+        if given.test:
+            trial = results.read_trial(given.test, roles, tables.grouping, images=given.images)
+        if reading is not None:
+            tables, labelled, trial = pictures.with_rows(reading, tables, labelled, trial, bars)
         model = train_options.estimator_of(given, tables)
         ledger = _open_account(given, tables)
         left = None if ledger is None else _epsilon_left(ledger)
@@ -72,6 +81,7 @@ def train(given: TrainOptions) -> None:
         model = _with_thresholds(model, given, tables)
         bars.begin("measuring and writing")
         measured = results.measure(model, trial, positive=given.positive) if trial else None
+        shown = pictures.shown(model, tables, given.show_pictures)
         write_model_folder(
             model,
             given.out,
@@ -82,9 +92,10 @@ def train(given: TrainOptions) -> None:
                 margin=given.margin,
                 positive=given.positive,
                 grouping=tables.grouping,
+                pictures=None if reading is None else pictures.remembered(reading, tables),
             ),
             write_report=lambda path: write_report(
-                model, path, dataset=_facts(given.private, roles), measured=measured
+                model, path, dataset=_facts(given.private, roles), measured=measured, pictures=shown
             ),
             key=key,
         )
@@ -252,7 +263,7 @@ def _epsilon_left(ledger: Ledger) -> float:
 # ---- public rows with labels and groups ----------------------------------------
 
 
-def _read_calibration(path: Path, roles: Roles, tables: TrainingTables) -> dict[str, Any]:
+def _read_calibration(given: TrainOptions, roles: Roles, tables: TrainingTables) -> dict[str, Any]:
     """Read the calibration rows, as the arguments of ``fit`` that they are.
 
     Raises
@@ -261,10 +272,22 @@ def _read_calibration(path: Path, roles: Roles, tables: TrainingTables) -> dict[
         For a column that is not there, a missing or unknown label, a missing group, and text where
         the private table has numbers.
     """
+    assert given.calibration is not None
+    table = read(given.calibration)
+    table.require([roles.label], "which --label names")
+    return {
+        "X_calibration": listed(table) if given.images else _same_features(table, tables),
+        "y_calibration": _classes(table, roles, tables),
+        "sensitive_features_calibration": sensitive_features(
+            group_columns(table, roles.sensitive), tables.grouping, given.calibration
+        ),
+    }
+
+
+def _same_features(table: TypedTable, tables: TrainingTables) -> pd.DataFrame:
+    """Return the features that the private table has."""
     from evenhand.datasets import Schema
 
-    table = read(path)
-    table.require([roles.label], "which --label names")
     table.require(
         tables.X.columns,
         "which the private table has",
@@ -275,13 +298,7 @@ def _read_calibration(path: Path, roles: Roles, tables: TrainingTables) -> dict[
     known = Schema.of_public(tables.X) if tables.schema is None else tables.schema
     with as_bad_input(TypeError):
         known.check(X)
-    return {
-        "X_calibration": X.frame,
-        "y_calibration": _classes(table, roles, tables),
-        "sensitive_features_calibration": sensitive_features(
-            group_columns(table, roles.sensitive), tables.grouping, path
-        ),
-    }
+    return X.frame
 
 
 def _classes(table: TypedTable, roles: Roles, tables: TrainingTables) -> list[Any]:

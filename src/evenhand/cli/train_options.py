@@ -12,7 +12,7 @@ from evenhand import _words
 from evenhand._checks import non_negative, one_of
 from evenhand._notions import NOTIONS, OF_DECISIONS
 from evenhand._roles import Roles
-from evenhand.cli import options
+from evenhand.cli import options, pictures
 from evenhand.cli.command import from_file
 from evenhand.cli.options import (
     ACCOUNT,
@@ -28,6 +28,7 @@ from evenhand.cli.options import (
     Reference,
     choice,
 )
+from evenhand.cli.pictures import NETWORKS, TrainsOnPictures
 from evenhand.methods import METHODS, method_named
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ MECHANISM: Final = "Mechanism (default: chosen from public numbers)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(ReadsPrivate):
+class TrainOptions(TrainsOnPictures, ReadsPrivate):
     """What a run of ``evenhand train`` was asked to do."""
 
     private: Annotated[
@@ -244,8 +245,10 @@ class TrainOptions(ReadsPrivate):
     teacher: Annotated[
         str,
         choice(
-            TEACHER_KINDS,
-            help="What a teacher is. mlp needs the extra torch.",
+            (*TEACHER_KINDS, *NETWORKS),
+            help="What a teacher is. mlp needs the extra torch, and so do the networks that "
+            "follow, which read pixels (--images --extractor none).",
+            show_default="logistic; convolutional for pixels",
             rich_help_panel=TEACHERS,
         ),
     ] = "logistic"
@@ -316,6 +319,17 @@ class TrainOptions(ReadsPrivate):
         return method_named("--method", self.method)
 
     @property
+    def reads_pixels(self) -> bool:
+        """Whether teachers read the pixels of pictures."""
+        return self.images and self.extractor == "none"
+
+    @property
+    def teacher_kind(self) -> str:
+        """What a teacher is."""
+        chosen = self.reads_pixels and "teacher" not in self.given
+        return NETWORKS[0] if chosen else self.teacher
+
+    @property
     def roles(self) -> Roles:
         """What the columns are for."""
         return Roles(
@@ -363,6 +377,8 @@ def check(given: TrainOptions) -> None:
     known = given.spec
     _refuse_protection(known, given.protect)
     _refuse_useless(known, given.given)
+    able = getattr(known.estimator, "_reads_pictures", False)
+    pictures.check(given, teacher=given.teacher_kind, reads_pixels=able)
     if ":" not in given.fairness:
         one_of("--fairness", given.fairness, NOTIONS)
     if given.pull is not None:
@@ -401,9 +417,17 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
         random_state=given.seed,
         public_fraction=given.public_fraction,
         noise=options.noise(given.noise) if own_noise and given.noise else None,
-        teachers=None if given.teacher == "logistic" else options.teachers(given.teacher),
+        teachers=_teachers_of(given),
+        student=pictures.network(given.teacher_kind) if given.reads_pixels else None,
         unit=given.unit_name,
     )
+
+
+def _teachers_of(given: TrainOptions) -> Any:
+    """Return how teachers are trained; None for the method's own."""
+    if given.reads_pixels:
+        return pictures.network(given.teacher_kind)
+    return None if given.teacher == "logistic" else options.teachers(given.teacher)
 
 
 def fairness_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -300,7 +300,7 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
                 f"EfficientNetLite0.load()) of evenhand.datasets.features."
             )
         if isinstance(X, PictureFiles):
-            X = np.asarray(replace(X, channels_first=True))
+            X = np.asarray(X.channels_in_front())
         pictures = _checks.rows(name, X)
         validate_data(estimator, pictures, reset=reset, skip_check_array=True)
         return pictures

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from evenhand.datasets import Dataset
+from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import FairnessKind
@@ -15,6 +16,7 @@ from evenhand.fairness.yardstick import Yardstick
 from evenhand.report import settings
 from evenhand.report.measured import Measured
 from evenhand.report.page import Report, Section
+from evenhand.report.pictures import ShownPicture
 from evenhand.report.spending import Spending
 from evenhand.voting import Answers, Shares
 from evenhand.voting.outcomes import Disparity, Outcomes
@@ -56,6 +58,10 @@ class ModelReport(Report):
         Names of the columns that ``predict`` expects; empty where the model was fitted on arrays.
     n_columns : int
         How many they are.
+    extractor : ExtractorRecord or None
+        The extractor whose features of pictures the model reads.
+    pictures : tuple of ShownPicture
+        Public pictures that the writer of the report wants to show.
     **others
         See ``Report``.
 
@@ -82,6 +88,8 @@ class ModelReport(Report):
     classes: tuple[str, ...]
     columns: tuple[str, ...]
     n_columns: int
+    extractor: ExtractorRecord | None = None
+    pictures: tuple[ShownPicture, ...] = ()
     cautions: tuple[str, ...] = ()
 
     @classmethod
@@ -92,6 +100,7 @@ class ModelReport(Report):
         title: str | None = None,
         dataset: Dataset | Mapping[str, object] | None = None,
         measured: Any = None,
+        pictures: Sequence[ShownPicture] = (),
     ) -> ModelReport:
         """Gather the report of a fitted or loaded model.
 
@@ -106,6 +115,8 @@ class ModelReport(Report):
             records there are can be private. A mapping is printed as it is.
         measured : FairnessReport, optional
             Measurements on test rows.
+        pictures : sequence of ShownPicture
+            Public pictures to show. They are then published.
         """
         whole = FittedModel.of(model)
         fitted = whole.core
@@ -137,6 +148,8 @@ class ModelReport(Report):
             choices=whole.choices,
             columns=whole.columns,
             n_columns=whole.n_columns,
+            extractor=whole.extractor,
+            pictures=tuple(pictures),
         )
 
     @property
@@ -149,6 +162,7 @@ class ModelReport(Report):
             (self.answers, "answers", "Answers and refusals", "model/answers.html"),
             (True, "margin", "The margin, and who needs the group", "model/margin.html"),
             (self.true_groups, "true-groups", "True and noisy groups", "model/true_groups.html"),
+            (self.pictures or None, "pictures", "Some public pictures", "model/pictures.html"),
             (True, "settings", "Settings", "settings.html"),
             (True, "use", "Load and predict", "model/use.html"),
         )

@@ -29,7 +29,7 @@ def describe(value: Any) -> str:
         return repr(value) if not isinstance(value, str) else value
     if isinstance(value, tuple | list):
         return _several(value)
-    if hasattr(value, "shape"):
+    if hasattr(value, "shape") and not is_dataclass(value):
         return f"{_article(type(value).__name__)} of shape {tuple(value.shape)}"
     if isinstance(value, BaseEstimator):
         return _named(value, _changed(value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from evenhand.generators.synthesizer import Synthesizer
 from evenhand.report.content import ModelReport
 from evenhand.report.generated import GeneratorReport
 from evenhand.report.page import Report, render, write_whole
+from evenhand.report.pictures import ShownPicture
 
 
 def write_report(
@@ -21,6 +22,7 @@ def write_report(
     dataset: Dataset | Mapping[str, object] | None = None,
     measured: Any = None,
     test: Any = None,
+    pictures: Sequence[ShownPicture] = (),
 ) -> Path:
     """Write ``report.html`` of a fitted or loaded model or generator.
 
@@ -40,6 +42,8 @@ def write_report(
     test : DataFrame or ImageData, optional
         Of a generator: real records that are shown beside the synthetic ones. They are then
         published, and not covered either.
+    pictures : sequence of ShownPicture
+        Of a model: public pictures to show. They are then published, too.
 
     Returns
     -------
@@ -53,6 +57,8 @@ def write_report(
     """
     report: Report
     if isinstance(fitted, Synthesizer):
+        if pictures:
+            raise TypeError("pictures= shows public ones of a model, and here is a generator.")
         if isinstance(dataset, Dataset):
             raise TypeError("dataset= of a generator must be a mapping of names to what to print.")
         report = GeneratorReport.of(
@@ -61,5 +67,7 @@ def write_report(
     elif test is not None:
         raise TypeError("test= shows real records beside those of a generator; a model has none.")
     else:
-        report = ModelReport.of(fitted, title=title, dataset=dataset, measured=measured)
+        report = ModelReport.of(
+            fitted, title=title, dataset=dataset, measured=measured, pictures=pictures
+        )
     return write_whole(render(report), path)

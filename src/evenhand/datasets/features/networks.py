@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -94,7 +95,7 @@ class OnnxFeatures(NetworkExtractor):
         *,
         trained_on: str,
         licence: str,
-        shape: tuple[int, int, int] = (3, 224, 224),
+        shape: tuple[int, int, int] | None = None,
         mean: tuple[float, ...] = (0.0,),
         sd: tuple[float, ...] = (1.0,),
         name: str | None = None,
@@ -102,8 +103,8 @@ class OnnxFeatures(NetworkExtractor):
     ) -> OnnxFeatures:
         """Read a file with one input (b, c, h, w) of floats; its first output is used.
 
-        Parameters are those of ``TorchFeatures.of``; ``name`` is that of the file by default. The
-        number of pictures, ``b``, must be free, or 16.
+        Parameters are those of ``TorchFeatures.of``; ``name`` is that of the file by default, and
+        ``shape`` what the file says. The number of pictures, ``b``, must be free, or 16.
 
         Raises
         ------
@@ -121,6 +122,12 @@ class OnnxFeatures(NetworkExtractor):
         try:
             session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
             (given,) = session.get_inputs()
+        except Exception as error:  # of its own kinds, which share no base
+            raise ValueError(
+                f"{path} is no network with one input: {str(error).splitlines()[0]}"
+            ) from None
+        shape = _said_shape(path, given.shape) if shape is None else shape
+        try:
             out = session.run(None, {given.name: np.zeros((cls.batch, *shape), np.float32)})[0]
         except Exception as error:  # of its own kinds, which share no base
             raise ValueError(
@@ -145,6 +152,17 @@ class OnnxFeatures(NetworkExtractor):
         """Return what the network gives."""
         (given,) = self.session.get_inputs()
         return _rows(self.session.run(None, {given.name: inputs})[0])
+
+
+def _said_shape(path: Path, said: Sequence[Any]) -> tuple[int, int, int]:
+    """Return the shape of a picture that a network says it takes."""
+    shape = tuple(said)[1:]
+    if len(shape) != 3 or not all(isinstance(side, int) for side in shape):
+        raise ValueError(
+            f"{path} takes an input of shape {tuple(said)}, which does not say channels, height "
+            f"and width of a picture. Pass shape=(3, 224, 224), or export it with these fixed."
+        )
+    return shape[0], shape[1], shape[2]
 
 
 def _rows(out: Array) -> Array:

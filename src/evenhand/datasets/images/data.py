@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand.datasets.columns import some
 from evenhand.datasets.dataset import Dataset
 from evenhand.datasets.files import read_table
-from evenhand.datasets.images.files import PictureFiles, listed_files
+from evenhand.datasets.images.files import PictureFiles
+from evenhand.datasets.images.manifest import Manifest
 from evenhand.datasets.split import Split, rows_of_split
 from evenhand.typing import Array, RandomState
 
@@ -122,18 +122,11 @@ class ImageData:
         """
         path = Path(path)
         frame = read_table(path)
-        if "path" not in frame:
-            raise ValueError(
-                f"{path} needs a column 'path' with files relative to its own folder; its columns: "
-                f"{some(frame.columns)}."
-            )
+        listed = Manifest.of(frame, path)
         table = Dataset.from_frame(
             frame, label=label, sensitive=sensitive, unit=unit, name=path.stem
         )
-        names = [None if pd.isna(name) else str(name) for name in table.X["path"]]
-        files, digests = listed_files(
-            path.parent, names, size=size, mode=mode, where=str(path), progress=progress
-        )
+        files, digests = listed.look(size=size, mode=mode, progress=progress)
         groups = table.groups
         return cls(
             images=files,
@@ -150,7 +143,7 @@ class ImageData:
     def X(self) -> Any:
         """The pictures with channels first, (n, c, h, w): a view, or files decoded so."""
         if isinstance(self.images, PictureFiles):
-            return replace(self.images, channels_first=True)
+            return self.images.channels_in_front()
         return self.images[:, None] if self.images.ndim == 3 else np.moveaxis(self.images, -1, 1)
 
     def decoded(self) -> ImageData:

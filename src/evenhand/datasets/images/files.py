@@ -82,6 +82,10 @@ class PictureFiles:
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         return replace(self, paths=tuple(self.paths[i] for i in chosen))
 
+    def channels_in_front(self) -> PictureFiles:
+        """Return the same files, whose rows are (n, c, h, w)."""
+        return replace(self, channels_first=True)
+
     def __getitem__(self, rows: Any) -> Array:
         chosen = np.arange(len(self))[rows]
         out = np.empty((np.size(chosen), *self.shape[1:]), dtype=np.uint8)
@@ -222,7 +226,10 @@ class _Look:
                 self.progress(at + 1, len(contents))
         side = Counter(sides.values()).most_common(1)[0][0] if sides else (1, 1)
         if odd := [at for at, found in sides.items() if found != side]:
-            words = f"another size than {side[0]} x {side[1]} (say size=64, and all are resized)"
+            words = (
+                f"another size than {side[0]} x {side[1]} (say size=64 or --size 64, and all are "
+                f"resized)"
+            )
             bad[words] = odd
         if bad:
             raise UnreadableImages(self._said(bad))
@@ -240,7 +247,7 @@ class _Look:
         return (
             f"Pictures of {self.where} cannot be used (rows are counted from 1 below the header). "
             f"{wrong}. Correct these rows or files, or leave the rows out; with "
-            f"evenhand.show_values() this message has the names."
+            f"evenhand.show_values() (--show-values) this message has the names."
         )
 
     def _listed(self, bad: Sequence[int]) -> str:

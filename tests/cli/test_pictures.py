@@ -1,0 +1,358 @@
+"""Pictures on the command line: tables that list files, and models that know how to read them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from evenhand import load
+from evenhand.cli import app
+from evenhand.datasets.features import extraction
+from evenhand.datasets.features.extraction import extract
+from evenhand.datasets.features.networks import OnnxFeatures
+from evenhand.datasets.images import ImageData
+from evenhand.methods import METHODS
+
+image = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+
+SIDE = 12
+SIZES = {"private": 300, "public": 120, "test": 80, "new": 20}
+EXTRACTOR = "--extractor halves.onnx --trained-on nothing --licence CC0"
+ROLES = "--label colour --sensitive place"
+FAIR = f"{ROLES} --epsilon 8 --delta 1e-4 --margin 0.1 --teachers 15 --seed 0"
+TRAIN = f"train private.csv --images {EXTRACTOR} --public public.csv {FAIR} --out model"
+
+
+def squares(name: str, n: int, seed: int, *, side: int = SIDE) -> pd.DataFrame:
+    """Write n pictures of a square, red or not, on the left or the right; return their table."""
+    rng = np.random.default_rng(seed)
+    Path(name).mkdir()
+    table = pd.DataFrame({"path": [f"{name}/{i}.png" for i in range(n)]})
+    table["colour"] = rng.choice(["other", "red"], n)
+    table["place"] = rng.choice(["left", "right"], n)
+    for path, colour, place in table.itertuples(index=False):
+        pixels = rng.integers(0, 60, (side, side, 3), dtype=np.uint8)
+        left = 1 if place == "left" else 7
+        pixels[3:9, left : left + 5, 0 if colour == "red" else rng.integers(1, 3)] = 220
+        image.fromarray(pixels).save(path)
+    return table
+
+
+def network(path: str, scale: float = 1.0) -> None:
+    """Write a network that gives the mean of each colour in each quarter of a picture."""
+    make, numpy_helper = onnx.helper, onnx.numpy_helper
+    floats = onnx.TensorProto.FLOAT
+    graph = make.make_graph(
+        [
+            make.make_node("Mul", ["x", "scale"], ["scaled"]),
+            make.make_node("AveragePool", ["scaled"], ["p"], kernel_shape=[6, 6], strides=[6, 6]),
+            make.make_node("Flatten", ["p"], ["out"], axis=1),
+        ],
+        "halves",
+        [make.make_tensor_value_info("x", floats, ["b", 3, SIDE, SIDE])],
+        [make.make_tensor_value_info("out", floats, ["b", 12])],
+        [numpy_helper.from_array(np.float32([scale]), "scale")],
+    )
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)])
+    model.ir_version = 8
+    onnx.save(model, path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of four tables of pictures, a network, and a model."""
+    folder = tmp_path_factory.mktemp("pictures")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        for seed, (name, n) in enumerate(SIZES.items()):
+            table = squares(name, n, seed)
+            hidden = [] if name in ("private", "test") else ["colour"]
+            table.drop(columns=hidden).to_csv(f"{name}.csv", index=False)
+        network("halves.onnx")
+        result = CliRunner().invoke(app, TRAIN.split())
+        assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def gallery(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of that folder, entered."""
+    folder = Path(shutil.copytree(made, tmp_path / "gallery"))
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    return folder
+
+
+def again(*more: str, out: str = "second") -> list[str]:
+    return [*TRAIN.replace("--out model", f"--out {out}").split(), *more]
+
+
+def extractor() -> OnnxFeatures:
+    return OnnxFeatures.load("halves.onnx", trained_on="nothing", licence="CC0")
+
+
+def test_a_model_of_pictures_is_trained_and_predicts_as_in_python(
+    gallery: Path, run: Callable[..., Any]
+) -> None:
+    run("predict", "model", "new.csv", "--extractor", "halves.onnx", "--out", "said.csv")
+    said = pd.read_csv("said.csv")["prediction"].tolist()
+    model = load("model")
+    table = pd.read_csv("new.csv").assign(label="a", group="b")
+    table.loc[0, ["label", "group"]] = "c"
+    table.to_csv("labelled.csv", index=False)
+    pictures = ImageData.from_csv("labelled.csv").X
+    features = extract(pictures, extractor(), cache=False)
+    assert said == model.predict(features).tolist()
+    assert model.extractor_ == features.extractor
+    assert any("digest" in words and "halves" in words for words in model.guarantee_.public)
+    truth = squares("anew", SIZES["new"], 3)  # the seed of new.csv
+    assert np.mean(truth["colour"] == said) > 0.7
+    result = run("evaluate", "model", "test.csv", "--extractor", "halves.onnx", "--json")
+    found = json.loads(result.stdout)
+    assert found["n_rows"] == SIZES["test"]
+    assert found["error"] < 0.3
+    page = Path("model/report.html").read_text(encoding="utf-8")
+    assert features.made_by in page
+    assert "<img" not in page
+    assert "evenhand predict model NEW_PICTURES.csv" in page
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.filterwarnings("ignore")
+def test_every_method_learns_from_features(
+    gallery: Path, run: Callable[..., Any], method: str
+) -> None:
+    spec = METHODS[method]
+    words = ["train", "private.csv", "--images", *EXTRACTOR.split(), *ROLES.split()]
+    words += ["--method", method, "--out", "second", "--json", "--seed", "0"]
+    given = {"--epsilon": "8", "--delta": "1e-4"} if spec.private else {}
+    if "public" in spec.reads:
+        given["--public"] = "public.csv"
+    if spec.protects == "attribute":
+        given["--protect"] = "attribute"
+    if "n_teachers" in spec.reads:
+        given["--teachers"] = "15"
+    if spec.margin != "none" and spec.margin != "weight":
+        given["--margin"] = "0.2"
+    words += [word for pair in given.items() for word in pair]
+    said = json.loads(run(*words).stdout)
+    made_by = str(load("second").extractor_)
+    assert made_by in said["public"]
+    if load("second").needs_group_at_prediction_:
+        return
+    result = run("predict", "second", "new.csv", "--extractor", "halves.onnx", "--json")
+    assert set(json.loads(result.stdout)["predictions"]) <= {"red", "other"}
+
+
+def test_features_are_made_once(
+    gallery: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def counted(extractor: Any, pictures: Any, rows: Any) -> Any:
+        made.append(len(rows))
+        return transformed(extractor, pictures, rows)
+
+    transformed = extraction._transformed
+    monkeypatch.setattr(extraction, "_transformed", counted)
+    result = run(*again())
+    assert made == [], "the run of the fixture made them"
+    assert f"Features are kept in {gallery}/cache/evenhand/features" in result.stderr
+    run("predict", "second", "new.csv", "--extractor", "halves.onnx", "--features", "none")
+    run(*again("--features", "mine", out="third"))
+    assert sum(made) == SIZES["new"] + SIZES["private"] + SIZES["public"]
+    assert list(Path("mine").rglob("*.safetensors"))
+    assert not any("features" in path.name for path in Path("third").iterdir())
+
+
+def test_the_report_shows_public_pictures_if_it_is_asked_to(
+    gallery: Path, run: Callable[..., Any]
+) -> None:
+    run(*again("--show-pictures", "5", "--test", "test.csv"))
+    page = Path("second/report.html").read_text(encoding="utf-8")
+    shown = re.findall(r'<img alt="Public row (\d+) of the group (\w+), predicted (\w+)"', page)
+    assert len(shown) == 5
+    table = pd.read_csv("public.csv")
+    assert [group for _, group, _ in shown] == ["left", "right", "left", "right", "left"]
+    assert [table["place"][int(row) - 1] for row, _, _ in shown] == [g for _, g, _ in shown]
+    assert len(page.encode()) < 200_000
+
+
+def test_teachers_may_read_the_pixels(gallery: Path, run: Callable[..., Any]) -> None:
+    pytest.importorskip("torch", reason="the extra torch is not installed")
+    words = TRAIN.replace(EXTRACTOR, "--extractor none").replace("--teachers 15", "--teachers 3")
+    run(*words.replace("--out model", "--out pixels").split())
+    model = load("pixels")
+    assert model.extractor_ is None
+    assert model.encoder_.shape == (3, SIDE, SIDE)
+    said = json.loads(run("predict", "pixels", "new.csv", "--json").stdout)["predictions"]
+    table = pd.read_csv("new.csv")
+    pixels = np.stack([np.moveaxis(np.asarray(image.open(p)), -1, 0) for p in table["path"]])
+    assert said == model.predict(pixels).tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--label color", "no column 'color', which --label names. Did you mean 'colour'?"),
+        ("--sensitive plac", "no column 'plac', which --sensitive names. Did you mean 'place'?"),
+        ("--extractor dlib", "extractor must be one of dlib-face, efficientnet-lite0"),
+        ("--extractor gone.onnx", "There is no file gone.onnx"),
+        ("--extractor none --method dpsgd", "--method dpsgd reads features of pictures"),
+        ("--extractor none --teacher tree", "--teacher tree reads features"),
+        ("--teacher small-resnet", "--teacher small-resnet reads pixels. Add --extractor none"),
+        ("--drop path", "--drop is about the columns of a table"),
+        ("--mean a,b", "--mean must be numbers, got 'a,b'"),
+        ("--mode CMYK", "--mode must be one of"),
+        ("--public private/0.png", "private/0.png"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_written(
+    gallery: Path, refuse: Callable[..., str], words: str, message: str
+) -> None:
+    option, _ = words.split()[:2]
+    asked = again()
+    if option in asked:  # the last one counts, but for options that may be repeated
+        at = asked.index(option)
+        del asked[at : at + 2]
+    if "dpsgd" in words:
+        for gone in ("--margin", "--teachers"):
+            at = asked.index(gone)
+            del asked[at : at + 2]
+    if "none" in words or "dlib" in words:
+        for gone in ("--trained-on", "--licence"):
+            at = asked.index(gone)
+            del asked[at : at + 2]
+    assert message in refuse(*asked, *words.split())
+    assert not Path("second").exists()
+
+
+def test_what_a_network_in_a_file_is_must_be_said(
+    gallery: Path, refuse: Callable[..., str]
+) -> None:
+    asked = [word for word in again() if word not in ("--licence", "CC0")]
+    assert "only you know: --trained-on 'ImageNet' --licence" in refuse(*asked)
+
+
+def test_all_bad_pictures_of_all_tables_are_named_at_once(
+    gallery: Path, refuse: Callable[..., str]
+) -> None:
+    Path("private/3.png").write_bytes(Path("private/3.png").read_bytes()[:50])
+    image.new("CMYK", (SIDE, SIDE)).save("private/4.jpg")
+    image.new("RGB", (9, 9)).save("public/2.png")
+    table = pd.read_csv("private.csv")
+    table.loc[[4, 5, 6, 7], "path"] = ["private/4.jpg", "../halves.png", None, "private/none.png"]
+    table.to_csv("private.csv", index=False)
+    line = refuse(*again())
+    for words in (
+        "Cut, or no picture: row 4.",
+        "mode CMYK, which is neither 8-bit grey nor RGB: convert it: row 5.",
+        "leaves the folder of the table: row 6.",
+        "No path: row 7.",
+        "No such file: row 8.",
+        "public.csv cannot be used",
+        "Another size than 12 x 12",
+        "row 3.",
+    ):
+        assert words in line
+    assert "none.png" not in line  # names of private files may tell something
+    assert not Path("second").exists()
+
+
+def test_tables_and_pictures_are_told_apart(gallery: Path, refuse: Callable[..., str]) -> None:
+    bare = [word for word in again() if word != "--images"]
+    assert "--extractor is about pictures. Add --images if private.csv lists them" in refuse(*bare)
+    bare = ["train", "private.csv", "--public", "public.csv", *FAIR.split(), "--out", "second"]
+    line = refuse(*bare)
+    assert "the column 'path' names files of pictures. To learn from the pictures add" in line
+    frame = pd.read_csv("private.csv").rename(columns={"path": "file"})
+    frame.to_csv("private.csv", index=False)
+    frame.to_csv("public.csv", index=False)
+    assert "--images, after calling the column 'path'" in refuse(*bare)
+    numbers = frame.assign(file=np.arange(len(frame)) % 7).rename(columns={"file": "size"})
+    numbers.to_csv("private.csv", index=False)
+    line = refuse(*again())
+    assert "private.csv needs a column 'path' with files of pictures" in line
+    assert "'size'" in line
+    assert not Path("second").exists()
+
+
+def test_one_group_alone_has_nothing_to_be_compared_with(
+    gallery: Path, refuse: Callable[..., str]
+) -> None:
+    table = pd.read_csv("public.csv")
+    table[table["place"] == "left"].to_csv("public.csv", index=False)
+    assert "one group" in refuse(*again())
+
+
+def test_private_pictures_are_never_shown(gallery: Path, refuse: Callable[..., str]) -> None:
+    asked = f"train private.csv --images --public-fraction 0.3 --show-pictures 3 {EXTRACTOR} {FAIR}"
+    line = refuse(*asked.split(), "--out", "second")
+    assert "--show-pictures shows public pictures, and --public is missing" in line
+
+
+def test_a_model_wants_the_extractor_and_the_size_of_its_training(
+    gallery: Path, refuse: Callable[..., str], run: Callable[..., Any]
+) -> None:
+    line = refuse("predict", "model", "new.csv")
+    assert "'halves' 1 (digest" in line
+    assert "Name its file: --extractor halves.onnx" in line
+    network("other.onnx", scale=2.0)
+    line = refuse("predict", "model", "new.csv", "--extractor", "other.onnx")
+    assert re.search(r"reads the feature extractor halves 1 .* other\.onnx is the feature", line)
+    Path("renamed.onnx").write_bytes(Path("halves.onnx").read_bytes())
+    run("predict", "model", "new.csv", "--extractor", "renamed.onnx", "--out", "said.csv")
+    line = refuse("predict", "model", "said.csv", "--extractor", "halves.onnx")
+    assert "said.csv needs a column 'path'" in line
+    squares("large", 10, 5, side=16).to_csv("large.csv", index=False)
+    line = refuse("predict", "model", "large.csv", "--extractor", "halves.onnx")
+    assert "large.csv are 16 x 16, and those of training are 12 x 12. Resize" in line
+    run("predict", "model", "large.csv", "--extractor", "halves.onnx", "--size", "12")
+    line = refuse("evaluate", "model", "new.csv", "--extractor", "halves.onnx")
+    assert "no column 'colour'" in line
+
+
+def test_a_model_of_a_table_takes_no_options_about_pictures(
+    model: Path, refuse: Callable[..., str]
+) -> None:
+    line = refuse("predict", "model", "test.csv", "--extractor", "dlib-face")
+    assert "--extractor is about pictures, and this model reads the columns of a table" in line
+
+
+def test_a_missing_extra_is_said_with_the_way_out(
+    gallery: Path, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenhand.datasets.features import dlib_face, networks
+
+    monkeypatch.setattr(networks, "installed", lambda name: name != "onnxruntime")
+    monkeypatch.setattr(dlib_face, "installed", lambda name: name != "dlib")
+    line = refuse("predict", "model", "new.csv", "--extractor", "halves.onnx")
+    assert 'pip install "evenhand[onnx]"' in line
+    line = refuse(
+        *["train", "private.csv", "--images", "--extractor", "dlib-face", "--public", "public.csv"],
+        *f"{FAIR} --out second".split(),
+    )
+    assert 'pip install "evenhand[faces]"' in line
+
+
+def test_the_options_stand_in_a_file_too(gallery: Path, run: Callable[..., Any]) -> None:
+    Path("spec.toml").write_text(
+        'private = "private.csv"\npublic = "public.csv"\nimages = true\nlabel = "colour"\n'
+        'sensitive = ["place"]\nextractor = "halves.onnx"\ntrained_on = "nothing"\n'
+        'licence = "CC0"\nepsilon = 8\ndelta = 1e-4\nmargin = 0.1\nn_teachers = 15\n'
+        'out = "second"\n'
+    )
+    run("train", "spec.toml")
+    assert load("second").extractor_ == load("model").extractor_
