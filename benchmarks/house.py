@@ -338,6 +338,24 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+def lines_by_part(houses: list[House]) -> str:
+    """Return a table of the lines of each part, a column for each commit."""
+    columns: list[dict[str, int]] = []
+    for house in houses:
+        lines: dict[str, int] = {}
+        for name, module in house.modules.items():
+            inner = name.split(".")[1:]
+            here = f"`{inner[0]}/`" if len(inner) > 1 or (module.is_package and inner) else "shared"
+            lines[here] = lines.get(here, 0) + len(module.text.splitlines())
+        columns.append(lines)
+    head = ["| lines of | " + " | ".join(f"`{house.commit}`" for house in houses) + " |"]
+    head.append("| --- |" + " ---: |" * len(houses))
+    for part in sorted({part for lines in columns for part in lines}):
+        numbers = (f"{lines[part]:,}" if part in lines else "-" for lines in columns)
+        head.append(f"| {part} | " + " | ".join(numbers) + " |")
+    return "\n".join(head)
+
+
 def by_part(house: House) -> dict[str, int]:
     """Return how many public names each face has."""
     return {
@@ -377,6 +395,7 @@ def main() -> None:
     names = options.commit or [_git("rev-parse", "--short", "HEAD").strip()]
     houses = [House.at(name) for name in names]
     print(table(houses))
+    print(f"\n{lines_by_part(houses)}")
     if options.where:
         last = {
             "public names": [f"{name} {n}" for name, n in by_part(houses[-1]).items()],
