@@ -33,7 +33,7 @@ EXAMPLES: Final = {
     "generator of tables": ("RONGaussSynthesizer", "RONGaussSynthesizer|ron[-_]gauss"),
     "generator of pictures": ("DataLensImages", "DataLensImages|datalens"),
     "data set": ("load_parkinsons", "(load_)?parkinsons"),
-    "picture backbone": ("SmallResNet", "SmallResNet"),
+    "picture backbone": ("CelebANetwork", "CelebANetwork"),
     "method": ("DPFERMIClassifier", "DPFERMIClassifier|dp[-_]fermi"),
 }
 """A built-in part of each kind: what defines it, and the ways in which other files write it."""
