@@ -10,7 +10,7 @@ import secrets
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -187,6 +187,8 @@ class KeptTeachers(FittedByRecords):
     name : str
         Public name of what the votes are about: data set, fingerprint and seed.
     """
+
+    reads_rows: ClassVar[bool] = False  # the teachers do, if they are trained
 
     teachers: Teachers
     cache: VotesCache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -133,6 +133,8 @@ class FittedByRecords:
 
     reads_groups: Any = False
     """Whether ``fit`` needs ``groups``."""
+    reads_rows: ClassVar[bool] = True
+    """Whether ``_fit`` reads rows and labels: they are then arrays, and were checked."""
 
     def fit(
         self,
@@ -147,32 +149,20 @@ class FittedByRecords:
         n_groups: int = 1,
     ) -> Any:
         """Fit one teacher on each part of the private data: see ``PrivateRecords``."""
-        return self._fit(
-            PrivateRecords(
-                X=X,
-                y=y,
-                partition=partition,
-                n_classes=n_classes,
-                rng=rng,
-                progress=progress,
-                groups=groups,
-                n_groups=n_groups,
-            )
+        given = PrivateRecords(
+            X=X,
+            y=y,
+            partition=partition,
+            n_classes=n_classes,
+            rng=rng,
+            progress=progress,
+            groups=groups,
+            n_groups=n_groups,
         )
+        return self._fit(given.checked(self) if self.reads_rows else given)
 
     def _fit(self, given: PrivateRecords) -> Ensemble:
         raise NotImplementedError
-
-
-def tables_only(teachers: Any, rows: Any) -> Any:
-    """Return rows of numbers; refuse pictures, which these teachers do not read."""
-    if rows.ndim > 2:
-        raise ValueError(
-            f"{type(teachers).__name__} reads tables, and X holds pictures of shape "
-            f"{rows.shape[1:]}. Use a network that reads pictures, for example "
-            f"NetworkTeachers(Convolutional()), or features of the pictures."
-        )
-    return rows
 
 
 def queries(X: ArrayLike, shape: tuple[int, ...]) -> Any:

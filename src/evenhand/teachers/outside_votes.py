@@ -71,6 +71,7 @@ class OutsideVotes(FittedByRecords, Shown):
     [[0, 1], [0, 0], [1, 0]]
     """
 
+    reads_rows = False
     vouched_for = (
         "the votes were cast elsewhere, and the claim rests on whoever cast them: each record must "
         "have reached one teacher only, and nothing fitted on all private rows any of them"

@@ -203,7 +203,6 @@ class ResampledTeachers(FittedByRecords, Shown):
 
     def _fit(self, given: PrivateRecords) -> Ensemble:
         """Choose within each part of the private data, then fit."""
-        given = given.checked(self)
         partition = given.partition
         choosing, learning = given.rng.spawn(2)
         kept = np.sort(

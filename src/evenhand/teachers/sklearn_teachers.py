@@ -108,7 +108,6 @@ class SklearnTeachers(FittedByRecords, Shown):
         self.n_jobs = n_jobs
 
     def _fit(self, given: PrivateRecords) -> SklearnEnsemble:
-        given = given.checked(self)
         partition, n_teachers = given.partition, given.partition.n_teachers
         estimator, fit_one = self._estimator(), _fit_fair if self.reads_groups else _fit_one
         seeds = self._seeds(given.rng, n_teachers)

@@ -10,7 +10,7 @@ from evenhand._stored import stored
 from evenhand.learners.learner import FittedModels, Learner
 from evenhand.learners.linear import StackedLogistic
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords, queries, tables_only
+from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords, queries
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = [
@@ -61,9 +61,12 @@ class StackedTeachers(FittedByRecords, Shown):
         raise NotImplementedError
 
     def _fit(self, given: PrivateRecords) -> StackedEnsemble:
-        given = given.checked(self)
-        if not self.reads_pictures:
-            tables_only(self, given.X)
+        if given.X.ndim > 2 and not self.reads_pictures:
+            raise ValueError(
+                f"{type(self).__name__} reads tables, and X holds pictures of shape "
+                f"{given.X.shape[1:]}. Use a network that reads pictures, for example "
+                f"NetworkTeachers(Convolutional()), or features of the pictures."
+            )
         model = self.learner().fit(
             given.X,
             given.y,
