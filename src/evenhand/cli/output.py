@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand._roles import Roles
-from evenhand.cli import pictures
 from evenhand.cli.failures import as_bad_input
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class Training:
 
                 values["grouping"] = Grouping.from_dict(grouping)
             values["sensitive"] = tuple(values["sensitive"])
-            values["pictures"] = pictures.checked(values.get("pictures"))
+            values["pictures"] = _checked_pictures(values.get("pictures"))
             return cls(**values)
 
     def write(self, folder: Path) -> None:
@@ -103,6 +102,19 @@ class Training:
         values = asdict(replace(self, grouping=None)) | {"grouping": grouping}
         text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
         (folder / TRAINING).write_text(text, encoding="utf-8")
+
+
+def _checked_pictures(pictures: Any) -> dict[str, Any] | None:
+    """Return how pictures were read, as it stands in a file, checked."""
+    if pictures is None:
+        return None
+    size, (height, width) = pictures["size"], pictures["side"]
+    for number in (height, width, 1 if size is None else size):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError("sizes of pictures must be whole numbers from 1 on.")
+    if pictures["mode"] not in ("RGB", "L") or len(pictures) != 3:
+        raise ValueError("the mode of pictures must be RGB or L.")
+    return {"size": size, "mode": pictures["mode"], "side": [height, width]}
 
 
 def require_free(out: Path) -> None:

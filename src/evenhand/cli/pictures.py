@@ -301,8 +301,8 @@ def shown(model: Any, tables: TrainingTables, n: int) -> tuple[Any, ...]:
         return ()
     import numpy as np
 
-    from evenhand.cli.predict import predictions
     from evenhand.cli.tables import sensitive_features
+    from evenhand.estimators.fitted import decide
     from evenhand.fairness.groups import encode_groups
     from evenhand.report.pictures import ShownPicture
 
@@ -318,7 +318,7 @@ def shown(model: Any, tables: TrainingTables, n: int) -> tuple[Any, ...]:
         turn[codes == z] = np.arange((codes == z).sum())
     rows = np.lexsort((codes, turn))[:n]
     groups = None if given is None or not model.needs_group_at_prediction_ else given.iloc[rows]
-    said = predictions(model, tables.X_public[rows], groups)
+    said = decide(model, tables.X_public[rows], groups)
     return tuple(
         ShownPicture.of(picture, row=int(row), group=names[codes[row]], predicted=str(label))
         for picture, row, label in zip(files[rows], rows, said.tolist(), strict=True)
@@ -329,19 +329,6 @@ def remembered(reading: PictureReading, tables: TrainingTables) -> dict[str, Any
     """Return what a model folder remembers of how pictures were read; all of it is public."""
     assert tables.side is not None
     return {"size": reading.size, "mode": reading.mode, "side": list(tables.side)}
-
-
-def checked(pictures: Any) -> dict[str, Any] | None:
-    """Return what ``remembered`` wrote, read back from a file."""
-    if pictures is None:
-        return None
-    size, (height, width) = pictures["size"], pictures["side"]
-    for number in (height, width, 1 if size is None else size):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError("sizes of pictures must be whole numbers from 1 on.")
-    if pictures["mode"] not in MODES or len(pictures) != 3:
-        raise ValueError(f"the mode of pictures must be one of {', '.join(MODES)}.")
-    return {"size": size, "mode": pictures["mode"], "side": [height, width]}
 
 
 def _as_before(model: Any, given: ReadsPictures, known: dict[str, Any]) -> PictureReading:
