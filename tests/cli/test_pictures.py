@@ -16,10 +16,13 @@ from typer.testing import CliRunner
 
 from evenhand import load
 from evenhand.cli import app
+from evenhand.datasets import DataNotAvailable
 from evenhand.datasets.features import extraction
 from evenhand.datasets.features.extraction import extract
 from evenhand.datasets.features.networks import OnnxFeatures
-from evenhand.datasets.images import ImageData
+from evenhand.datasets.features.reading import PictureReading
+from evenhand.datasets.images import ImageData, load_color_mnist
+from evenhand.frontier import RunStore, material
 from evenhand.methods import METHODS
 
 image = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
@@ -356,3 +359,112 @@ def test_the_options_stand_in_a_file_too(gallery: Path, run: Callable[..., Any])
     )
     run("train", "spec.toml")
     assert load("second").extractor_ == load("model").extractor_
+
+
+GRID = """
+[data]
+private = "private.csv"
+public = "public.csv"
+test = "test.csv"
+label = "colour"
+sensitive = "place"
+images = true
+extractor = "halves.onnx"
+trained_on = "nothing"
+licence = "CC0"
+
+[[runs]]
+method = ["fair-shares", "pate", "non-private"]
+epsilon = 8
+margin = 0.1
+n_teachers = 15
+"""
+
+
+def test_a_frontier_makes_features_once(
+    gallery: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def counted(extractor: Any, pictures: Any, rows: Any) -> Any:
+        made.append(len(rows))
+        return transformed(extractor, pictures, rows)
+
+    transformed = extraction._transformed
+    monkeypatch.setattr(extraction, "_transformed", counted)
+    Path("grid.toml").write_text(GRID.replace("[[runs]]", 'features = "mine"\n[[runs]]'))
+    said = json.loads(run("frontier", "grid.toml", "--out", "front", "--json").stdout)
+    assert (said["n_new"], said["skipped"]) == (3, {})
+    assert sum(made) == SIZES["private"] + SIZES["public"] + SIZES["test"]
+    with RunStore("front/runs.db") as store:
+        runs = store.runs()
+    assert all(one.error < 0.35 for one in runs)
+    (key,) = (one.key for one in runs if one.setting.method == "pate")
+    run("frontier", "grid.toml", "--out", "chosen", "--train", key)
+    run("predict", "chosen", "new.csv", "--extractor", "halves.onnx")
+    network("halves.onnx", scale=2.0)
+    again = json.loads(run("frontier", "grid.toml", "--out", "front", "--json").stdout)
+    assert again["n_new"] == 3, "another network under the same name is another setting"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"images = true": "images = 3"}, "images must be true or false, got 3"),
+        ({"images = true\n": ""}, "extractor, trained_on, licence is about pictures. Add images"),
+        ({'"halves.onnx"': '"dlib-fac"'}, "extractor must be one of dlib-face"),
+        (
+            {'"halves.onnx"': '"none"', 'trained_on = "nothing"\nlicence = "CC0"': ""},
+            "hands pixels",
+        ),
+        ({"images = true": 'images = true\ndrop = ["place"]'}, "drop are about tables"),
+        ({"images = true": "images = true\nsize = 0"}, "size must be at least 1"),
+        ({"images = true": "images = true\nsizes = 9"}, "Did you mean 'size'?"),
+    ],
+)
+def test_a_grid_of_pictures_is_checked(
+    gallery: Path, refuse: Callable[..., str], changes: dict[str, str], message: str
+) -> None:
+    text = GRID
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    Path("grid.toml").write_text(text)
+    assert message in refuse("frontier", "grid.toml", "--out", "front")
+    assert not Path("front").exists()
+
+
+def test_a_set_of_pictures_needs_an_extractor(gallery: Path, refuse: Callable[..., str]) -> None:
+    runs = '[[runs]]\nmethod = "pate"\nepsilon = 8\n'
+    Path("grid.toml").write_text(f'[data]\nset = "utkface"\n{runs}')
+    assert "Say which extractor makes their features" in refuse(
+        "frontier", "grid.toml", "--out", "front"
+    )
+    Path("grid.toml").write_text(f'[data]\nset = "adult"\nextractor = "dlib-face"\n{runs}')
+    assert "is about pictures" in refuse("frontier", "grid.toml", "--out", "front")
+
+
+@pytest.mark.data
+def test_real_pictures_are_split_by_a_seed_and_their_features_are_those_of_python(
+    gallery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        digits = load_color_mnist("test")
+    except (DataNotAvailable, OSError) as error:
+        pytest.skip(f"MNIST cannot be had: {error}")
+    some = digits.take(np.arange(400))
+    some = ImageData.of(some.X[:, :, 8:20, 8:20], some.y, some.sensitive_features)
+    monkeypatch.setitem(material.PICTURE_SETS, "color-mnist", lambda source: some)
+    reading = PictureReading(
+        extractor="halves.onnx", trained_on="nothing", licence="CC0", features="mine"
+    )
+    source = material.DataSource(name="color-mnist", pictures=reading)
+    found = source.load(3)
+    split = some.split(public=0.2, test=0.25, random_state=3)
+    for rows, part in ((found.X, split.private), (found.X_public, split.public)):
+        features = extract(part.X, extractor(), cache=False)
+        assert np.array_equal(rows.values, features.values)
+        assert rows.extractor == features.extractor
+    assert found.y.tolist() == split.private.y.tolist()
+    assert found.groups_public.tolist() == split.public.sensitive_features.tolist()
+    assert found.groups_test.tolist() == split.test.sensitive_features.tolist()

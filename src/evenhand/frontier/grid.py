@@ -14,6 +14,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._notions import called_now
 from evenhand._random import LARGEST_SEED
+from evenhand.datasets.features.reading import EXTRACTORS, NONE, ONNX, PictureReading
 from evenhand.frontier.arguments import (
     ARGUMENTS,
     arguments_of,
@@ -21,7 +22,7 @@ from evenhand.frontier.arguments import (
     refuse_mixed,
     refuse_unread,
 )
-from evenhand.frontier.material import DataSource
+from evenhand.frontier.material import PICTURE_SETS, DataSource
 from evenhand.frontier.run import Plain, Setting
 from evenhand.methods import METHODS
 
@@ -29,7 +30,13 @@ MOST_SETTINGS: Final = 1_000_000
 """A grid above it is a slip of the pen more likely than a plan."""
 
 _TOP: Final = ("title", "seeds", "data", "runs")
-_DATA: Final = ("set", *(field.name for field in fields(DataSource)))
+_PICTURES: Final = tuple(field.name for field in fields(PictureReading))
+_DATA: Final = (
+    "set",
+    *(field.name for field in fields(DataSource) if field.name != "pictures"),
+    "images",
+    *_PICTURES,
+)
 _RANGE: Final = ("from", "to", "n", "spacing")
 _SPACINGS: Final = ("linear", "log")
 
@@ -213,12 +220,38 @@ def _source(table: Mapping[str, Any], folder: Path) -> DataSource:
     for part in ("private", "public", "test", "calibration", "schema"):
         if part in given:
             given[part] = str(folder / str(given[part]))
+    given["pictures"] = _reading(given, folder)
     given.setdefault("name", Path(given["private"]).name if "private" in given else "")
     for many in ("sensitive", "drop"):
         if many in given:
             value = given[many]
             given[many] = (value,) if isinstance(value, str) else tuple(value)
     return DataSource(**given)
+
+
+def _reading(given: dict[str, Any], folder: Path) -> PictureReading | None:
+    """Take what is said about pictures out of [data]."""
+    asked = given.pop("images", None)
+    if asked not in (None, True, False):
+        raise TypeError(f"[data] images must be true or false, got {asked!r}.")
+    said = {name: given.pop(name) for name in _PICTURES if name in given}
+    if not (asked or (asked is None and given.get("name") in PICTURE_SETS and said)):
+        if said:
+            raise ValueError(
+                f"[data] {', '.join(said)} is about pictures. Add images = true if the files list "
+                f"them in a column path, or leave it out."
+            )
+        return None
+    for name in ("mean", "sd"):
+        if name in said:
+            values = said[name] if isinstance(said[name], list) else [said[name]]
+            said[name] = tuple(float(value) for value in values)
+    for name in ("extractor", "features"):
+        word = said.get(name)
+        known = not isinstance(word, str) or word in (NONE, *EXTRACTORS)
+        if not known and (name == "features" or str(word).lower().endswith(ONNX)):
+            said[name] = str(folder / str(word))
+    return PictureReading(**said)
 
 
 def _refuse_unknown(where: str, table: Mapping[str, Any], known: Sequence[str]) -> None:

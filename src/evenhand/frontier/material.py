@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,11 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.datasets.catalogue import TABLES
+from evenhand.datasets.features.extraction import Features
+from evenhand.datasets.features.reading import DEFAULT, PictureReading, Progress
+from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
+from evenhand.datasets.images.manifest import Manifest
+from evenhand.datasets.split import rows_of_split
 from evenhand.frontier.run import DATA_KINDS
 
 
@@ -37,12 +42,12 @@ class Material:
         Labelled public rows, as the arguments of ``fit`` that they are; empty without them.
     """
 
-    X: pd.DataFrame
+    X: Any
     y: pd.Series[Any]
     groups: Any
-    X_public: pd.DataFrame
+    X_public: Any
     groups_public: Any
-    X_test: pd.DataFrame
+    X_test: Any
     y_test: pd.Series[Any]
     groups_test: Any
     positive: Any
@@ -83,6 +88,8 @@ class DataSource:
         How a built-in data set is split.
     kind : {"private", "public stand-in", "synthetic stand-in"}
         Whose rows they are: with a stand-in no release is made.
+    pictures : PictureReading, optional
+        The files list pictures, or the set is one of ``PICTURE_SETS``: how they become features.
 
     Privacy
     -------
@@ -106,14 +113,16 @@ class DataSource:
     public_fraction: float = 0.2
     test_fraction: float = 0.25
     kind: str = "private"
+    pictures: PictureReading | None = None
 
     def __post_init__(self) -> None:
         self._refuse_other_types()
+        self._check_pictures()
         _checks.one_of("kind", self.kind, DATA_KINDS[:3])
         files = {"private": self.private, "public": self.public, "test": self.test}
         absent = [name for name, file in files.items() if file is None]
         if not self.has_files:
-            _checks.one_of("set", self.name, TABLES)
+            _checks.one_of("set", self.name, (*TABLES, *PICTURE_SETS))
             _checks.open_unit("public_fraction", self.public_fraction)
             _checks.open_unit("test_fraction", self.test_fraction)
             if self.calibration_fraction:
@@ -146,9 +155,31 @@ class DataSource:
                 'sensitive = ["sex"].'
             )
 
+    def _check_pictures(self) -> None:
+        """Refuse pictures without features, and a set of pictures that is read as a table."""
+        if self.pictures is None:
+            if not self.has_files and self.name in PICTURE_SETS:
+                raise ValueError(
+                    f"[data] set = {self.name!r} holds pictures. Say which extractor makes their "
+                    f'features, for example extractor = "{DEFAULT}".'
+                )
+            return
+        if self.pictures.reads_pixels:
+            raise ValueError(
+                "[data] extractor = 'none' hands pixels to teachers, and a frontier trains on "
+                "features. Name an extractor, or train such a setting with evenhand train."
+            )
+        if self.schema is not None or self.drop:
+            raise ValueError("[data] schema and drop are about tables, and these are pictures.")
+        if not self.has_files and self.name in TABLES:
+            raise ValueError(
+                f"[data] set = {self.name!r} is a table, and extractor is about pictures. Leave it "
+                f"out, or name a set of pictures: {', '.join(PICTURE_SETS)}."
+            )
+
     def _refuse_other_types(self) -> None:
         """Refuse what a TOML file can hold, and no column, file or set can be called."""
-        for name in (part.name for part in fields(self)):
+        for name in (part.name for part in fields(self) if part.name != "pictures"):
             value = getattr(self, name)
             if name in ("sensitive", "drop"):
                 right = all(isinstance(column, str) for column in value)
@@ -185,14 +216,25 @@ class DataSource:
             "schema": self.schema and _declared(self.schema, _version(self.schema)).to_dict(),
             "calibration": self.calibration and Path(self.calibration).name,
             "calibration_fraction": self.calibration_fraction,
+            "pictures": self.pictures and self.pictures.fingerprint,
         }
         said += [{name: value} for name, value in more.items() if value]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
     def load(self, seed: int) -> Material:
         """Read the rows; the seed decides the split of a built-in data set."""
+        return _loaded(self, seed, self._versions)
+
+    def prepare(self, progress: Progress | None = None) -> None:
+        """Make the features of all pictures, so that no process has to; other rows need nothing."""
+        if self.pictures is not None:
+            made = _pictures_of_set if not self.has_files else _pictures_of_files
+            made(self, progress)
+
+    @property
+    def _versions(self) -> tuple[object, ...]:
         files = (self.private, self.public, self.test, self.calibration, self.schema)
-        return _loaded(self, seed, tuple(_version(file) for file in files if file is not None))
+        return tuple(_version(file) for file in files if file is not None)
 
 
 def _version(file: str) -> tuple[str, int, int] | None:
@@ -208,6 +250,8 @@ def _version(file: str) -> tuple[str, int, int] | None:
 def _loaded(source: DataSource, seed: int, _: tuple[object, ...]) -> Material:
     if source.has_files:
         return _from_files(source)
+    if source.pictures is not None:
+        return _from_set_of_pictures(source, seed)
     data = _built_in(source.name)
     split = data.split(public=source.public_fraction, test=source.test_fraction, random_state=seed)
     public = split.public
@@ -228,6 +272,97 @@ def _loaded(source: DataSource, seed: int, _: tuple[object, ...]) -> Material:
         if n
         else {},
     )
+
+
+def _from_set_of_pictures(source: DataSource, seed: int) -> Material:
+    """Split a built-in set of pictures; copies of a picture are not in it."""
+    data, features = _pictures_of_set(source)
+    rows = rows_of_split(
+        len(data),
+        units=data.units,
+        noun="unit",
+        public=source.public_fraction,
+        test=source.test_fraction,
+        random_state=seed,
+    )
+    y, groups = pd.Series(data.y, name="label"), np.asarray(data.sensitive_features)
+    n = round(source.calibration_fraction * len(rows.public))
+    labelled, asked = rows.public[:n], rows.public[n:]
+    classes = sorted(set(data.y.tolist()))
+    positive = classes[1] if source.positive is None and len(classes) == 2 else source.positive
+    return Material(
+        X=features[rows.private],
+        y=y.iloc[rows.private],
+        groups=groups[rows.private],
+        X_public=features[asked],
+        groups_public=groups[asked],
+        X_test=features[rows.test],
+        y_test=y.iloc[rows.test],
+        groups_test=groups[rows.test],
+        positive=positive,
+        calibration=_calibration(features[labelled], y.iloc[labelled], groups[labelled])
+        if n
+        else {},
+    )
+
+
+_MADE: dict[object, Any] = {}
+"""The features of the last source in this process: of whole files or a whole set, by no seed."""
+
+
+def _made_once(key: object, make: Callable[[], Any]) -> Any:
+    if key not in _MADE:
+        _MADE.clear()
+        _MADE[key] = make()
+    return _MADE[key]
+
+
+def _pictures_of_set(
+    source: DataSource, progress: Progress | None = None
+) -> tuple[ImageData, Features]:
+    """Return a built-in set of pictures without them, and their features."""
+    assert source.pictures is not None
+    reading = source.pictures
+
+    def make() -> tuple[ImageData, Features]:
+        data = PICTURE_SETS[source.name](source)
+        features: Any
+        (features,) = reading.rows([data.X], progress=progress)
+        # The pictures themselves are not needed any more: one pixel stands for each.
+        return replace(data, images=np.zeros((len(data), 1, 1), dtype=np.uint8)), features
+
+    found: tuple[ImageData, Features] = _made_once(source, make)
+    return found
+
+
+def _pictures_of_files(source: DataSource, progress: Progress | None = None) -> dict[str, Features]:
+    """Return the features of the pictures that each file lists."""
+    assert source.pictures is not None
+    reading = source.pictures
+    names = (source.private, source.public, source.test, source.calibration)
+    files = [name for name in names if name is not None]
+
+    def make() -> dict[str, Any]:
+        listed = [Manifest.of(read_table(name), name) for name in files]
+        extractor = reading.opened()
+        looked = reading.look(listed, progress=progress)
+        made = reading.rows(looked, extractor=extractor, progress=progress)
+        return dict(zip(files, made, strict=True))
+
+    found: dict[str, Features] = _made_once((source, source._versions), make)
+    return found
+
+
+def _utkface(source: DataSource) -> ImageData:
+    sensitive = source.sensitive[0] if source.sensitive else "race"
+    return load_utkface(label=source.label or "gender", sensitive=sensitive)
+
+
+PICTURE_SETS: Final[Mapping[str, Callable[[DataSource], ImageData]]] = {
+    "utkface": _utkface,
+    "color-mnist": lambda source: load_color_mnist(),
+}
+"""Built-in sets of pictures that have groups. Of UTKFace label and sensitive may be chosen."""
 
 
 def _calibration(X: Any, y: Any, groups: Any) -> dict[str, Any]:
@@ -259,24 +394,36 @@ def _from_files(source: DataSource) -> Material:
     public = _read(source, str(source.public), labelled=False)
     test = _read(source, str(source.test))
     classes, columns = private.classes, list(private.X.columns)
+    rows = {} if source.pictures is None else _pictures_of_files(source)
     _refuse_unknown_classes(str(source.test), test, classes)
     calibration: dict[str, Any] = {}
     if source.calibration is not None:
-        rows = _read(source, source.calibration)
-        _refuse_unknown_classes(source.calibration, rows, classes)
+        labelled = _read(source, source.calibration)
+        _refuse_unknown_classes(source.calibration, labelled, classes)
+        X = rows.get(source.calibration)
         calibration = _calibration(
-            _same_columns(rows, private, source.calibration), rows.y, rows.groups
+            _same_columns(labelled, private, source.calibration) if X is None else X,
+            labelled.y,
+            labelled.groups,
         )
     positive = source.positive
     if positive is None and len(classes) == 2:
         positive = classes[1]  # type: ignore[assignment]  # classes are hashable, and shown as text
+    X_private, X_public, X_test = (
+        rows[str(file)] if source.pictures is not None else _same_columns(part, private, str(file))
+        for file, part in (
+            (source.private, private),
+            (source.public, public),
+            (source.test, test),
+        )
+    )
     return Material(
-        X=private.X,
+        X=X_private,
         y=private.y,
         groups=private.groups,
-        X_public=_same_columns(public, private, str(source.public)),
+        X_public=X_public,
         groups_public=public.groups,
-        X_test=_same_columns(test, private, str(source.test)),
+        X_test=X_test,
         y_test=test.y,
         groups_test=test.groups,
         positive=positive,
@@ -294,7 +441,7 @@ def _read(
     if not labelled:
         table = _with_label(table, source)
     is_private = file == source.private
-    if is_private:
+    if is_private and source.pictures is None:
         _refuse_wrong(table, source)
     return Dataset.from_frame(
         table,

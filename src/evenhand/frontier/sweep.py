@@ -138,6 +138,8 @@ def sweep(
     settings = grid.settings()
     here = {setting.key for setting in settings}
     n_before = len(here & store.keys())
+    if n_before < len(settings):
+        grid.data.prepare(progress)
     skipped: dict[str, tuple[Setting, str]] = {}
     new = 0
     with _votes(cache) as kept:

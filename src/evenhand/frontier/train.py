@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
+from evenhand.datasets.features.extraction import Features
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
@@ -264,7 +265,9 @@ class _Trial:
             # Every model of a task encodes with the same public rows.
             if self._encoded is None:
                 assert fitted.encoder is not None
-                self._encoded = fitted.encoder.transform(self._material.X_test)
+                X = self._material.X_test
+                rows = np.asarray(X, dtype=np.float64) if isinstance(X, Features) else X
+                self._encoded = fitted.encoder.transform(rows)
             linear = isinstance(fitted.student, LogisticRegression)
             codes: IntArray = fitted.student.predict(self._sparse if linear else self._encoded)
             return codes.astype(np.int64)
@@ -274,8 +277,12 @@ class _Trial:
 
     @cached_property
     def _sparse(self) -> Any:
-        """The encoded rows, most of whose entries are 0: a linear model reads them faster so."""
-        return csr_array(self._encoded)
+        """The encoded rows, most of whose entries are 0: a linear model reads them faster so.
+
+        Features of pictures have few zeros, and stay as they are.
+        """
+        pictures = isinstance(self._material.X_test, Features)
+        return self._encoded if pictures else csr_array(self._encoded)
 
     def _gap(self, setting: Setting, fitted: FittedModel, joint: JointTally) -> Estimate:
         """Return the gap that is asked for: of decisions, or of the distributions of the score."""

@@ -14,7 +14,11 @@ from evenhand.datasets import places
 from evenhand.datasets.features.dlib_face import DlibFace
 from evenhand.datasets.features.efficientnet import EfficientNetLite0
 from evenhand.datasets.features.extraction import Features, extract
-from evenhand.datasets.features.extractor import ExtractorRecord, FeatureExtractor
+from evenhand.datasets.features.extractor import (
+    ExtractorRecord,
+    FeatureExtractor,
+    digest_of_file,
+)
 from evenhand.datasets.features.networks import OnnxFeatures
 from evenhand.datasets.images.files import MODES, PictureFiles
 from evenhand.datasets.images.manifest import Manifest, look_at_all
@@ -118,6 +122,13 @@ class PictureReading:
         if self.reads_pixels or self.cache is False:
             return None
         return places.cache_folder() / "features" if self.cache is True else Path(str(self.cache))
+
+    @property
+    def fingerprint(self) -> list[Any]:
+        """What is public of it and decides the rows: a file by its digest."""
+        file = Path(self.extractor)
+        known = digest_of_file(file) if self.in_a_file and file.is_file() else ""
+        return [file.name, known, self.size, self.mode, list(self.mean), list(self.sd)]
 
     def opened(self) -> FeatureExtractor:
         """Read the extractor.
