@@ -52,7 +52,6 @@ from sf_pate_figure2 import ALPHA, DELTA, Encoded, by_dual
 
 from evenhand import Budget, DPSGDClassifier, ErrorParity, PFLDClassifier, SFPATEClassifier
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.dataset import Table
 from evenhand.datasets.features import DlibFace, extract
 from evenhand.datasets.images import load_utkface
 from evenhand.estimators.inputs import FitArguments
@@ -99,15 +98,15 @@ CHOSEN: dict[str, str] = {}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Faces:
-    """Rows of all faces: as the teachers read them, which is as the student does in features."""
+    """What is read of faces, gender and race."""
 
     X: Any
     y: Any
-    race: Any
+    groups: Any
 
-    def rows(self, some: Any) -> Table:
+    def rows(self, some: Any) -> Faces:
         """Return some of them."""
-        return Table(X=self.X[some], y=self.y[some], groups=self.race[some])
+        return Faces(X=self.X[some], y=self.y[some], groups=self.groups[some])
 
 
 def faces(learner: str) -> Faces:
@@ -115,7 +114,7 @@ def faces(learner: str) -> Faces:
     data = load_utkface(label="gender", sensitive="race")
     X = np.asarray(extract(data.X, DlibFace.load()), dtype=np.float64)
     y = (np.asarray(data.y) == "female").astype(np.int64)
-    return Faces(X=X, y=y, race=np.asarray(data.sensitive_features).astype(str))
+    return Faces(X=X, y=y, groups=np.asarray(data.sensitive_features).astype(str))
 
 
 def set_aside(n: int) -> Any:
@@ -151,7 +150,7 @@ def parts_of(method: str, setting: dict[str, Any]) -> dict[str, Any]:
     return {"teachers": LogisticTeachers(setting["C"])}
 
 
-def taught(model: Any, rows: Table) -> Any:
+def taught(model: Any, rows: Faces) -> Any:
     """Train the teachers, which epsilon says nothing about."""
     return model.teach(model.read(FitArguments(X=rows.X, y=rows.y, sensitive_features=rows.groups)))
 
@@ -163,7 +162,7 @@ def concluded(model: Any, known: Any, epsilon: float, **more: Any) -> Any:
     return own.conclude(known, plan, own.ask(known, plan))
 
 
-def plain(rows: Table) -> Any:
+def plain(rows: Faces) -> Any:
     """Train without a constraint."""
     encoder = PublicEncoder().fit(rows.X)
     loss = LabelLoss(labels=rows.y, rows=np.arange(len(rows.y)), n_classes=2, C=1.0)
@@ -171,19 +170,19 @@ def plain(rows: Table) -> Any:
     return Encoded(encoder, model, np.arange(2))
 
 
-def m(rows: Table, epsilon: float, seed: int, setting: dict[str, Any]) -> Any:
+def m(rows: Faces, epsilon: float, seed: int, setting: dict[str, Any]) -> Any:
     """Train M: every race by randomised response, then the student by unbiased weights."""
     return by_dual(rows, FAIRNESS.key, epsilon, seed)
 
 
-def pf_ld(rows: Table, epsilon: float, seed: int, setting: dict[str, Any]) -> Any:
+def pf_ld(rows: Faces, epsilon: float, seed: int, setting: dict[str, Any]) -> Any:
     """Train PF-LD, which takes any number of groups."""
     budget = Budget(epsilon=epsilon, delta=DELTA)
     model = PFLDClassifier(budget, FAIRNESS, random_state=seed, **setting)
     return model.fit(rows.X, rows.y, sensitive_features=rows.groups)
 
 
-def dp_sgd(rows: Table, epsilon: float, seed: int, setting: dict[str, Any]) -> Any:
+def dp_sgd(rows: Faces, epsilon: float, seed: int, setting: dict[str, Any]) -> Any:
     """Train DP-SGD; the features of some faces are public."""
     order = np.random.default_rng((2, seed)).permutation(len(rows.y))
     public, own = order[:N_PUBLIC], order[N_PUBLIC:]
@@ -192,7 +191,7 @@ def dp_sgd(rows: Table, epsilon: float, seed: int, setting: dict[str, Any]) -> A
 
 
 def models(
-    rows: Table, seed: int, n_teachers: int, chosen: dict[str, dict[str, Any]]
+    rows: Faces, seed: int, n_teachers: int, chosen: dict[str, dict[str, Any]]
 ) -> Iterator[tuple[str, float | None, Any, float]]:
     """Yield method, epsilon, model and processor seconds of the whole fit."""
     start = time.process_time()
@@ -216,7 +215,7 @@ def models(
             yield method, epsilon, one, time.process_time() - start
 
 
-def judged(model: Any, rows: Table) -> tuple[float, float]:
+def judged(model: Any, rows: Faces) -> tuple[float, float]:
     """Return accuracy and violation."""
     proba = model.predict_proba(rows.X)
     right = float((proba.argmax(axis=1) == rows.y).mean())
