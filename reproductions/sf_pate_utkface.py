@@ -41,9 +41,8 @@ import copy
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from _paired import better_trade_off, more_accurate
@@ -96,8 +95,7 @@ CHOSEN: dict[str, str] = {}
 """Of ``GRID``; the saved rows of "choice" say why."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Faces:
+class Faces(NamedTuple):
     """What is read of faces, gender and race."""
 
     X: Any
