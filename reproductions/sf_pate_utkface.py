@@ -15,12 +15,13 @@ for all methods of a seed; what is held to the margin is its last layer. The pap
 ResNet-50 from one end to the other, which is out of reach here. Settings of these networks were
 not tuned.
 
-As printed both variants run at epsilon 1. Methods: "plain", one model of features and labels, which are public here; "fair", the same under
-the constraint with true groups, without privacy; SF_S and SF_T; M, randomised response and the same
-student under the constraint with unbiased weights; PF-LD; and on "features" DP-SGD, which protects
-whole records and not groups alone, has no accuracy parity, and takes 1,500 of the faces as public.
-A teacher that holds no face of some race never votes for it (SF_S), or is trained without comparing
-it (SF_T); the paper says that one has to ensure enough data, and no more.
+Methods: "plain", one model of features and labels, which are public here; "fair", the same under
+the constraint with true groups, without privacy; SF_S and SF_T, ours at every epsilon and as
+printed at epsilon 1; M, randomised response and the same student under the constraint with unbiased
+weights; PF-LD; and on "features" DP-SGD, which protects whole records and not groups alone, has no
+accuracy parity, and takes 1,500 of the faces as public. A teacher that holds no face of some race
+never votes for it (SF_S), or is trained without comparing it (SF_T); the paper says that one has to
+ensure enough data, and no more.
 
 Rules, fixed before the first run on test rows:
 
