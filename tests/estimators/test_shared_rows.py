@@ -135,3 +135,11 @@ def test_nothing_is_spent_before_it_is_refused(parts: Parts) -> None:
             ledger=ledger,
         )
     assert ledger.spent == 0
+
+
+def test_hundreds_of_columns_are_compared_without_a_warning() -> None:
+    # Features of pictures have as many; every warning is an error here.
+    rng = np.random.default_rng(0)
+    private = rng.normal(size=(60, 150))
+    assert passed_as_public(private, private[:40])
+    assert not passed_as_public(private, rng.normal(size=(40, 150)))

@@ -108,14 +108,17 @@ def _hashes(X_private: Any, X_public: Any) -> tuple[Array, Array]:
     """Return one number per row, the same for rows that hold the same values."""
     frames = [x if isinstance(x, pd.DataFrame) else pd.DataFrame(x) for x in (X_private, X_public)]
     columns = [column for column in frames[1].columns if column in frames[0].columns]
-    made = [pd.DataFrame(index=range(len(frame))) for frame in frames]
+    made: list[dict[int, Any]] = [{}, {}]  # a frame that grows by columns is slow, and warns
     for i, column in enumerate(columns):
         parts = [frame[column].reset_index(drop=True) for frame in frames]
         if all(pd.api.types.is_numeric_dtype(part) for part in parts):
             parts = [part.astype("float64") for part in parts]
         else:
             parts = [part.astype(str) for part in parts]
-        for frame, part in zip(made, parts, strict=True):
-            frame[i] = part
-    private, public = (pd.util.hash_pandas_object(frame, index=False) for frame in made)
+        for values, part in zip(made, parts, strict=True):
+            values[i] = part
+    private, public = (
+        pd.util.hash_pandas_object(pd.DataFrame(values, index=range(len(frame))), index=False)
+        for values, frame in zip(made, frames, strict=True)
+    )
     return private.to_numpy(), public.to_numpy()
