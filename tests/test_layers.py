@@ -36,7 +36,7 @@ BELOW: dict[str, set[str]] = {
     "fairness": set(),
     "datasets": {"fairness"},
     "voting": {"privacy", "fairness"},
-    "learners": {"privacy"},
+    "learners": {"privacy", "datasets"},
     "teachers": {"learners", "voting", "fairness"},
     "students": {"learners", "voting", "fairness"},
     "estimators": {

@@ -13,6 +13,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._stored import STORED, stored
 from evenhand._torch import require_torch, torch
+from evenhand.datasets.features.imagenet_networks import DenseNet121, ResNet50
 from evenhand.learners.nets.fairpate_networks import CelebANetwork, ColorMNISTNetwork, of_picture
 from evenhand.learners.nets.resnet import SmallResNet
 from evenhand.learners.nets.tensors import array
@@ -123,7 +124,15 @@ class Convolutional:
 
 ARCHITECTURES: Final[Mapping[str, type]] = {
     kind.__name__: kind
-    for kind in (CelebANetwork, ColorMNISTNetwork, Convolutional, Dense, SmallResNet)
+    for kind in (
+        CelebANetwork,
+        ColorMNISTNetwork,
+        Convolutional,
+        Dense,
+        DenseNet121,
+        ResNet50,
+        SmallResNet,
+    )
 }
 """Those of this package, by name."""
 

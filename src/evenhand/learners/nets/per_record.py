@@ -7,8 +7,8 @@ this takes less time than its hooks (``GradSampleModule``), and than its ghost c
 linear layer is large; no further package is needed.
 
 A chunk of records passes at a time, filled up with zeros that are not counted, so that its shape,
-and with it how numbers are rounded, does not depend on how many records there are. The sums are
-taken in doubles.
+and with it how numbers are rounded, does not depend on how many records there are. Sums of chunks
+are added in doubles.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CHUNK_ROWS: Final = 64
 """At most so many records pass together: more gain little."""
 
 SHORT: Final = 1.0 - 1e-5
-"""A breath below the norm: a record shifts those behind it, and so how theirs round in the last bit
-of float32."""
+"""A breath below the norm, for what rounds in float32: norms, sums of a chunk, and the last bits of
+records that stand behind another one."""
 
 PROBES: Final = 3  # records on which a network is tried before anything is trained
 
@@ -131,9 +131,7 @@ class ModuleGradients:
                 )
                 n = len(y[some])
                 scale = _scales(gradients, room, n)
-                total += np.concatenate(
-                    [array(scale @ g.flatten(1).double()) for g in gradients.values()]
-                )
+                total += np.concatenate([array(scale @ g.flatten(1)) for g in gradients.values()])
                 found = array(scores[:n].double().softmax(dim=1))
                 fine = np.isfinite(found).all(axis=1)
                 p[some][fine] = found[fine]
@@ -320,13 +318,15 @@ def _flat(weights: Mapping[str, Any]) -> FloatArray:
 
 def _scales(gradients: Mapping[str, Any], room: float, n: int) -> Any:
     """Return by what each record's gradient is multiplied; 0 what is not finite, or no record."""
-    square = sum(g.flatten(1).double().square().sum(dim=1) for g in gradients.values())
+    square = sum(
+        torch.linalg.vector_norm(g.flatten(1), dim=1).double() ** 2 for g in gradients.values()
+    )
     fine = torch.isfinite(square)
     fine[n:] = False
     for g in gradients.values():
         g[~fine] = 0.0  # 0 times infinity is no number
     norm = square.sqrt().clamp(min=TINY)
-    return torch.where(fine, (SHORT * room / norm).clamp(max=1.0), torch.zeros_like(norm))
+    return torch.where(fine, (SHORT * room / norm).clamp(max=1.0), torch.zeros_like(norm)).float()
 
 
 def _n_together(module: Any, shape: tuple[int, ...]) -> int:
