@@ -41,6 +41,9 @@ ROUGH: Final = 1e-3
 PRECISION_OF_A_MOVE: Final = 1e-7
 """The same where a target is tried; the loss then differs in its seventh figure."""
 
+POLISHING: Final = 24
+"""Steps that correct the hard differences where no target gave a gap within the margin."""
+
 MOST_STIFF: Final = 4
 """Directions of equally large differences that a preconditioner knows of."""
 
@@ -149,9 +152,13 @@ def _held(problem: _Problem, within: Within, start: FloatArray) -> LinearFit:
         if found[0] <= margin:
             return problem.fit(found[1], found[0], met=True)
         closest = min(closest, found, key=lambda pair: pair[0])
-    if (shifted := _shifted(problem, margin, closest[1])) is not None:
-        return problem.fit(shifted[1], shifted[0], met=True)
-    return problem.fit(closest[1], closest[0], met=False)
+    problem.width = SOFTNESS[1] * spread
+    polished, shifted = _polished(problem, margin, closest), _shifted(problem, margin, closest[1])
+    found = [one for one in (polished, shifted) if one is not None and one[0] <= margin]
+    if found:
+        gap, weights = min(found, key=lambda one: problem.loss(one[1]))
+        return problem.fit(weights, gap, met=True)
+    return problem.fit(polished[1], polished[0], met=False)
 
 
 def _free(rows: DesignMatrix, objective: Objective) -> FloatArray:
@@ -195,6 +202,34 @@ def _search(
         else:
             low = (target, -gap if turned else gap)
     return closest if best is None else best
+
+
+def _polished(
+    problem: _Problem, margin: float, start: tuple[float, FloatArray]
+) -> tuple[float, FloatArray]:
+    """Correct the hard differences themselves, by Gauss-Newton steps along the smooth ones.
+
+    Decisions come in steps, and smooth rates are not theirs to the last record of a small group. A
+    step moves the weights by what would undo the hard differences if they went as the smooth ones
+    go; of all steps the one with the smallest hard gap counts.
+    """
+    assert problem.differences is not None
+    if problem.shape[1] > 1:
+        return start
+    best, weights = start, start[1]
+    for i in range(POLISHING):
+        apart = problem.hard_differences(weights).ravel()
+        directions = problem.directions(weights)
+        moves = problem.X.preconditioner.gradient(directions.T)
+        tangent = moves.T @ moves
+        tangent[np.diag_indices(len(tangent))] += 1e-6 * tangent.trace() / len(tangent) + 1e-300
+        step = problem.X.preconditioner.weights(moves @ np.linalg.solve(tangent, apart))
+        weights = weights - (0.5 if i % 2 else 1.0) * step
+        gap = problem.gap(weights)
+        best = min(best, (gap, weights), key=lambda pair: pair[0])
+        if gap <= margin:
+            break
+    return best
 
 
 def _shifted(
@@ -275,6 +310,18 @@ class _Problem:
             out.append((2.0 * STIFFNESS) ** 0.5 * self.bound_X.back(gradient)[:, 0])
         return np.array(out).reshape(len(out), self.shape[0])
 
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """Return the gradient of each smoothed difference in the weights, (n, n_weights)."""
+        assert self.differences is not None
+        scores = self.bound_scores(weights)
+        smooth = self._smooth(scores)
+        density = smooth * (1.0 - smooth) / self.width
+        n = self.differences.apart(smooth).size
+        ones = np.eye(n).reshape(n, *self.differences.apart(smooth).shape)
+        return np.array(
+            [self.bound_X.back(self.differences.back(one) * density)[:, 0] for one in ones]
+        )
+
     def bound_scores(self, weights: FloatArray) -> FloatArray:
         """Return the scores of the rows on which the margin is read."""
         return self.bound_X.scores(weights.reshape(self.shape))
@@ -289,6 +336,10 @@ class _Problem:
     def gap_of(self, decisions: IntArray) -> float:
         assert self.within is not None
         return self.within.gap(decisions, self.n_classes)
+
+    def loss(self, weights: FloatArray) -> float:
+        """Return the loss that is minimised, without the ridge."""
+        return self.objective.loss(self.X.scores(weights.reshape(self.shape)))[0]
 
     def hard_differences(self, weights: FloatArray) -> FloatArray:
         """Return the differences of rates of the hard decisions on these rows, with signs."""
