@@ -30,6 +30,16 @@ def test_calibration_rows_bind_the_model(town: Path, train: Run) -> None:
     assert "Equalized odds" in Path("model/report.html").read_text()
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_a_confidence_says_what_holds_on_new_rows(town: Path, run: Run, asked: Run) -> None:
+    words = " ".join(run(*asked({"--margin": "0.2", "--confidence": "0.9"})).stdout.split())
+    model = evenhand.load("model")
+    assert model.fairness.confidence == 0.9
+    limit = model.student_margin_.cross_fitted.high
+    assert "gap on rows that it was not fitted on" in words
+    assert f"at most {limit:.4f} with 90% confidence" in words
+
+
 def test_without_them_the_answers_tell_the_classes_and_people_read_it(
     town: Path, run: Run, asked: Run
 ) -> None:
@@ -55,6 +65,11 @@ def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
     [
         ({"--fairness": "equalised-odds"}, ["--fairness", "Did you mean 'equalized-odds'?"]),
         ({"--calibration": "test.csv"}, ["--fairness demographic-parity", "predictions alone"]),
+        ({"--confidence": "95"}, ["confidence must", "95"]),
+        (
+            {"--method": "dpsgd", "--teachers": None, "--confidence": "0.9"},
+            ["--method dpsgd chooses no model by rows that were held out, got --confidence"],
+        ),
         (
             {"--method": "pate", "--margin": None, "--fairness": "error-parity"},
             ["--method pate keeps no margin, got --fairness"],

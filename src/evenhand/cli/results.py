@@ -298,6 +298,10 @@ def _gaps(fitted: FittedModel) -> list[tuple[str, str]]:
     if student is not None:
         where = student.where.replace("the ", "", 1)
         rows.append((f"gap of the model {where}", _against_margin(fitted, student.gap)))
+        if student.cross_fitted is not None:
+            found = student.cross_fitted
+            said = f"{found.value:.4f}, at most {found.high:.4f} with {found.level:.0%} confidence"
+            rows.append(("gap on rows that it was not fitted on", said))
         rows += [
             (
                 f"gap of {student.groups[group.group]}, {group.n_rows:,} public rows",

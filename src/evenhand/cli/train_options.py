@@ -118,6 +118,16 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             "class: its module is imported, which runs its code.",
         ),
     ] = DEMOGRAPHIC_PARITY
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Keep the margin on new rows with this confidence, such as .95: the model is "
+            "chosen by public rows that it was not fitted on, and says the narrowest margin that "
+            "so many rows support.",
+            rich_help_panel=FAIRNESS,
+        ),
+    ] = None
     public_fraction: Annotated[
         float | None,
         typer.Option(
@@ -444,7 +454,10 @@ def fairness_of(
         positive = [text_of(value) for value in classes].index(given.positive)
     reference = given.spec.reference or given.reference
     return notion_named(given.fairness).of(
-        margin=margin or 0.0, reference=reference, positive=positive
+        margin=margin or 0.0,
+        reference=reference,
+        positive=positive,
+        confidence=given.confidence,
     )
 
 
@@ -545,6 +558,7 @@ NOT_ALWAYS_READ: Final = {
     "answers": "gates labels, releases shares alone, or asks no teachers",
     "fairness": "keeps no margin",
     "calibration": "reads no calibration rows",
+    "confidence": "chooses no model by rows that were held out",
     **dict.fromkeys(
         ("public", "public_fraction"),
         "takes all features as public, and scales them by themselves",

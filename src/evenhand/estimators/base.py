@@ -350,6 +350,7 @@ def _student_margin(student: Student, groups: tuple[str, ...] | None) -> Student
         calibration=calibration_gap(student),
         held=student.held,
         groups=groups or (),
+        cross_fitted=student.cross_fitted,
     )
 
 

@@ -87,6 +87,9 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     TAKES: ClassVar[tuple[str, ...]] = tuple(NOT_TAKEN)
     """Arguments that ``fit`` takes beside ``X`` and ``y``, as the method's record says."""
 
+    READS_CONFIDENCE: ClassVar[bool] = False
+    """Whether a notion may have a confidence, as the method's record says."""
+
     fairness: Any = None
     mechanism_: Any = None
     student_margin_: StudentMargin | None = None
@@ -171,6 +174,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             progress=progress,
         )
         given.require(self.TAKES, type(self).__name__)
+        self._refuse_confidence()
         self._learn(given)
         self._fitted = self._describe()
         return self
@@ -178,6 +182,15 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     def _learn(self, given: FitArguments) -> None:
         """Train, and set the fitted attributes: what a method is."""
         raise NotImplementedError
+
+    def _refuse_confidence(self) -> None:
+        confidence = getattr(self.fairness, "confidence", None)
+        if confidence is not None and not self.READS_CONFIDENCE:
+            raise ValueError(
+                f"{type(self).__name__} chooses no student by rows that were held out, got "
+                f"fairness={self.fairness!r}. Leave confidence out, or use FairSharesClassifier or "
+                f"FairPATEClassifier."
+            )
 
     @property
     def needs_group_at_prediction_(self) -> bool:
@@ -198,6 +211,16 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     def public_gap_(self) -> float:
         """The student's gap where its margin is read; NaN where nobody looked."""
         return float("nan") if self.student_margin_ is None else self.student_margin_.gap
+
+    @property
+    def margin_supported_(self) -> float:
+        """Least margin that holds on new rows at the notion's confidence; NaN without one.
+
+        The upper limit of the gap on rows that the student was not fitted on, or the margin that
+        was asked for if that is wider.
+        """
+        held = self.student_margin_
+        return float("nan") if held is None or held.supported is None else held.supported
 
     @property
     def margin_source_(self) -> str | None:

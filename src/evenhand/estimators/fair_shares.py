@@ -29,6 +29,7 @@ from evenhand.voting.shares import Rounds
             "group_thresholds",
             "margin",
             "reference",
+            "confidence",
         ),
         needs=("epsilon", "margin"),
         notions=OF_DECISIONS,

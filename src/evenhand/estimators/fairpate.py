@@ -15,7 +15,6 @@ from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate, has_gate, open_gate
 from evenhand.fairness.notion import RateNotion
-from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
 from evenhand.voting import Answers, Shares
 from evenhand.voting.blocks import Mechanism
@@ -34,6 +33,7 @@ from evenhand.voting.blocks import Mechanism
             "group_thresholds",
             "margin",
             "reference",
+            "confidence",
         ),
         needs=("epsilon", "margin"),
         notions=OF_DECISIONS,
@@ -158,8 +158,12 @@ class FairPATEClassifier(MarginClassifier):
 
     def _notion(self, data: FitInputs) -> RateNotion:
         notion = super()._notion(data)
+        if notion.confidence is not None and not self.student_margin:
+            raise ValueError(
+                f"confidence={notion.confidence:g} chooses among students that are held to the "
+                f"margin, and student_margin=False leaves it to the gate. Leave one of them out."
+            )
         if notion.needs_labels:
-            refuse_unbound(self.student, notion)
             if not self.student_margin:
                 raise ValueError(
                     f"student_margin=False leaves the margin to the gate, and "

@@ -251,6 +251,13 @@ class FittedModel:
                 f"no student within the margin of {student.notion.margin:g} was found "
                 f"{student.where}; the gap of the best one there is {student.gap:.4f}"
             )
+        on_new = None if student is None else student.cross_fitted
+        if student is not None and on_new is not None and on_new.high > student.notion.margin:
+            said.append(
+                f"so many rows cannot say with {on_new.level:.0%} confidence that the margin of "
+                f"{student.notion.margin:g} holds on new rows; the least that they support is "
+                f"{on_new.high:.4f}"
+            )
         if noisy is not None and not noisy.met:
             said.append(
                 f"no student with a violation of at most {noisy.margin:g} by the noisy groups "
@@ -290,6 +297,10 @@ class FittedModel:
                 None if held is None or held.calibration is None else held.calibration.to_dict()
             ),
             "within_margin": None if held is None else held.met,
+            "cross_fitted_gap": (
+                None if held is None or held.cross_fitted is None else held.cross_fitted.to_dict()
+            ),
+            "margin_supported": None if held is None else held.supported,
             "held": None if held is None else held.held_record(),
             "n_teachers": self.n_teachers,
             "choices": list(self.choices),

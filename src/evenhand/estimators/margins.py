@@ -44,6 +44,9 @@ class StudentMargin:
         The groups that are held to the interval of their size, and not to the margin.
     groups : tuple of str
         Names of the groups.
+    cross_fitted : Estimate or None
+        The gap on rows that students of this kind were not fitted on, where the notion has a
+        confidence: that of the interval.
 
     Privacy
     -------
@@ -57,6 +60,25 @@ class StudentMargin:
     calibration: Estimate | None = None
     held: Held | None = None
     groups: tuple[str, ...] = ()
+    cross_fitted: Estimate | None = None
+
+    @property
+    def supported(self) -> float | None:
+        """Least margin that holds on new rows at the notion's confidence; None without one."""
+        return (
+            None if self.cross_fitted is None else max(self.notion.margin, self.cross_fitted.high)
+        )
+
+    @property
+    def on_new_rows(self) -> str:
+        """What is known of the gap on rows that the student was not fitted on, in a sentence."""
+        found = self.cross_fitted
+        if found is None:
+            return "On new rows it is not bound."
+        return (
+            f"On rows that it was not fitted on the gap is {found.value:.4f}, at most "
+            f"{found.high:.4f} with {found.level:.0%} confidence."
+        )
 
     @property
     def where(self) -> str:

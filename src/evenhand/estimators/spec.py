@@ -205,6 +205,7 @@ def registered(*specs: MethodSpec) -> Callable[[_Class], _Class]:
         for spec in specs:
             REGISTERED[spec.name] = replace(spec, estimator=estimator)
         estimator.TAKES = specs[0].takes  # type: ignore[attr-defined]
+        estimator.READS_CONFIDENCE = "confidence" in specs[0].reads  # type: ignore[attr-defined]
         _show_own_arguments_first(estimator)
         return estimator
 

@@ -12,6 +12,8 @@ from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.notions import require_notion
+from evenhand.students.confident import check_confidence
+from evenhand.students.student import refuse_unbound
 from evenhand.students.within import Within
 from evenhand.voting import Answers, Shares
 
@@ -32,7 +34,18 @@ class MarginClassifier(TeacherEnsembleClassifier):
         """Check the arguments, also those of calibration; see the base."""
         read = super().read(given)
         notion = self._notion(read.data)
-        return replace(read, calibration=read_calibration(self, read.data, notion, given))
+        calibration = read_calibration(self, read.data, notion, given)
+        if notion.confidence is not None:
+            groups, read_on = read.data.required_groups, calibration
+            within = Within(
+                notion=notion,
+                groups=groups.codes if read_on is None else read_on.groups,
+                n_groups=groups.n_groups,
+                labels=None if read_on is None else read_on.labels,
+                hold_small=read_on is None and self.small_groups == "interval",
+            )
+            check_confidence(within, groups.names)
+        return replace(read, calibration=calibration)
 
     def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:
         super()._conclude(taught, plan, answers)
@@ -48,6 +61,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
             "fairness=DemographicParity(margin=0.05); for no margin use PATEClassifier.",
         )
         _checks.one_of("small_groups", self.small_groups, SMALL_GROUPS)
+        refuse_unbound(self.student, notion)
         if notion.needs_labels:
             rates_of(notion, data.n_classes)
         return notion

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -57,9 +57,13 @@ class Notion(ABC):
         _checks.one_of("reference", self.reference, REFERENCES)
 
     @classmethod
-    def of(cls, *, margin: float, reference: str = "rest", positive: int | None = None) -> Self:
-        """Return the notion with this margin, about the positive class where it is about one."""
-        about = {"positive": positive} if "positive" in {f.name for f in fields(cls)} else {}
+    def of(cls, *, margin: float, reference: str = "rest", **more: Any) -> Self:
+        """Return the notion with this margin, and of ``more`` what it has and is not None.
+
+        ``more`` may be ``positive``, the code of a class, and ``confidence``.
+        """
+        own = {field.name for field in fields(cls)}
+        about = {name: value for name, value in more.items() if name in own and value is not None}
         return cls(margin=margin, reference=reference, **about)
 
     @property
@@ -102,7 +106,13 @@ class RateNotion(Notion):
     ----------
     margin, reference
         As for ``DemographicParity``.
+    confidence : float, optional
+        In (0, 1). The student is then chosen by rows that it was not fitted on: so that the upper
+        limit of the gap there, at this confidence, is within the margin
+        (``evenhand.students.confident``). Default: the margin holds on the rows of the fit.
     """
+
+    confidence: float | None = None
 
     symbols: ClassVar[str]
     """One rate of everybody, such as ``"P(Yhat=k' | Y=k)"``; k and k' stand for any class."""
@@ -116,6 +126,8 @@ class RateNotion(Notion):
 
     def __post_init__(self) -> None:
         _checks.closed_unit("margin", self.margin)
+        if self.confidence is not None:
+            _checks.open_unit("confidence", self.confidence)
         super().__post_init__()
 
     @property

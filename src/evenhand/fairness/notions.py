@@ -34,6 +34,8 @@ class DemographicParity(RateNotion):
         What the rate ``P(k | z)`` of group z is compared with: ``"rest"`` is ``P(k | not z)``
         (FairPATE, Definition 1), ``"pairwise"`` is ``P(k | z')`` of every other group (fairlearn's
         demographic parity difference), ``"overall"`` is ``P(k)`` (SF-PATE).
+    confidence : float, optional
+        As for every ``RateNotion``.
 
     Notes
     -----

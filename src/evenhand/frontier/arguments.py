@@ -39,6 +39,7 @@ NUMBERS: Final = (
     "sigma_check",
     "fairness_weight",
     "reject_margin",
+    "confidence",
 )
 OF_ANY: Final = ("gap_of", "reject_margin")
 """What is asked of any model: which gap is measured, and what is refused on the test rows."""
@@ -71,7 +72,7 @@ def check_value(name: str, value: Plain) -> Plain:
         return _checks.closed_unit(name, value)
     if name == "fairness_weight":
         return _checks.non_negative(name, value)
-    if name == "delta":
+    if name in ("delta", "confidence"):
         return _checks.open_unit(name, value)
     return _checks.positive(name, value)
 
@@ -186,6 +187,7 @@ def of_score(arguments: Mapping[str, Plain]) -> bool:
 def gap_notion_of(setting: Setting) -> Any:
     """Return the notion of decisions whose gap is measured."""
     given = {**DEFAULTS, **setting.arguments}
+    given.pop("confidence", None)
     return _notion(measured_notion(setting.arguments), given, str(given["reference"]))
 
 
@@ -197,7 +199,11 @@ def notion_of(setting: Setting) -> Any:
 
 
 def _notion(name: str, given: Mapping[str, Plain], reference: str) -> Any:
-    return notion_named(name).of(margin=float(given.get("margin") or 0.0), reference=reference)
+    return notion_named(name).of(
+        margin=float(given.get("margin") or 0.0),
+        reference=reference,
+        confidence=given.get("confidence"),
+    )
 
 
 def _varies(known: MethodSpec, name: str) -> bool:

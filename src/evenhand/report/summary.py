@@ -38,7 +38,7 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
         lines.append(
             f"Gap of the student {student.where}: {student.gap:.4f}; margin "
             f"{student.notion.margin:g} of {student.notion.name.replace('-', ' ')}, "
-            f"{student.kept}. On new rows it is not bound."
+            f"{student.kept}. {student.on_new_rows}"
         )
     elif trace is not None:
         lines.append("The student is not bound by the margin.")

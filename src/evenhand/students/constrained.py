@@ -153,10 +153,12 @@ def _held(problem: _Problem, within: Within, start: FloatArray) -> LinearFit:
             return problem.fit(found[1], found[0], met=True)
         closest = min(closest, found, key=lambda pair: pair[0])
     problem.width = SOFTNESS[1] * spread
-    polished, shifted = _polished(problem, margin, closest), _shifted(problem, margin, closest[1])
-    found = [one for one in (polished, shifted) if one is not None and one[0] <= margin]
-    if found:
-        gap, weights = min(found, key=lambda one: problem.loss(one[1]))
+    polished = _polished(problem, margin, closest)
+    kept = [polished] if polished[0] <= margin else []
+    if (shifted := _shifted(problem, margin, closest[1])) is not None:
+        kept.append(shifted)
+    if kept:
+        gap, weights = min(kept, key=lambda one: problem.loss(one[1]))
         return problem.fit(weights, gap, met=True)
     return problem.fit(polished[1], polished[0], met=False)
 

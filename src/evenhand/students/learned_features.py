@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from evenhand._torch import is_module
+from evenhand.students.inferred_groups import BlindRule
 from evenhand.students.module import ModuleClassifier, ModuleStudent
 from evenhand.students.network import NetworkStudent
 from evenhand.typing import Array, FloatArray
@@ -119,7 +120,14 @@ class LearnedFeatures:
         return out
 
     def classifier(self, head: Any) -> Any:
-        """Return the network that ends with ``head``, a linear student of these features."""
+        """Return the network that ends with ``head``, a student of these features."""
+        if isinstance(head, BlindRule):
+            features = replace(
+                head.features,
+                scores=self.classifier(head.features.scores),
+                groups=self.classifier(head.features.groups),
+            )
+            return BlindRule(features, head.head)
         if not isinstance(head, LogisticRegression):
             return head  # a constant
         coef = head.coef_ / self.scale

@@ -121,9 +121,12 @@ def fit_with_small_groups(
     -------
     Free: reads released answers, public rows and their groups (post-processing).
     """
-    limits = limits_of(within) if within.hold_small else None
+    limits = within.limits
+    if limits is None and within.hold_small:
+        limits = limits_of(within)
     if limits is None:
         return fit(within, False), None
+    within = replace(within, limits=None)
     strict = fit(within, True)
     if strict.free is not None and strict.met and np.array_equal(strict.coef, strict.free.coef):
         return strict, None  # the margin asked for nothing

@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
+from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import Notion
 from evenhand.fairness.tally import Tally
+from evenhand.students.confident import fit_confident
 from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
 from evenhand.students.learned_features import LearnedFeatures, as_network
 from evenhand.students.module import ModuleStudent
@@ -56,6 +58,9 @@ class Student:
         The same student without the margin, where it was bound.
     held : Held or None
         The groups that are held to the interval of their size and not to the margin, if any.
+    cross_fitted : Estimate or None
+        The gap on rows that students of this kind were not fitted on, with its interval, where the
+        notion has a confidence.
     """
 
     model: Any
@@ -65,6 +70,7 @@ class Student:
     within: Within | None = None
     without_margin: Any = None
     held: Held | None = None
+    cross_fitted: Estimate | None = None
 
 
 def fit_student(
@@ -112,7 +118,7 @@ def fit_student(
     Free: reads released answers, public rows, and what is public of them: groups, and the labels
     of calibration rows (post-processing).
     """
-    if within is not None and within.notion.needs_labels:
+    if within is not None:
         refuse_unbound(student, within.notion)
     if (network := as_network(student)) is not None:
         return _of_network(network, X_public, answers, within, rng)
@@ -124,9 +130,27 @@ def fit_student(
                 f"student=None for the student that knows the noise, give a network, or use "
                 f"answers='labels'."
             )
-        return _warned(_of_shares(X_public, answers, within), X_public)
+        return _warned(_linear(X_public, answers, within), X_public)
     _warn_of_few(answers, X_public.shape[1])
-    return _warned(_of_labels(student, X_public, answers, within), X_public[answers.answered])
+    if student is None:
+        fitted = _linear(X_public, answers, within)
+    else:
+        fitted = _of_labels(student, X_public, answers, within)
+    return _warned(fitted, X_public[answers.answered])
+
+
+def _linear(X: FloatArray, answers: Answers | Shares, within: Within | None) -> Student:
+    """Fit the linear student, chosen by rows that were held out if the notion asks for it."""
+    if within is not None and within.notion.confidence is not None:
+        fitted: Student = fit_confident(X, answers, within, _linear_once)
+        return fitted
+    return _linear_once(X, answers, within)
+
+
+def _linear_once(X: FloatArray, answers: Answers | Shares, within: Within | None) -> Student:
+    if isinstance(answers, Shares):
+        return _of_shares(X, answers, within)
+    return _of_labels(None, X, answers, within)
 
 
 def _of_network(
@@ -143,10 +167,8 @@ def _of_network(
     features, read = learned.transform(X_public), within
     if within is not None and within.X is not None:
         read = replace(within, X=learned.transform(within.X))
-    if isinstance(answers, Shares):
-        linear = _warned(_of_shares(features, answers, read), features)
-    else:
-        linear = _warned(_of_labels(None, features, answers, read), features[answers.answered])
+    rows = slice(None) if isinstance(answers, Shares) else answers.answered
+    linear = _warned(_linear(features, answers, read), features[rows])
     model, read, gap, met = learned.classifier(linear.model), linear.within, linear.public_gap, None
     if read is not None and within is not None:
         read = replace(read, X=within.X)
@@ -364,8 +386,16 @@ def _estimable(answers: Answers | Shares, within: Within) -> BoolArray:
 
 
 def refuse_unbound(student: Any, notion: Notion) -> None:
-    """Refuse a student of one's own where nothing else would keep the margin."""
-    if student is not None and as_network(student) is None:
+    """Refuse a student of one's own where nothing else would keep what was asked for."""
+    if student is None or as_network(student) is not None:
+        return
+    if (confidence := getattr(notion, "confidence", None)) is not None:
+        raise ValueError(
+            f"confidence={confidence:g} chooses among linear students, and "
+            f"student={type(student).__name__} is another. Leave student=None, give a network, or "
+            f"leave confidence out."
+        )
+    if notion.needs_labels:
         raise ValueError(
             f"{type(notion).__name__} binds a linear student or a network alone, and no gate "
             f"stands for it: with student={type(student).__name__} nothing would keep the margin. "

@@ -130,11 +130,13 @@ def _of_margin(margin: StudentMargin | None) -> dict[str, Any] | None:
         "source": margin.source,
         "calibration": None if margin.calibration is None else margin.calibration.to_dict(),
         "held": margin.held_record(),
+        "cross_fitted": None if margin.cross_fitted is None else margin.cross_fitted.to_dict(),
     }
 
 
 def _to_margin(values: Mapping[str, Any], groups: tuple[str, ...]) -> StudentMargin:
     calibration, held = values["calibration"], values["held"]
+    cross_fitted = values.get("cross_fitted")
     if values["source"] not in WHERE or not isinstance(values["met"], bool):
         raise ValueError("the student's margin is read nowhere, or neither met nor not.")
     return StudentMargin(
@@ -145,6 +147,7 @@ def _to_margin(values: Mapping[str, Any], groups: tuple[str, ...]) -> StudentMar
         calibration=None if calibration is None else Estimate(**calibration),
         held=None if held is None else small_groups.from_dict(held, groups),
         groups=groups,
+        cross_fitted=None if cross_fitted is None else Estimate(**cross_fitted),
     )
 
 

@@ -26,6 +26,7 @@ from evenhand.learners.nets.architectures import (
     weights_of,
 )
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
+from evenhand.students.inferred_groups import BlindRule, InferredGroups
 from evenhand.typing import Array, FloatArray
 
 SKOPS: Final = "skops"
@@ -215,6 +216,25 @@ def _to_module(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) ->
     return student
 
 
+def _blind_rule(student: BlindRule, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    features = student.features
+    return {
+        "scores": _describe(features.scores, arrays, f"{at}scores."),
+        "groups": _describe(features.groups, arrays, f"{at}groups."),
+        "head": _describe(student.head, arrays, f"{at}head."),
+        "by_class": features.by_class,
+    }
+
+
+def _to_blind_rule(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> BlindRule:
+    scores, groups, head = (
+        _restore(said[part], arrays, f"{at}{part}.") for part in ("scores", "groups", "head")
+    )
+    if not isinstance(head, LogisticRegression) or not isinstance(said["by_class"], bool):
+        raise ValueError("the student's rule is not one of scores and probabilities of groups.")
+    return BlindRule(InferredGroups(scores=scores, groups=groups, by_class=said["by_class"]), head)
+
+
 _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[..., Any]]]] = {
     LogisticRegression: ("linear", _linear, _to_linear),
     MLPClassifier: ("network", _network, _to_network),
@@ -222,6 +242,7 @@ _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[.
     Mixture: ("mixture", _mixture, _to_mixture),
     ReductionStudent: ("reduction", _reduction, _to_reduction),
     ModuleClassifier: ("module", _module, _to_module),
+    BlindRule: ("blind-rule", _blind_rule, _to_blind_rule),
 }
 """Students that arrays and JSON say in full: their name there, and the ways there and back."""
 

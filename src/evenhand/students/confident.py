@@ -1,0 +1,339 @@
+"""A margin that holds on new rows: the student is chosen by rows that it was not fitted on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.metrics import gap_of
+from evenhand.fairness.notion import RateNotion
+from evenhand.fairness.tally import JointTally, Tally
+from evenhand.students.constrained import MarginNotMet
+from evenhand.students.inferred_groups import BlindRule, InferredGroups
+from evenhand.students.small_groups import COSTLY, limits_of
+from evenhand.students.within import SOURCES, Within
+from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.voting import Answers, Shares
+
+FOLDS: Final = 5
+"""Parts of the rows; each is decided by a student that was fitted on the others."""
+
+TARGETS: Final = (1.0, 0.75, 0.5, 0.25)
+"""What the student may be held to on the rows of its fit, in units of the margin.
+
+Less than one record of the smallest group is never asked for: decisions come in records.
+"""
+
+SEED: Final = 0
+"""Of the parts: public, so that a sweep and a fit have the same."""
+
+
+class MarginNotSupported(UserWarning):
+    """So many rows cannot say, at the confidence that was asked for, that the margin holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A student held to ``target``, with its gap and its error on rows that it was not fitted on.
+
+    The error is by the released answers, or by the labels of the calibration rows.
+    """
+
+    target: float
+    gap: Estimate
+    error: float
+
+
+def fit_confident(
+    X: FloatArray,
+    answers: Answers | Shares,
+    within: Within,
+    fit: Callable[[FloatArray, Answers | Shares, Within | None], Any],
+) -> Any:
+    """Fit a student whose gap on rows that it was not fitted on is within the margin.
+
+    Each of ``FOLDS`` parts of the rows on which the margin is read is decided by students that were
+    fitted on the others; their decisions together give a gap with an interval for each target. Of
+    the targets whose upper limit, at the notion's confidence, is within the margin, that with the
+    least error is taken, and the student is fitted anew on all rows. Where there is none, so many
+    rows cannot say that the margin holds: the target with the smallest upper limit is then taken
+    among those that cost at most ``COSTLY`` of error more than the best, those whose gap itself is
+    within the margin first, with a :class:`MarginNotSupported` warning that says the limit.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n, n_features)
+        All public rows.
+    answers : Answers or Shares
+        What was released about them.
+    within : Within
+        The margin, of a notion with ``confidence``.
+    fit : callable
+        ``fit(X, answers, within)`` fits a linear student, within the margin or free (None).
+
+    Returns
+    -------
+    Student
+        A :class:`BlindRule`, with ``cross_fitted``; a constant if the answers hold one class.
+
+    Privacy
+    -------
+    Free: reads released answers, public rows and what is public of them (post-processing).
+
+    Notes
+    -----
+    The interval is that of the gap of ``FOLDS`` students, each fitted on fewer rows than the one
+    that is returned, and the least of several was chosen: no proof covers the gap of that one. In
+    simulations it was above in fewer fits than the confidence allows.
+    """
+    confidence = within.notion.confidence
+    assert confidence is not None
+    free = fit(X, answers, None)
+    if not isinstance(free.model, LogisticRegression):
+        return fit(X, answers, within)
+    limits = limits_of(within) if within.hold_small else None
+    small = np.zeros(within.n_groups, bool) if limits is None else limits > within.notion.margin
+    candidates = _candidates(X, answers, within, limits, fit, ~small)
+    chosen = choose(candidates, within.notion.margin)
+    student = _fitted(X, answers, within, free.model, fit)(_narrowed(within, limits, chosen.target))
+    gap = within.gap(student.model.predict(_rows(X, within)).astype(np.int64), answers.n_classes)
+    _warn(within, gap, chosen)
+    return replace(
+        student,
+        public_gap=gap,
+        met=gap <= within.notion.margin,
+        within=within,
+        without_margin=free.model,
+        cross_fitted=chosen.gap,
+    )
+
+
+def choose(candidates: list[Candidate], margin: float) -> Candidate:
+    """Return the one that is kept; see ``fit_confident``."""
+    if supported := [one for one in candidates if one.gap.high <= margin]:
+        return min(supported, key=lambda one: one.error)
+    near = [one for one in candidates if one.gap.value <= margin] or candidates
+    least = min(one.error for one in near)
+    affordable = [one for one in near if one.error <= least + COSTLY]
+    return min(affordable, key=lambda one: one.gap.high)
+
+
+def check_confidence(within: Within, names: tuple[str, ...]) -> None:
+    """Look at public sizes before anything is spent: what so many rows can say of the margin.
+
+    Raises
+    ------
+    ValueError
+        If the notion is about true classes and nobody brought any, or if fewer than two groups
+        have a row for each of the parts.
+
+    Warns
+    -----
+    MarginNotSupported
+        If not even a gap of 0 on so many rows would have an upper limit within the margin.
+    """
+    notion, sizes = within.notion, np.bincount(within.groups, minlength=within.n_groups)
+    if notion.needs_labels and within.labels is None:
+        raise ValueError(
+            f"confidence={notion.confidence:g} of {type(notion).__name__} needs true classes, and "
+            f"the released answers are none. Give X_calibration, y_calibration and "
+            f"sensitive_features_calibration, or leave confidence out."
+        )
+    if (sizes >= FOLDS).sum() < 2:
+        said = ", ".join(f"{name!r} ({n})" for name, n in zip(names, sizes.tolist(), strict=True))
+        raise ValueError(
+            f"confidence={notion.confidence:g} needs two groups with {FOLDS} rows or more on which "
+            f"the margin is read, got {said}. Give more public rows, or leave confidence out."
+        )
+    limits = limits_of(within) if within.hold_small else None
+    large = sizes > 0 if limits is None else (sizes > 0) & (limits <= notion.margin)
+    least = supported_by(sizes[large], notion)
+    if least > notion.margin:
+        smallest = int(np.where(large, sizes, sizes.max()).argmin())
+        warnings.warn(
+            f"{sizes.sum():,} rows, of which {names[smallest]!r} has {sizes[smallest]:,}, may not "
+            f"be able to say with {notion.confidence:.0%} confidence that the margin of "
+            f"{notion.margin:g} holds on new rows: where two rates of one half are equal, the "
+            f"upper limit of their difference is {least:.3f}. The least margin that the rows "
+            f"support will be in margin_supported_. Widen the margin, give more public rows, or "
+            f"merge small groups.",
+            MarginNotSupported,
+            stacklevel=6,
+        )
+
+
+def supported_by(sizes: IntArray, notion: RateNotion) -> float:
+    """Return the upper limit of a gap of 0 among groups of these sizes, for rates of one half."""
+    counts = np.stack([sizes - sizes // 2, sizes // 2], axis=-1)
+    tally: Tally | JointTally = Tally(counts=counts)
+    if notion.needs_labels:  # half of each group is of each class, and half of that is predicted
+        counts = np.stack([counts - counts // 2, counts // 2], axis=-1)
+        tally = JointTally(counts=counts)
+    assert notion.confidence is not None
+    return gap_of(notion, tally, level=notion.confidence).high
+
+
+def _candidates(
+    X: FloatArray,
+    answers: Answers | Shares,
+    within: Within,
+    limits: FloatArray | None,
+    fit: Callable[..., Any],
+    counted: BoolArray,
+) -> list[Candidate]:
+    """Measure each target on rows that were held out; groups that are not counted are left out."""
+    rows, public = _rows(X, within), within.X is None
+    targets = _targets(within, counted)
+    decided = np.zeros((len(targets), len(rows)), dtype=np.int64)
+    for others, out in _folds(within.groups):
+        kept = _of_rows(within, others)
+        seen = (X[others], _some(answers, others)) if public else (X, answers)
+        scores = fit(*seen, None).model
+        if not isinstance(scores, LogisticRegression):
+            decided[:, out] = scores.predict(rows[out])
+            continue
+        make = _fitted(*seen, kept, scores, fit)
+        for i, target in enumerate(targets):
+            model = make(_narrowed(kept, limits, target)).model
+            decided[i, out] = model.predict(rows[out])
+    use = counted[within.groups]
+    return [
+        Candidate(target=target, gap=_gap(within, own, use, answers), error=error)
+        for target, own in zip(targets, decided, strict=True)
+        for error in [_error(own, within, answers)]
+    ]
+
+
+def _targets(within: Within, counted: BoolArray) -> tuple[float, ...]:
+    """Return the targets that the smallest of the groups ``counted`` can tell apart."""
+    sizes = np.bincount(within.groups, minlength=within.n_groups)[counted]
+    least = 1.0 / max(1, sizes[sizes > 0].min(initial=len(within.groups)))
+    return tuple(t for t in TARGETS if t * within.notion.margin >= least) or TARGETS[:1]
+
+
+def _fitted(
+    X: FloatArray,
+    answers: Answers | Shares,
+    within: Within,
+    scores: Any,
+    fit: Callable[..., Any],
+) -> Callable[[Within], Any]:
+    """Return what fits a blind rule within a margin; the features are made once for all."""
+    rows = _rows(X, within)
+    features = InferredGroups.of(scores, rows, within.groups, by_class=within.notion.needs_labels)
+    read = features.transform(X)
+    bound = None if within.X is None else features.transform(within.X)
+
+    def make(narrowed: Within) -> Any:
+        with warnings.catch_warnings():  # what is kept is looked at as a whole
+            warnings.simplefilter("ignore", MarginNotMet)
+            student = fit(read, answers, replace(narrowed, X=bound))
+        return replace(student, model=BlindRule(features, student.model))
+
+    return make
+
+
+def _narrowed(within: Within, limits: FloatArray | None, target: float) -> Within:
+    """Return the margin at a target; a small group is held to its interval, as before."""
+    notion = replace(within.notion, margin=target * within.notion.margin, confidence=None)
+    if limits is None:
+        return replace(within, notion=notion, hold_small=False)
+    wide = np.where(limits > within.notion.margin, limits, notion.margin)
+    return replace(within, notion=notion, limits=wide)
+
+
+def _rows(X: FloatArray, within: Within) -> FloatArray:
+    return X if within.X is None else within.X
+
+
+def _of_rows(within: Within, rows: IntArray) -> Within:
+    """Return the margin as it is read on some of its rows."""
+    return replace(
+        within,
+        groups=within.groups[rows],
+        X=None if within.X is None else within.X[rows],
+        labels=None if within.labels is None else within.labels[rows],
+    )
+
+
+def _folds(groups: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Deal the rows of each group to ``FOLDS`` parts; yield the others and the rows of each."""
+    part = np.empty(len(groups), dtype=np.int64)
+    draws = np.random.default_rng(SEED)
+    first = 0  # so that small groups do not all begin with the same part
+    for z in np.unique(groups):
+        own = draws.permutation(np.flatnonzero(groups == z))
+        part[own] = (first + np.arange(len(own))) % FOLDS
+        first += len(own)
+    for k in range(FOLDS):
+        yield np.flatnonzero(part != k), np.flatnonzero(part == k)
+
+
+def _some(answers: Answers | Shares, rows: IntArray) -> Answers | Shares:
+    """Return the answers to some of the queries."""
+    groups = None if answers.groups is None else answers.groups[rows]
+    if isinstance(answers, Shares):
+        return Shares(
+            shares=answers.shares[rows],
+            variance=answers.variance[rows],
+            n_asked=len(rows),
+            groups=groups,
+        )
+    labels = answers.labels[rows]
+    order = np.flatnonzero(answers.answered[rows])
+    return replace(
+        answers,
+        labels=labels,
+        reasons=answers.reasons[rows],
+        order=order,
+        events=np.arange(len(order)),
+        groups=groups,
+    )
+
+
+def _gap(within: Within, decided: IntArray, use: BoolArray, answers: Answers | Shares) -> Estimate:
+    """Return the gap of decisions about rows that were held out, with its interval."""
+    groups, confidence = within.groups[use], within.notion.confidence
+    assert confidence is not None
+    shape = (within.n_groups, answers.n_classes)
+    if within.labels is None:
+        counts = Tally.of(groups, decided[use], *shape).counts
+        return gap_of(within.notion, Tally(counts=counts[counts.sum(axis=1) > 0]), level=confidence)
+    joint = JointTally.of(groups, within.labels[use].astype(np.int64), decided[use], *shape).counts
+    filled = joint.sum(axis=(1, 2)) > 0
+    return gap_of(within.notion, JointTally(counts=joint[filled]), level=confidence)
+
+
+def _error(decided: IntArray, within: Within, answers: Answers | Shares) -> float:
+    if within.X is not None and within.labels is not None:
+        return float((decided != within.labels).mean())
+    if isinstance(answers, Shares):
+        return float(1.0 - answers.shares[np.arange(len(decided)), decided].mean())
+    rows = answers.answered
+    return float((decided[rows] != answers.labels[rows]).mean())
+
+
+def _warn(within: Within, gap: float, chosen: Candidate) -> None:
+    margin, where = within.notion.margin, SOURCES[within.source]
+    if chosen.gap.high > margin:
+        warnings.warn(
+            f"So many rows cannot say with {chosen.gap.level:.0%} confidence that the margin of "
+            f"{margin:g} holds on new rows: on rows that the student was not fitted on its gap is "
+            f"{chosen.gap.value:.4f}, at most {chosen.gap.high:.4f}. Widen the margin, give more "
+            f"public rows, or merge small groups.",
+            MarginNotSupported,
+            stacklevel=4,
+        )
+    if gap > margin:
+        warnings.warn(
+            f"The student's gap {where} is {gap:.4f}, above the margin of {margin:g}; it is kept. "
+            f"Widen the margin, or give more public rows.",
+            MarginNotMet,
+            stacklevel=4,
+        )

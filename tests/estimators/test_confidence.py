@@ -1,0 +1,85 @@
+"""A margin with a confidence, through estimators, files, reports and the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import evenhand
+from evenhand import (
+    DemographicParity,
+    DPSGDClassifier,
+    EqualizedOdds,
+    FairPATEClassifier,
+    FairSharesClassifier,
+)
+from evenhand.report import write_report
+from evenhand.students.confident import MarginNotSupported
+
+from .conftest import Parts
+
+PARITY = DemographicParity(margin=0.02, confidence=0.9)
+
+
+def test_what_new_rows_allow_is_in_the_model_its_folder_and_its_report(
+    parts: Parts, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    shares = settings | {"mechanism": None, "fairness": PARITY}
+    with pytest.warns(MarginNotSupported) as said:
+        model = parts.fit(FairSharesClassifier(**shares))
+    assert "may not be able to say with 90% confidence" in str(said[0].message)
+    margin = model.student_margin_
+    assert margin.cross_fitted.level == 0.9
+    assert model.margin_supported_ == margin.cross_fitted.high > 0.02
+    assert model.fitted_.to_dict()["margin_supported"] == model.margin_supported_
+    words = f"the least that they support is {model.margin_supported_:.4f}"
+    assert any(words in caution for caution in model.fitted_.cautions)
+    model.save(tmp_path / "model")
+    again = evenhand.load(tmp_path / "model")
+    assert again.margin_supported_ == model.margin_supported_
+    assert again.fairness == PARITY
+    assert np.array_equal(again.predict_proba(parts.X), model.predict_proba(parts.X))
+    plain = again.without_margin()
+    assert np.isnan(plain.margin_supported_)
+    write_report(model, tmp_path / "report.html")
+    limit = f"at most {model.margin_supported_:.4f} with 90% confidence"
+    assert limit in " ".join((tmp_path / "report.html").read_text().split())
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_labels_past_the_gate_may_have_a_confidence_too(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = parts.fit(FairPATEClassifier(**(settings | {"fairness": PARITY})))
+    assert model.margin_supported_ >= 0.02
+    assert model.gate_.notion.margin == 0.02
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"student": DecisionTreeClassifier()}, "chooses among linear students, and student=Dec"),
+        ({"student_margin": False}, "student_margin=False leaves it to the gate"),
+        ({"fairness": EqualizedOdds(margin=0.1, confidence=0.9)}, "needs true classes"),
+    ],
+)
+def test_what_cannot_have_a_confidence_is_refused_before_anything_is_spent(
+    parts: Parts, settings: dict[str, Any], change: dict[str, Any], message: str
+) -> None:
+    model = FairPATEClassifier(**(settings | {"fairness": PARITY} | change))
+    with pytest.raises(ValueError, match=message):
+        parts.fit(model)
+    assert not hasattr(model, "ledger_")
+
+
+def test_a_method_without_one_and_a_confidence_out_of_range_are_refused(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = DPSGDClassifier(budget=settings["budget"], fairness=PARITY)
+    with pytest.raises(ValueError, match=r"DPSGDClassifier chooses no student .*Leave confidence"):
+        model.fit(parts.X, parts.y, sensitive_features=parts.groups)
+    with pytest.raises(ValueError, match="confidence"):
+        DemographicParity(margin=0.1, confidence=1.0)
