@@ -33,26 +33,31 @@ def ours() -> ModuleStack:
     return LEARNER.fit(X, y, ROWS, n_classes=N_CLASSES, rng=np.random.default_rng(SEED))
 
 
-def train(own: np.ndarray, stream: np.random.Generator) -> torch.nn.Module:
+def train(
+    learner: StackedModules, X: np.ndarray, y: np.ndarray, stream: np.random.Generator
+) -> torch.nn.Module:
     """Train one network as one usually does; the draws are those of the stack."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(stream.integers(2**31)))
-        network = built(NETWORK, SHAPE, N_CLASSES)
-    adam = torch.optim.Adam(network.parameters(), lr=HOW["learning_rate"], fused=True)
-    features, labels = torch.as_tensor(X[own]).float() / 255, torch.as_tensor(y[own])
-    steps = -(-len(own) // BATCH)
-    for order in stream.permuted(np.tile(np.arange(len(own)), (EPOCHS, 1)), axis=1):
+        network = built(learner.architecture, X.shape[1:], N_CLASSES)
+    adam = torch.optim.Adam(network.parameters(), lr=learner.learning_rate, fused=True)
+    features, labels = torch.as_tensor(X), torch.as_tensor(y)
+    own, steps = np.arange(len(X)), -(-len(X) // learner.batch_size)
+    for order in stream.permuted(np.tile(own, (learner.epochs, 1)), axis=1):
         for first, last in pairwise(np.arange(steps + 1) * len(own) // steps):
             at = order[first:last]
             adam.zero_grad()
-            torch.nn.functional.cross_entropy(network(features[at]), labels[at]).backward()
+            scores = network(features[at].float() / 255)
+            torch.nn.functional.cross_entropy(scores, labels[at]).backward()
             adam.step()
     return network
 
 
 def loop() -> list[torch.nn.Module]:
     streams = np.random.default_rng(SEED).spawn(N_TEACHERS)
-    return [train(own, stream) for own, stream in zip(ROWS, streams, strict=True)]
+    return [
+        train(LEARNER, X[own], y[own], stream) for own, stream in zip(ROWS, streams, strict=True)
+    ]
 
 
 def check() -> None:
