@@ -90,14 +90,11 @@ class BlindRule:
     Attributes
     ----------
     classes_ : ndarray of int64
-    n_features_in_ : int
-        Columns of X.
     """
 
     def __init__(self, features: InferredGroups, head: LogisticRegression) -> None:
         self.features, self.head = features, head
         self.classes_ = head.classes_
-        self.n_features_in_ = getattr(features.scores, "n_features_in_", None)
 
     def predict(self, X: Array) -> IntArray:
         """Return class codes, (n,); no group is read."""
