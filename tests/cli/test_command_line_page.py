@@ -1,4 +1,4 @@
-"""Every block of docs/command-line.md runs, in order, and prints what the page says."""
+"""Every block of pages about commands runs, in order, and prints what the page says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from evenhand.cli import app
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "command-line.md"
 BLOCK = re.compile(r"^```(python|console|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -25,17 +26,36 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
         yield command, shown
 
 
+@pytest.mark.parametrize(
+    ("name", "n_commands", "needed"),
+    [
+        ("command-line.md", 9, ()),
+        pytest.param(
+            *("pictures.md", 4, ("PIL", "torch", "efficientnet_lite_pytorch")),
+            marks=pytest.mark.torch,
+        ),
+    ],
+    ids=["command-line", "pictures"],
+)
 def test_the_page_is_true(
+    name: str,
+    n_commands: int,
+    needed: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     real_data: Callable[..., object],
 ) -> None:
+    for extra in needed:
+        pytest.importorskip(extra, reason=f"{extra} is not installed")
+    page = DOCS / name
+    namespace: dict[str, object] = {"__name__": "page"}
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
     ran = 0
-    for kind, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "python":
-            exec(compile(block, str(PAGE), "exec"), {"__name__": "page"})
+            exec(compile(block, str(page), "exec"), namespace)
             continue
         if kind == "toml":  # its first line names the file
             Path(block.splitlines()[0].removeprefix("# ")).write_text(block, encoding="utf-8")
@@ -54,7 +74,7 @@ def test_the_page_is_true(
                 f"$ {command}\n{result.output}"
             )
             ran += 1
-    assert ran >= 9
+    assert ran >= n_commands
 
 
 def test_every_command_stands_on_the_page() -> None:
