@@ -32,7 +32,12 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
         ("command-line.md", 9, ()),
         pytest.param(
             *("pictures.md", 4, ("PIL", "torch", "efficientnet_lite_pytorch")),
-            marks=pytest.mark.torch,
+            # A few hundred pictures are few for this extractor, which the page says.
+            marks=[
+                pytest.mark.torch,
+                pytest.mark.slow,
+                pytest.mark.filterwarnings("ignore"),
+            ],
         ),
     ],
     ids=["command-line", "pictures"],
@@ -45,6 +50,7 @@ def test_the_page_is_true(
     monkeypatch: pytest.MonkeyPatch,
     real_data: Callable[..., object],
 ) -> None:
+    """The page of pictures takes about 25 seconds: a network reads 300 of them."""
     for extra in needed:
         pytest.importorskip(extra, reason=f"{extra} is not installed")
     page = DOCS / name
