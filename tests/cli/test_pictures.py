@@ -194,9 +194,15 @@ def test_the_report_shows_public_pictures_if_it_is_asked_to(
     assert len(page.encode()) < 200_000
 
 
-def test_teachers_may_read_the_pixels(gallery: Path, run: Callable[..., Any]) -> None:
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["fair-shares", "dpsgd"])
+def test_networks_may_read_the_pixels(gallery: Path, run: Callable[..., Any], method: str) -> None:
     pytest.importorskip("torch", reason="the extra torch is not installed")
     words = TRAIN.replace(EXTRACTOR, "--extractor none").replace("--teachers 15", "--teachers 3")
+    if method == "dpsgd":
+        words = f"train private.csv --images --extractor none --method dpsgd {ROLES} --epsilon 8"
+        words += " --out model"
     run(*words.replace("--out model", "--out pixels").split())
     model = load("pixels")
     assert model.extractor_ is None
@@ -214,7 +220,7 @@ def test_teachers_may_read_the_pixels(gallery: Path, run: Callable[..., Any]) ->
         ("--sensitive plac", "no column 'plac', which --sensitive names. Did you mean 'place'?"),
         ("--extractor dlib", "extractor must be one of dlib-face, efficientnet-lite0"),
         ("--extractor gone.onnx", "There is no file gone.onnx"),
-        ("--extractor none --method dpsgd", "--method dpsgd reads features of pictures"),
+        ("--extractor none --method pf-ld", "--method pf-ld reads features of pictures"),
         ("--extractor none --teacher tree", "--teacher tree reads features"),
         ("--teacher small-resnet", "--teacher small-resnet reads pixels. Add --extractor none"),
         ("--drop path", "--drop is about the columns of a table"),
@@ -231,10 +237,11 @@ def test_what_cannot_be_is_said_and_nothing_is_written(
     if option in asked:  # the last one counts, but for options that may be repeated
         at = asked.index(option)
         del asked[at : at + 2]
-    if "dpsgd" in words:
-        for gone in ("--margin", "--teachers"):
+    if "pf-ld" in words:
+        for gone in ("--public", "--teachers"):
             at = asked.index(gone)
             del asked[at : at + 2]
+        asked += ["--protect", "attribute"]
     if "none" in words or "dlib" in words:
         for gone in ("--trained-on", "--licence"):
             at = asked.index(gone)

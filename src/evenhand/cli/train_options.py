@@ -428,7 +428,7 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
         public_fraction=given.public_fraction,
         noise=options.noise(given.noise) if own_noise and given.noise else None,
         teachers=_teachers_of(given),
-        student=pictures.network(given.teacher_kind) if given.reads_pixels else None,
+        **_networks_of(given),
         unit=given.unit_name,
     )
 
@@ -438,6 +438,14 @@ def _teachers_of(given: TrainOptions) -> Any:
     if given.reads_pixels:
         return pictures.network(given.teacher_kind)
     return None if given.teacher == "logistic" else options.teachers(given.teacher)
+
+
+def _networks_of(given: TrainOptions) -> dict[str, Any]:
+    """Return the network that reads pixels, for whichever argument the method has for one."""
+    if not given.reads_pixels:
+        return {}
+    network = pictures.network(given.teacher_kind)
+    return {"student": network, "architecture": network}
 
 
 def fairness_of(
@@ -528,7 +536,8 @@ def _check_public(given: TrainOptions) -> None:
     if not given.spec.teachers:
         if has_public and given.public_fraction is not None:
             raise ValueError("Give either --public FILE or --public-fraction SHARE, got both.")
-        if not (has_public or given.schema is not None or given.public_fraction is not None):
+        known = has_public or given.schema is not None or given.public_fraction is not None
+        if not (known or given.reads_pixels):
             raise ValueError(
                 "Columns are scaled by public knowledge, and there is none. Give --public "
                 "FILE, --public-fraction SHARE, or --schema FILE with bounds."
