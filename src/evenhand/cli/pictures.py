@@ -205,14 +205,8 @@ def network(name: str) -> Any:
     """Return an architecture by its word."""
     from evenhand.learners.nets import architectures
 
-    kinds = dict(
-        zip(
-            NETWORKS,
-            ("Convolutional", "SmallResNet", "ColorMNISTNetwork", "CelebANetwork"),
-            strict=True,
-        )
-    )
-    return architectures.ARCHITECTURES[kinds[name]]()
+    kinds = {known.lower(): kind for known, kind in architectures.ARCHITECTURES.items()}
+    return kinds[name.replace("-", "")]()
 
 
 def with_rows(
