@@ -499,7 +499,7 @@ def others(rows: list[dict[str, Any]]) -> list[str]:
             other = beside(row, rows, name)
             if not row["method"].startswith("SF_") or other is None:
                 continue
-            said = "better" if better_trade_off(row, other) else "no sure difference"
+            said = "better" if better_trade_off(row, other) else "neither"
             said = "worse" if better_trade_off(other, row) else said
             lines.append(
                 f"| {row['data']} | {row['epsilon']:g} | {row['method']} | {name} "
