@@ -531,6 +531,8 @@ def save(fresh: list[dict[str, Any]], data: str) -> None:
     commits, rows = beside_saved("sf_pate_utkface", data, fresh, list(DATA))
     at = "; ".join(f"{name} at commit {commit}" for name, commit in sorted(commits.items()))
     measured = [row for row in rows if row["data"] in SEEDS]
+    missing = [name for name in SEEDS if name not in commits]
+    at += f". Not measured yet: {', '.join(missing)}" if missing else ""
     write(
         "sf_pate_utkface",
         {"commits": commits, "rows": rows, "times": times(measured)},
