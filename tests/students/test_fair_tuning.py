@@ -56,8 +56,8 @@ def test_the_gradient_is_that_of_the_value(n_classes: int, reference: str) -> No
     rng = np.random.default_rng(1)
     flat = problem.start.ravel() + rng.normal(size=problem.start.size) / 3
     for weight in (0.0, 2.0):
-        numeric = approx_fprime(flat, lambda w, v=weight: problem.value(w, v, 0.3)[0], 1e-7)
-        _, gradient = problem.value(flat, weight, 0.3)
+        numeric = approx_fprime(flat, lambda w, v=weight: problem.value(w, v, 0.3, 0.05)[0], 1e-7)
+        _, gradient = problem.value(flat, weight, 0.3, 0.05)
         assert np.abs(gradient - numeric).max() < 1e-4 * max(1.0, np.abs(gradient).max())
 
 
@@ -74,7 +74,7 @@ def test_the_value_is_equation_1_up_to_its_rounding() -> None:
         gap = abs(smooth[groups == 0].mean() - smooth[groups == 1].mean())
         pull = 0.5 / (0.3 * 400) * shift**2
         direct = loss + 3.0 * max(0.0, gap - 0.05) + pull
-        value, _ = problem.value(W.ravel(), 3.0, 0.3)
+        value, _ = problem.value(W.ravel(), 3.0, 0.3, 0.05)
         # Two roundings, each at most 0.002 log 2, lie above the corners of max.
         assert 0 <= value - direct <= 3.0 * 2 * 0.002 * np.log(2) + 1e-12
 
@@ -144,7 +144,7 @@ def test_more_weight_never_widens_the_smoothed_gap() -> None:
     problem = _Tuning(coef, intercept, X, y, within(0.01, groups))
     gaps = []
     for weight in (0.0, 0.03, 0.1, 0.3, 1.0):
-        fit = problem.tuned(weight, 0.1).fit
+        fit = problem.tuned(weight, 0.1, 0.01).fit
         smooth = expit((X @ fit.coef[0] + fit.intercept[0]) / (0.1 * problem.spread))
         gaps.append(abs(smooth[groups == 0].mean() - smooth[groups == 1].mean()))
     assert all(later <= earlier + 1e-3 for earlier, later in itertools.pairwise(gaps))

@@ -427,6 +427,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     ) -> Self:
         """Return this model with its student tuned on *labelled* public rows (FairPATE, App. D).
 
+        Of a network, the last layer is tuned; what this layer reads of a row stays as it is.
+
         Parameters
         ----------
         X_public : DataFrame or array-like, shape (n_public, n_columns)

@@ -1,4 +1,4 @@
-"""A released model whose linear student is tuned on labelled public rows."""
+"""A released model whose student, or the last layer of it, is tuned on labelled public rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
-from evenhand.estimators.fitted import is_linear
 from evenhand.estimators.margins import StudentMargin
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import encode_groups
 from evenhand.students.fair_tuning import fair_tune
+from evenhand.students.last_layer import LastLayer, last_layer
 from evenhand.students.within import Within
 from evenhand.typing import Array, ArrayLike, IntArray
 
@@ -34,7 +34,7 @@ def tuned(
             f"fairness must be a DemographicParity, got {fairness!r}. Say how far apart the "
             f"groups may be, for example fairness=DemographicParity(margin=0.05)."
         )
-    _require_tunable(model)
+    layer = _tunable(model)
     if sensitive_features_public is None:
         raise ValueError(
             "Fair-tuning needs the group of every labelled public row, and "
@@ -44,17 +44,19 @@ def tuned(
     groups = encode_groups(sensitive_features_public)
     labels = _class_codes(y_public, model.classes_)
     _checks.same_length(X_public=X, y_public=labels, sensitive_features_public=groups)
+    if not layer.of_columns:
+        layer = layer.scaled(X)  # what a network's last layer reads has no scale of its own
     found = fair_tune(
-        model.student_.coef_,
-        model.student_.intercept_,
-        X,
+        layer.coef,
+        layer.intercept,
+        layer.reads(X),
         labels,
         Within(notion=fairness, groups=groups.codes, n_groups=groups.n_groups),
         len(model.classes_),
         weight=weight,
     )
     out = copy.copy(model)
-    out.student_ = found.fit.classifier(len(model.classes_))
+    out.student_ = layer.with_weights(found.fit.coef, found.fit.intercept)
     out.student_margin_ = StudentMargin(
         notion=fairness, gap=found.fit.gap, met=found.fit.met, groups=groups.names
     )
@@ -65,19 +67,22 @@ def tuned(
     return out
 
 
-def _require_tunable(model: Any) -> None:
+def _tunable(model: Any) -> LastLayer:
+    """Return the layer that is tuned; refuse a model without one."""
     student = model.student_
-    if not is_linear(student) or len(student.classes_) != len(model.classes_):
+    layer = last_layer(student)
+    if layer is None or len(student.classes_) != len(model.classes_):
         raise ValueError(
             f"Fair-tuning moves the weights of a linear student of all {len(model.classes_)} "
-            f"classes, and {type(student).__name__} is none. Train with student=None, or set "
-            f"group thresholds instead."
+            f"classes, or of a network's last layer, and {type(student).__name__} has none. Train "
+            f"with student=None, or set group thresholds instead."
         )
     if model.fitted_.cuts is not None:
         raise ValueError(
             "This model's group thresholds were set on the scores of the untuned student. Tune a "
             "model without them, then call with_group_thresholds."
         )
+    return layer
 
 
 def _class_codes(y: ArrayLike, classes: Array) -> IntArray:

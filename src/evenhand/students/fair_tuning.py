@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from evenhand import _checks
 from evenhand.students.constrained import DEFAULT_C, SOFTNESS, LinearFit, MarginNotMet
+from evenhand.students.network import SMALLER
 from evenhand.students.objective import LabelLoss
 from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, FloatArray, IntArray
@@ -57,7 +59,8 @@ def fair_tune(
     n_classes : int
     weight : float, optional
         Of the penalty, at least 0. Default: the smallest that is found to bring the gap of the hard
-        decisions on these rows within the margin (tripled until it does, then halved in between).
+        decisions on these rows within the margin (tripled until it does, then halved in between);
+        where none does, for half the margin, and then for none.
 
     Returns
     -------
@@ -83,7 +86,8 @@ def fair_tune(
     if weight is not None:
         _checks.non_negative("weight", weight)
     problem = _Tuning(coef, intercept, X, _checks.codes("labels", labels, n_classes), within)
-    best = _search(problem) if weight is None else problem.tuned(weight, SOFTNESS[-1])
+    margin = within.notion.margin
+    best = _search(problem) if weight is None else problem.tuned(weight, SOFTNESS[-1], margin)
     if not best.fit.met:
         tried = "This weight" if weight is not None else "No weight that was tried"
         warnings.warn(
@@ -98,24 +102,28 @@ def fair_tune(
 
 def _search(problem: _Tuning) -> FairTuning:
     """Return the smallest weight found whose hard gap is within the margin, or the best."""
-    best = problem.tuned(0.0, SOFTNESS[0])
+    margin = problem.within.notion.margin
+    best = problem.tuned(0.0, SOFTNESS[0], margin)
     if best.fit.met:
         return best
-    for softness in SOFTNESS:
+    # Smoothed decisions can be within the margin where hard ones are not: then for less of it.
+    for target, softness in product((margin, SMALLER * margin, 0.0), SOFTNESS):
         low, high = 0.0, FIRST_WEIGHT
         while high <= LARGEST_WEIGHT:
-            trial = problem.tuned(high, softness)
+            trial = problem.tuned(high, softness, target)
             best = min(best, trial, key=lambda tuning: tuning.fit.gap)
             if trial.fit.met:
-                return _narrowed(problem, low, trial, softness)
+                return _narrowed(problem, low, trial, softness, target)
             low, high = high, 3.0 * high
     return best
 
 
-def _narrowed(problem: _Tuning, low: float, best: FairTuning, softness: float) -> FairTuning:
+def _narrowed(
+    problem: _Tuning, low: float, best: FairTuning, softness: float, target: float
+) -> FairTuning:
     """Look for a smaller weight that still does, between one that does not and one that does."""
     for _ in range(HALVINGS):
-        trial = problem.tuned((low + best.weight) / 2, softness)
+        trial = problem.tuned((low + best.weight) / 2, softness, target)
         if trial.fit.met:
             best = trial
         else:
@@ -144,11 +152,11 @@ class _Tuning:
         )
         self.spread = max(float((self.X @ self.start).std(axis=0).mean()), 1e-9)
 
-    def tuned(self, weight: float, softness: float) -> FairTuning:
+    def tuned(self, weight: float, softness: float, target: float) -> FairTuning:
         found = minimize(
             self.value,
             self.start.ravel(),
-            args=(weight, softness * self.spread),
+            args=(weight, softness * self.spread, target),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": 400, "maxcor": 20},
@@ -161,24 +169,26 @@ class _Tuning:
         fit = LinearFit(coef=W[:-1].T.copy(), intercept=W[-1].copy(), gap=gap, met=met)
         return FairTuning(fit=fit, weight=weight)
 
-    def value(self, flat: FloatArray, weight: float, width: float) -> tuple[float, FloatArray]:
+    def value(
+        self, flat: FloatArray, weight: float, width: float, target: float
+    ) -> tuple[float, FloatArray]:
         W = flat.reshape(self.start.shape)
         scores = self.X @ W
         value, of_scores = self.loss.loss(scores)
-        penalty, push = self._penalty(scores, width)
+        penalty, push = self._penalty(scores, width, target)
         away = W - self.start
         gradient = self.X.T @ (of_scores + weight * push) + 2.0 * self.loss.ridge * away
         total = value + weight * penalty + self.loss.ridge * float((away * away).sum())
         return total, gradient.ravel()
 
-    def _penalty(self, scores: FloatArray, width: float) -> tuple[float, FloatArray]:
-        """Return the rounded ``max(0, Gamma - margin)`` of smoothed decisions, and its gradient."""
+    def _penalty(self, scores: FloatArray, width: float, target: float) -> tuple[float, FloatArray]:
+        """Return the rounded ``max(0, Gamma - target)`` of smoothed decisions, and its gradient."""
         single = scores.shape[1] == 1
         smooth = expit(scores / width) if single else softmax(scores / width, axis=1)
         apart = self.contrasts @ smooth
         both = np.stack([apart, -apart]) / ROUNDING
         gap = ROUNDING * float(logsumexp(both))
-        over = (gap - self.within.notion.margin) / ROUNDING
+        over = (gap - target) / ROUNDING
         share = np.exp(
             both - gap / ROUNDING
         )  # how much each side of each difference is the largest

@@ -134,29 +134,55 @@ def read_by_last_layer(model: Any, X: Array) -> FloatArray:
     ValueError
         If it does not end with a ``torch.nn.Linear``.
     """
-    linear = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
-    seen: list[tuple[Any, Any]] = []
+    rows = torch.as_tensor(X)
+    seen: list[Any] = []
+    with computing(), torch.no_grad():
+        hook = _last_linear(model, rows[:1]).register_forward_hook(
+            lambda _, given, __: seen.append(array(given[0].double()))
+        )
+        try:
+            for part in rows.split(AT_ONCE):
+                model(features_of(part))
+        finally:
+            hook.remove()
+    read: FloatArray = np.concatenate(seen)
+    return read
+
+
+def weights_of_last_layer(model: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the weights (n_outputs, n_features) and the bias of a trained module's last layer.
+
+    Raises
+    ------
+    ValueError
+        As for ``read_by_last_layer``.
+    """
+    with computing(), torch.no_grad():
+        layer = _last_linear(model, torch.zeros((1, *model.row_shape)))
+    weights = array(layer.weight).astype(np.float64)
+    bias = np.zeros(len(weights)) if layer.bias is None else array(layer.bias).astype(np.float64)
+    return weights, bias
+
+
+def _last_linear(model: Any, row: Any) -> Any:
+    """Return the linear layer that gives the scores, as a row (1, ...) passes."""
+    found: list[tuple[Any, Any]] = []
     hooks = [
-        part.register_forward_hook(lambda _, given, out: seen.append((given[0], out)))
-        for part in linear
+        part.register_forward_hook(lambda layer, _, out: found.append((layer, out)))
+        for part in model.modules()
+        if isinstance(part, torch.nn.Linear)
     ]
-    out = []
     try:
-        with computing(), torch.no_grad():
-            for part in torch.as_tensor(X).split(AT_ONCE):
-                seen.clear()
-                scores = model(features_of(part))
-                if not seen or seen[-1][1] is not scores:
-                    raise ValueError(
-                        "The network must end with a torch.nn.Linear, whose weights the margin "
-                        "binds. End it with torch.nn.Linear(n, n_classes), without softmax."
-                    )
-                out.append(array(seen[-1][0].double()))
+        scores = model(features_of(row))
     finally:
         for hook in hooks:
             hook.remove()
-    read: FloatArray = np.concatenate(out)
-    return read
+    if not found or found[-1][1] is not scores:
+        raise ValueError(
+            "The network must end with a torch.nn.Linear, whose weights the margin binds. End it "
+            "with torch.nn.Linear(n, n_classes), without softmax."
+        )
+    return found[-1][0]
 
 
 def _refuse_other_shape(scores: Any, wanted: tuple[int, int]) -> None:

@@ -27,7 +27,7 @@ from evenhand.learners.nets.tensors import array, computing, features_of
 from evenhand.privacy.keystream import uniform
 from evenhand.typing import Array, FloatArray, IntArray
 
-CHUNK_BYTES: Final = 48_000_000
+CHUNK_BYTES: Final = 160_000_000
 """Of gradients and of what layers put out, for the records that pass together."""
 
 CHUNK_ROWS: Final = 64
