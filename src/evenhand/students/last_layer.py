@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.neural_network import MLPClassifier
 
 from evenhand.students.module import ModuleClassifier
@@ -74,7 +75,7 @@ def last_layer(student: Any) -> LastLayer | None:
         return _of_module(student)
     if isinstance(student, MLPClassifier):
         return _of_layers(student)
-    return _of_columns(student) if hasattr(student, "coef_") else None
+    return _of_columns(student) if isinstance(student, LinearClassifierMixin) else None
 
 
 def _of_columns(student: Any) -> LastLayer:
