@@ -52,8 +52,7 @@ labelled for calibration, epsilon 1 and 3 against 100 (next to no noise), margin
   same for its mean gap; one row for each.
 - demographic parity is most affected: the same, most.
 
-What the paper shows on UTKFace (Figure 4, right; 6 to 9) needs a pretrained ResNet-50, and has no
-row here. That the paper draws Figures 5, 10 and 11 on Adult is not said; ours are.
+What the paper shows on UTKFace (Figure 4, right; 6 to 9) stands in fairpate_utkface_figures.py. That the paper draws Figures 5, 10 and 11 on Adult is not said; ours are.
 
 Seen afterwards, and nothing was changed for it: at epsilon 1 nothing brings the gate's student
 below a gap of .12, for a gate decides what the student learns from and not what it does. That
@@ -778,8 +777,8 @@ def save(rows: Rows) -> None:
         f"# FairPATE's Figures 4, 5, 10, 11, 12 and 13\n\nAdult, commit {commit()}.\n",
         "`python reproductions/fairpate_frontiers.py --save`; what the words mean, and when a row "
         "agrees, stands in the script, which was written before the first run. Bars and ± are 95 % "
-        "intervals over four seeds. Figure 4 (right) and Figures 6 to 9 are about UTKFace with a "
-        "pretrained ResNet-50, which we do not have: no row.",
+        "intervals over four seeds. Figure 4 (right) and Figures 6 to 9 are about UTKFace: "
+        "[there](fairpate_utkface_figures.md).",
         *lines,
         "\n## All rows\n",
         "| part | data | method | gap of | epsilon | margin | error | gap | coverage | seeds |",
