@@ -52,7 +52,8 @@ labelled for calibration, epsilon 1 and 3 against 100 (next to no noise), margin
   same for its mean gap; one row for each.
 - demographic parity is most affected: the same, most.
 
-What the paper shows on UTKFace (Figure 4, right; 6 to 9) stands in fairpate_utkface_figures.py. That the paper draws Figures 5, 10 and 11 on Adult is not said; ours are.
+What the paper shows on UTKFace (Figure 4, right; 6 to 9) stands in fairpate_utkface_figures.py.
+That the paper draws Figures 5, 10 and 11 on Adult is not said; ours are.
 
 Seen afterwards, and nothing was changed for it: at epsilon 1 nothing brings the gate's student
 below a gap of .12, for a gate decides what the student learns from and not what it does. That

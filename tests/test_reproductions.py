@@ -193,6 +193,35 @@ def test_the_verdicts_on_the_frontiers_follow_from_their_saved_rows() -> None:
             assert row[name] == pytest.approx(np.mean(row[f"{name}s"]))
 
 
+def test_the_verdicts_on_faces_follow_from_their_saved_rows() -> None:
+    module, result = script("fairpate_utkface"), saved("fairpate_utkface")
+    assert module.verdicts(result["rows"]) == result["verdicts"]
+    assert result["chosen"] == module.CHOSEN
+    figures, told = script("fairpate_utkface_figures"), saved("fairpate_utkface_figures")
+    assert figures.claims(told["rows"]) == told["claims"]
+    assert {said["figure"] for said in told["claims"]} == {"4", "6", "8", "9", "14", "Table 4"}
+    for row in result["rows"] + told["rows"]:
+        assert len(row["repeats"]["seconds" if "seconds" in row else "accuracy"]) == row["seeds"]
+        for name, values in row["repeats"].items():
+            assert row[name] == pytest.approx(np.mean(values))
+
+
+def test_a_goal_on_faces_is_met_or_missed_by_its_rows() -> None:
+    module, result = script("fairpate_utkface"), saved("fairpate_utkface")
+    moved = [
+        row | {"accuracy": row["accuracy"] + 0.1, "kept": 10}
+        if row.get("method") == "shares"
+        else row
+        for row in result["rows"]
+    ]
+    said = {row["goal"]: row["agrees"] for row in module.verdicts(moved)}
+    assert {a for goal, a in said.items() if goal.startswith("shares, epsilon 2")} == {"yes"}
+    worse = [row | {"accuracy": 0.5, "answered accuracy": 0.5, "kept": 8} for row in result["rows"]]
+    said = {row["goal"]: row["agrees"] for row in module.verdicts(worse)}
+    goals = ("shares, epsilon 2", "labels, epsilon 2", "FairPATE's")
+    assert {a for goal, a in said.items() if goal.startswith(goals)} == {"no"}
+
+
 def test_a_method_that_is_better_everywhere_outperforms_and_one_that_is_worse_does_not() -> None:
     module, result = script("fairpate_frontiers"), saved("fairpate_frontiers")
     ipp = module.select(result["rows"], part="IPP", data=module.AS_IS)
@@ -319,7 +348,7 @@ def test_reference_rows_are_as_many_of_each_sex_and_apart() -> None:
 def test_every_picture_is_small_is_shown_and_has_words_for_who_cannot_see_it() -> None:
     pages = "".join(path.read_text() for path in (HERE / "results").glob("*.md"))
     pictures = sorted((HERE / "results").glob("*.svg"))
-    assert len(pictures) == 8
+    assert len(pictures) == 9
     for path in pictures:
         assert path.stat().st_size < 150_000
         assert re.search(rf"!\[Figures? .+\]\({path.name}\)", pages)
