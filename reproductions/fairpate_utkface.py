@@ -294,7 +294,7 @@ def references(seed: int, n_public: int) -> Iterator[Run]:
     for epsilon in EPSILONS:
         found = gradients(rows, epsilon, margins, seed)
         yield from runs_of(epsilon, found, rows, "references", seed)
-    whole = split(faces(), seed, n_public, AS_THEY_ARE)
+    whole = split(faces(), seed, n_public, faces().X.shape[1])
     yield from runs_of(None, without_privacy(whole), whole, "references", seed)
     if n_public == U_ALL:
         turned = split(faces(), seed, n_public, int(CHOSEN["components"]))
@@ -340,7 +340,7 @@ def ages(seed: int) -> Iterator[Run]:
         other = split(data, seed, U_ALL, int(CHOSEN["components of DP-SGD"]))
         name, _, model, seconds = next(gradients(other, epsilon, (), seed))
         yield of_age(name, epsilon, None, model, other, seed, seconds)
-    whole = split(data, seed, U_ALL, AS_THEY_ARE)
+    whole = split(data, seed, U_ALL, data.X.shape[1])
     name, _, model, seconds = next(without_privacy(whole))
     yield of_age(name, None, None, model, whole, seed, seconds)
 

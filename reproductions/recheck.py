@@ -172,7 +172,7 @@ def fairpate_utkface(script: Any) -> Checks:
     """Logistic regression on all private faces, without privacy."""
     wanted = {"method": "no privacy", "public": script.U_PUBLISHED}
     (row,) = script.select(rows("fairpate_utkface"), **wanted)
-    whole = script.split(script.faces(), 0, script.U_PUBLISHED, script.AS_THEY_ARE)
+    whole = script.split(script.faces(), 0, script.U_PUBLISHED, script.faces().X.shape[1])
     _, _, model, _ = next(script.without_privacy(whole))
     found, names = script.measured(model, whole, None), ("accuracy", "gap")
     first = [row["repeats"][name][0] for name in names]
