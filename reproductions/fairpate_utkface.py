@@ -569,7 +569,7 @@ def line(row: dict[str, Any]) -> str:
     epsilon, margin = row.get("epsilon"), row.get("margin")
     return (
         f"| {row['public']:,} | {row['method']} | {'none' if epsilon is None else f'{epsilon:g}'} "
-        f"| {'none' if margin is None else f'{margin:g}'} | {shown('accuracy')} "
+        f"| {'none' if margin is None else f'{margin:g}'} | {row['seeds']} | {shown('accuracy')} "
         f"| {shown('gap')} | {shown('gap public')} | {kept_in} | {answered} "
         f"| {shown('released accuracy')} | {row['seconds']:.1f} |"
     )
@@ -580,7 +580,7 @@ def line_of_age(row: dict[str, Any]) -> str:
     epsilon, margin = row.get("epsilon"), row.get("margin")
     return (
         f"| {row['method']} | {'none' if epsilon is None else f'{epsilon:g}'} "
-        f"| {'none' if margin is None else f'{margin:g}'} "
+        f"| {'none' if margin is None else f'{margin:g}'} | {row['seeds']} "
         f"| {row['error']:.4f} ± {row['error_pm']:.4f} "
         f"| {row['gap pairwise']:.4f} ± {row['gap pairwise_pm']:.4f} |"
     )
@@ -629,15 +629,15 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         "test rows reaches down to the margin. *answered*: accuracy of what the reject option "
         "lets through, at its coverage. *released*: accuracy of the labels that the student "
         "learned from.\n",
-        "| public | method | epsilon | margin | accuracy | gap, test | gap, public | kept "
+        "| public | method | epsilon | margin | seeds | accuracy | gap, test | gap, public | kept "
         "| answered | released | CPU s |",
-        rule(11),
+        rule(12),
         *map(line, gender),
         "\n## Age in nine classes by race\n",
         "Classes as in DP-FERMI's public code; gaps between pairs of races, of any class. The "
         "features were made to tell people apart whatever their age.\n",
-        "| method | epsilon | margin | error | gap between pairs |",
-        rule(5),
+        "| method | epsilon | margin | seeds | error | gap between pairs |",
+        rule(6),
         *map(line_of_age, age),
         "\n## Choices, on the choice rows\n",
         "| components | method | accuracy, mean over epsilon 1 and 2 |",
