@@ -55,6 +55,8 @@ MINUTES = {
     "dpsgd_adult": "11",
     "fairpate_figure2": "17",
     "fairpate_frontiers": "42",
+    "fairpate_utkface": "14",
+    "fairpate_utkface_figures": "3",
     "intervention_points": "24",
     "jagielski_adult": "1",
     "labels_or_shares": "3",

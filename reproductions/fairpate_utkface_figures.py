@@ -56,7 +56,7 @@ from typing import Any
 
 import numpy as np
 from _faces import U_PUBLISHED, Split, faces, split
-from _pictures import Panel, Series, around, axis, draw
+from _pictures import Panel, Series, axis, draw
 from _table import commit, interval, keep, kept, rule, write
 from fairpate_figure2 import error_at
 from fairpate_utkface import CHOSEN, DELTA, report_on, teachers_at
@@ -441,13 +441,8 @@ def table_4(rows: Rows) -> Rows:
 def drawn(rows: Rows) -> str:
     """Draw error against gap, a panel for each epsilon, and the reject option."""
     here = select(rows, part="cells") + select(rows, part="tuned", method="after")
-    ends = [v for row in here for v in around([row["gap"]], [row["gap_pm"]])]
-    x = axis("gap between a race and the rest", [max(0.0, v) for v in ends])
-    y = axis(
-        "error",
-        [v for row in here for v in around([row["error"]], [row["error_pm"]])],
-        zero=False,
-    )
+    x = axis("gap between a race and the rest", [row["gap"] for row in here], zero=False)
+    y = axis("error", [row["error"] for row in here], zero=False)
     panels = []
     for epsilon in EPSILONS:
         lines = [
@@ -462,14 +457,12 @@ def drawn(rows: Rows) -> str:
 
 
 def series(name: str, rows: Rows) -> Series:
-    """Return points with their intervals."""
+    """Return the means, from the smallest gap on; intervals stand in the table."""
     rows = sorted(rows, key=lambda row: row["gap"])
     return Series(
         name=name,
         x=[row["gap"] for row in rows],
         y=[row["error"] for row in rows],
-        x_pm=[row["gap_pm"] for row in rows],
-        y_pm=[row["error_pm"] for row in rows],
     )
 
 
@@ -488,9 +481,11 @@ def line(row: dict[str, Any]) -> str:
     )
 
 
-def save(rows: Rows, seeds: int) -> None:
+def save(rows: Rows) -> None:
     """Write the results, and the picture beside them."""
     found, at = claims(rows), commit()
+    seeds = {part: max(row["seeds"] for row in select(rows, part=part)) for part in PARTS}
+    said = ", ".join(f"{n} seeds of {part}" for part, n in seeds.items())
     table = sorted(
         (row for row in rows if row["part"] != "time"),
         key=lambda row: (row["part"], row["method"], row["epsilon"], row["margin"]),
@@ -498,8 +493,8 @@ def save(rows: Rows, seeds: int) -> None:
     preset = ", ".join(f"{affords(e)} at epsilon {e:g}" for e in EPSILONS)
     write(
         "fairpate_utkface_figures",
-        {"commit": at, "seeds": seeds, "claims": found, "rows": rows},
-        f"# FairPATE's Figures 4 (right), 6, 8, 9, 14 and Table 4, {seeds} seeds, commit {at}\n",
+        {"commit": at, "claims": found, "rows": rows},
+        f"# FairPATE's Figures 4 (right), 6, 8, 9, 14 and Table 4\n\n{said}; commit {at}.\n",
         "`python reproductions/fairpate_utkface_figures.py --save`; what the words mean, and when "
         "a row agrees, stands in the script, which was written before the first run on test rows. "
         "FairFace, CelebA and CheXpert (the rest of Figures 14 and 15) cannot be had here.\n",
@@ -551,7 +546,7 @@ def main() -> None:
         )
     )
     if asked.save:
-        save(rows, asked.seeds)
+        save(rows)
 
 
 if __name__ == "__main__":
