@@ -208,5 +208,5 @@ def test_pictures_without_a_network_are_refused_with_the_way_out(digits: Any) ->
         sf_pate("student", student=None).fit(X, y, sensitive_features=color)
     with pytest.raises(ValueError, match="LogisticTeachers reads tables"):
         sf_pate("student", teachers=None).fit(X, y, sensitive_features=color)
-    with pytest.raises(ValueError, match=r"PFLDClassifier reads tables.*extract"):
+    with pytest.raises(ValueError, match=r"PFLDClassifier reads rows of numbers.*extract"):
         PFLDClassifier(Budget(epsilon=1.0, delta=1e-5), NOTION).fit(X, y, sensitive_features=color)
