@@ -1,4 +1,4 @@
-"""200 networks of FairPATE's Table 2 on parts of 96 pictures, beside one on all 19,200.
+"""200 networks of FairPATE's Table 2 on parts of 64 pictures, beside one on all 12,800.
 
 The same passes over the same pictures, in batches of the same size, by the package's own trainers.
 First three of the networks are compared with those of a plain loop.
@@ -20,7 +20,7 @@ from evenhand.learners.nets.stacked_modules import ModuleStack, StackedModules
 from evenhand.teachers import by_position
 
 SEED = 0
-N_TEACHERS, N_EACH, EPOCHS, BATCH = 200, 96, 1, 32
+N_TEACHERS, N_EACH, EPOCHS, BATCH = 200, 64, 1, 32
 N_RECORDS = N_TEACHERS * N_EACH
 NETWORK = ColorMNISTNetwork()
 HOW: dict[str, Any] = {"epochs": EPOCHS, "learning_rate": 0.003}

@@ -101,8 +101,8 @@ PRESET = ConfidentGNMax(threshold=120.0, sigma_check=110.0, sigma=20.0)
 STUDENT = ModuleStudent(NETWORK, epochs=10, batch_size=32, learning_rate=0.003)
 EPSILONS, MARGINS, DELTA = (1.0, 3.0, 10.0), (0.02, 0.05, 0.1), 1e-5
 N_COMPONENTS = {1.0: 20, 3.0: 50, 10.0: 50}
-PRIVATE = ("printed", "sound", "labels", "shares", "DP-SGD, features")
-HELD = ("sound", "labels", "shares")  # a student that the margin binds
+PRIVATE = ("printed", "sound", "labels", "shares", "shares, confident", "DP-SGD, features")
+HELD = ("sound", "labels", "shares", "shares, confident")  # a student that the margin binds
 METHODS = (*PRIVATE, "no privacy", "truth")
 
 
@@ -233,7 +233,8 @@ class Run:
         """Return the model of a private method."""
         private, public = (self.rows(method, epsilon, part) for part in ("private", "public"))
         budget = Budget(epsilon=epsilon, delta=DELTA)
-        fairness = None if margin is None else DemographicParity(margin=margin)
+        sure = 0.95 if method == "shares, confident" else None
+        fairness = None if margin is None else DemographicParity(margin=margin, confidence=sure)
         how: dict[str, Any] = {"noise": FloatNoise(), "random_state": self.seed}
         if method.startswith("DP-SGD"):
             model = DPSGDClassifier(budget, fairness, **how, **SGD[method])
@@ -327,6 +328,7 @@ KINDS: dict[str, Any] = {
     "sound": FairPATEClassifier,
     "labels": FairPATEClassifier,
     "shares": FairSharesClassifier,
+    "shares, confident": FairSharesClassifier,
 }
 SGD: dict[str, dict[str, Any]] = {
     "DP-SGD, features": {"n_steps": 1000, "batch_size": 1024, "learning_rate": 4.0},
@@ -375,9 +377,11 @@ def runs_of(
 
 
 def mean_of(runs: Sequence[Any], name: str) -> list[float] | None:
-    """Return mean and half width of what all runs have; None where one has none."""
+    """Return mean and half width of what all runs have, the value of one; None if one has none."""
     values = [run.get(name) for run in runs]
-    return None if None in values else list(interval([float(v) for v in values]))
+    if None in values:
+        return None
+    return list(interval(values)) if len(values) > 1 else [float(values[0])]
 
 
 def rows_of(runs: Sequence[Any]) -> list[dict[str, Any]]:
@@ -418,10 +422,10 @@ def claims(rows: Sequence[dict[str, Any]], ensembles: Sequence[Any]) -> list[dic
     at = {(row["method"], row["epsilon"], row["margin"]): row for row in rows}
 
     def values(name: str, *keys: tuple[Any, ...]) -> list[float | None]:
-        return [at[key][name][0] if at[key][name] else None for key in keys]
+        return [at[key][name][0] if key in at and at[key][name] else None for key in keys]
 
     def said(claim: str, where: str, numbers: Sequence[float | None], holds: bool) -> Any:
-        agrees = "yes" if None not in numbers and holds else "no"
+        agrees = "-" if None in numbers else "yes" if holds else "no"
         return {"claim": claim, "where": where, "numbers": list(numbers), "agrees": agrees}
 
     def rising(numbers: Sequence[float | None]) -> bool:
@@ -454,7 +458,7 @@ def claims(rows: Sequence[dict[str, Any]], ensembles: Sequence[Any]) -> list[dic
 
 
 def _said(value: Sequence[float] | None, digits: int = 3) -> str:
-    return "-" if value is None else f"{value[0]:.{digits}f} ± {value[1]:.{digits}f}"
+    return "-" if value is None else " ± ".join(f"{part:.{digits}f}" for part in value)
 
 
 def as_line(row: dict[str, Any]) -> str:
