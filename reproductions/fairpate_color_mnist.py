@@ -1,6 +1,6 @@
 """ColorMNIST: FairPATE's convolutional teachers on digits in two colours, and what they pay for.
 
-    python reproductions/fairpate_color_mnist.py --runs FOLDER [--only teachers] [--save]
+    python reproductions/fairpate_color_mnist.py --runs FOLDER [--only METHOD ...] [--save]
 
 FairPATE lists ColorMNIST among its data (Tables 1 and 2: ten digits, two colours, 1,000 unlabelled
 pictures, 200 teachers, T = 120, sigma_1 = 110, sigma_2 = 20, a convolutional network) and shows no
@@ -50,8 +50,8 @@ When a row agrees, by means over seeds:
 
 The first four are asked of "printed" and of "sound" (ensemble: of the teachers), the last of all
 methods whose student is held to a margin. A method that has no model at some epsilon, because too
-few answers are paid for, does not agree where that epsilon is needed. DP-SGD has no verdict: it
-stands beside, and "least error" names the best private method of every margin and epsilon.
+few answers are paid for, does not agree where that epsilon is needed; a verdict that needs a
+setting which was not run is a dash. DP-SGD has no verdict: it stands beside, and "least error" names the best private method of every margin and epsilon.
 """
 
 from __future__ import annotations
@@ -422,10 +422,12 @@ def claims(rows: Sequence[dict[str, Any]], ensembles: Sequence[Any]) -> list[dic
     at = {(row["method"], row["epsilon"], row["margin"]): row for row in rows}
 
     def values(name: str, *keys: tuple[Any, ...]) -> list[float | None]:
-        return [at[key][name][0] if key in at and at[key][name] else None for key in keys]
+        if any(key not in at for key in keys):
+            return []
+        return [at[key][name][0] if at[key][name] else None for key in keys]
 
     def said(claim: str, where: str, numbers: Sequence[float | None], holds: bool) -> Any:
-        agrees = "-" if None in numbers else "yes" if holds else "no"
+        agrees = "-" if not numbers else "yes" if holds else "no"
         return {"claim": claim, "where": where, "numbers": list(numbers), "agrees": agrees}
 
     def rising(numbers: Sequence[float | None]) -> bool:
@@ -446,7 +448,7 @@ def claims(rows: Sequence[dict[str, Any]], ensembles: Sequence[Any]) -> list[dic
             out.append(said("coverage", f"{method}, epsilon {epsilon:g}", found, rising(found)))
         for margin in MARGINS:
             found = values("accuracy", (method, 3.0, margin), (method, 10.0, margin))
-            near = None not in found and found[1] - found[0] <= 0.02
+            near = len(found) == 2 and None not in found and found[1] - found[0] <= 0.02
             out.append(said("low epsilon", f"{method}, margin {margin:g}", found, near))
     for row in rows:
         if row["method"] in HELD and row["margin"] is not None:
@@ -477,16 +479,14 @@ def as_line(row: dict[str, Any]) -> str:
 def save(rows: list[dict[str, Any]], ensembles: list[dict[str, Any]]) -> None:
     """Write the JSON and the page."""
     told = claims(rows, ensembles)
-    errors = {
-        name: interval([one[name] for one in ensembles])
-        for name in ("teacher", "majority", "network")
-    }
+    errors = {name: mean_of(ensembles, name) for name in ("teacher", "majority", "network")}
     write(
         "fairpate_color_mnist",
         {"commit": commit(), "rows": rows, "ensembles": ensembles, "claims": told},
-        f"# ColorMNIST: convolutional teachers, {len(ensembles)} seeds\n",
+        f"# ColorMNIST: convolutional teachers, {max(row['seeds'] for row in rows)} seeds\n",
         "`python reproductions/fairpate_color_mnist.py --save`; which algorithm is which, and when "
-        f"a row agrees, stands in the script. Commit: {commit()}.\n",
+        f"a row agrees, stands in the script. Commit: {commit()}. A row without an interval is of "
+        "seed 0 alone; what has no row was not run, and a verdict that needs it is a dash.\n",
         "## Every setting\n",
         "| method | epsilon | margin | labels | error | gap | kept | accuracy of what the reject "
         "option gives | its coverage | CPU seconds a fit |",
@@ -513,12 +513,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=Path, required=True, help="what is finished; private")
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--only", nargs="+", choices=("teachers", "ensemble", *METHODS))
+    parser.add_argument("--only", nargs="+", choices=("nothing", "ensemble", *METHODS))
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
     asked.runs.mkdir(mode=0o700, exist_ok=True)
     file = asked.runs / "runs.jsonl"
-    for seed in asked.seeds:
+    for seed in () if asked.only == ["nothing"] else asked.seeds:
         votes_of(seed, asked.runs)
         for how, make in runs_of(seed, asked.runs, asked.only or ("ensemble", *METHODS)):
             done = {(r["method"], r.get("epsilon"), r.get("margin"), r["seed"]) for r in kept(file)}
@@ -527,7 +527,11 @@ def main() -> None:
                     warnings.simplefilter("ignore", UserWarning)
                     keep(file, make())
                 print(kept(file)[-1], flush=True)
-    found = [run for run in kept(file) if run["seed"] in asked.seeds]
+    once = {
+        (run["seed"], run["method"], run.get("epsilon"), run.get("margin")): run
+        for run in kept(file)
+    }
+    found = [run for run in once.values() if run["seed"] in asked.seeds]
     if asked.save:
         ensembles = [run for run in found if run["method"] == "ensemble"]
         save(rows_of([run for run in found if run["method"] != "ensemble"]), ensembles)
