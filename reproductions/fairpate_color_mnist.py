@@ -51,7 +51,8 @@ When a row agrees, by means over seeds:
 The first four are asked of "printed" and of "sound" (ensemble: of the teachers), the last of all
 methods whose student is held to a margin. A method that has no model at some epsilon, because too
 few answers are paid for, does not agree where that epsilon is needed; a verdict that needs a
-setting which was not run is a dash. DP-SGD has no verdict: it stands beside, and "least error" names the best private method of every margin and epsilon.
+setting which was not run is a dash. DP-SGD has no verdict: it stands beside, and "least error"
+names the best private method of every margin and epsilon, of those that kept it in all seeds.
 """
 
 from __future__ import annotations
