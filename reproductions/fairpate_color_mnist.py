@@ -407,12 +407,17 @@ def rows_of(runs: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def best_of(rows: Sequence[dict[str, Any]]) -> None:
-    """Mark the private method of least error at each margin and epsilon, of those that keep it."""
+    """Mark the private method of least error at each margin and epsilon, of those that keep it.
+
+    Rows of fewer seeds than others have are left out.
+    """
+    most = max(row["seeds"] for row in rows)
     for row in rows:
         row["least"] = False
     for epsilon in EPSILONS:
         for margin in (None, *MARGINS):
-            own = [r for r in rows if (r["epsilon"], r["margin"]) == (epsilon, margin)]
+            about = (epsilon, margin, most)
+            own = [r for r in rows if (r["epsilon"], r["margin"], r["seeds"]) == about]
             kept = [r for r in own if r["error"] and (margin is None or r["kept"] == r["seeds"])]
             if kept:
                 min(kept, key=lambda r: r["error"][0])["least"] = True
