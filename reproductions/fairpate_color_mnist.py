@@ -61,10 +61,9 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -107,8 +106,7 @@ HELD = ("sound", "labels", "shares", "shares, confident")  # a student that the 
 METHODS = (*PRIVATE, "no privacy", "truth")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Pictures:
+class Pictures(NamedTuple):
     """Pixels (n, 3, 28, 28), or features (n, d), of some pictures; digits and colours."""
 
     X: Any
@@ -216,8 +214,7 @@ def features(seed: int, folder: Path, n_components: int) -> Parts:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(NamedTuple):
     """One seed, and where what it made is kept."""
 
     seed: int
