@@ -304,11 +304,6 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
         pictures = _checks.rows(name, X)
         validate_data(estimator, pictures, reset=reset, skip_check_array=True)
         return pictures
-    if isinstance(X, np.ndarray) and X.ndim == PICTURES:
-        raise ValueError(
-            f"{name} holds pictures of shape {X.shape[1:]}, and {type(estimator).__name__} reads "
-            f"tables. Pass features of them: extract(pictures, extractor)."
-        )
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         if not len(X):
             raise ValueError(f"{name} has 0 rows: found array with 0 sample(s).")
