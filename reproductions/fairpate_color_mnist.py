@@ -29,9 +29,11 @@ each seed. Which algorithm ran:
 The gap is that of demographic parity between the two colours, the largest over ten digits, which is
 .14 by the true digits. "kept": seeds whose gap on test pictures is within the margin, or above it
 by less than its own 95 % interval. With the reject option (``with_reject_option`` of the margin):
-accuracy of what is answered, and how much that is. Chosen on the validation pictures of seed 0:
-epochs, batches and learning rates of teachers and students, the number of components for each
-epsilon, settings of DP-SGD. No test picture was read for it.
+accuracy of what is answered, and how much that is. Epochs, batches and learning rates of teachers
+were chosen on a slice of the training pictures; those of students, the number of components for
+each epsilon and the settings of DP-SGD on the validation pictures of seed 0. No test picture was
+read for it. After test pictures were read: a setting that was not run gets a dash, "least error"
+compares rows of as many seeds, and "shares, confident" was added.
 
 When a row agrees, by means over seeds:
 
