@@ -15,6 +15,7 @@ def test_claims_that_hold_are_not_refuted(run: Run) -> None:
     assert [one["method"] for one in found["audits"]] == [
         "dp-fermi",
         "dp-fermi, noisy shares",
+        "dp-fermi, architecture",
         "dp-fermi, public_fraction",
     ]
     for one in found["audits"]:

@@ -223,7 +223,7 @@ class DataSource:
 
     def load(self, seed: int) -> Material:
         """Read the rows; the seed decides the split of a built-in data set."""
-        return _loaded(self, seed, self._versions)
+        return _loaded(self, seed, self.versions)
 
     def prepare(self, progress: Progress | None = None) -> None:
         """Make the features of all pictures, so that no process has to; other rows need nothing."""
@@ -232,7 +232,8 @@ class DataSource:
             made(self, progress)
 
     @property
-    def _versions(self) -> tuple[object, ...]:
+    def versions(self) -> tuple[object, ...]:
+        """What tells whether a file has changed since it was read."""
         files = (self.private, self.public, self.test, self.calibration, self.schema)
         return tuple(_version(file) for file in files if file is not None)
 
@@ -349,7 +350,7 @@ def _pictures_of_files(source: DataSource, progress: Progress | None = None) -> 
         made = reading.rows(looked, extractor=extractor, progress=progress)
         return dict(zip(files, made, strict=True))
 
-    found: dict[str, Features] = _made_once((source, source._versions), make)
+    found: dict[str, Features] = _made_once((source, source.versions), make)
     return found
 
 

@@ -117,7 +117,7 @@ def test_all_bad_pictures_are_named_at_once_by_their_rows(folder: Path, tmp_path
     for words in (
         "Cut, or no picture: rows 7, 9.",
         "No such file: rows 8, 18.",
-        "Another size than 8 x 8 (say size=64, and all are resized): row 10.",
+        "Another size than 8 x 8 (say size=64 or --size 64, and all are resized): row 10.",
         "Of the mode I;16, which is neither 8-bit grey nor RGB: convert it: row 11.",
         "Of the mode CMYK",
         "Transparent in places: put it on a background: row 13.",

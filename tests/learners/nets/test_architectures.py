@@ -24,7 +24,12 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 SHAPE = (3, 8, 8)
-LARGER = {"CelebANetwork": (3, 16, 16), "ColorMNISTNetwork": (3, 16, 16)}
+LARGER = {
+    "CelebANetwork": (3, 16, 16),
+    "ColorMNISTNetwork": (3, 16, 16),
+    "DenseNet121": (3, 32, 32),
+    "ResNet50": (3, 32, 32),
+}
 
 
 def pictures(n: int = 60, shape: tuple[int, ...] = SHAPE) -> tuple[np.ndarray, np.ndarray]:
