@@ -371,7 +371,7 @@ def runs_of(
     for method in methods:
         for epsilon in EPSILONS if method in PRIVATE else ():
             for margin in (None, *MARGINS):
-                if method != "printed" or margin is not None:
+                if method not in ("printed", "shares, confident") or margin is not None:
                     how = (method, epsilon, margin)
                     yield how, lambda how=how: run.measured(*how)
 
