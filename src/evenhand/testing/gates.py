@@ -121,13 +121,63 @@ class GateContract:
             assert gate.offer(group, label) == again.offer(group, label)
         assert gate.to_dict() == again.to_dict()
 
+    def test_what_people_give_and_take_back_is_counted(self) -> None:
+        gate, rng = self.new(), np.random.default_rng(5)
+        for group, label in stream(2, 300):
+            before = gate.counts
+            if rng.random() < 0.5:
+                gate.give_by_hand(group, label)
+                before[group, label] += 1
+            elif before[group, label]:
+                gate.take_back(group, label)
+                before[group, label] -= 1
+            assert np.array_equal(gate.counts, before)
+            assert gate.within == (self.gap(before) <= Fraction(str(self.margin)))
+
+    def test_what_a_person_decided_is_withheld_no_longer(self) -> None:
+        gate = self.new()
+        for group, label in stream(0):
+            if gate.offer(group, label).withheld:
+                held = gate.held
+                gate.forget(group, label)
+                held[group, label] -= 1
+                assert np.array_equal(gate.held, held)
+
+    def test_what_was_not_given_is_not_taken_back_and_what_is_not_held_is_not_forgotten(
+        self,
+    ) -> None:
+        gate = self.new()
+        for act in (gate.take_back, gate.forget):
+            with pytest.raises(ValueError, match="group 0"):
+                act(0, 0)
+        assert gate.counts.sum() + gate.held.sum() == 0
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_where_people_left_the_margin_no_answer_leads_further_from_it(self, seed: int) -> None:
+        gate, margin, offers = self.new(), Fraction(str(self.margin)), stream(seed)
+        for group, label in offers[: N_OFFERS // 2]:
+            gate.offer(group, label)
+        for _ in range(N_OFFERS):
+            if not gate.within:
+                break
+            gate.give_by_hand(0, 0)
+        assert not gate.within
+        gate = type(gate).from_dict(json.loads(json.dumps(gate.to_dict())))
+        for group, label in offers[N_OFFERS // 2 :]:
+            before = self.gap(gate.counts)
+            gate.offer(group, label)
+            after = self.gap(gate.counts)
+            assert after <= max(before, margin)
+            assert gate.within == (after <= margin)
+
     @pytest.mark.parametrize(("group", "label"), [(N_GROUPS, 0), (-1, 0), (0, N_CLASSES), (0, -1)])
     def test_a_group_or_a_class_that_is_not_in_the_table_is_refused(
         self, group: int, label: int
     ) -> None:
         gate = self.new()
-        with pytest.raises(ValueError, match=r"group|label"):
-            gate.offer(group, label)
+        for act in (gate.offer, gate.give_by_hand, gate.take_back, gate.forget):
+            with pytest.raises(ValueError, match=r"group|label"):
+                act(group, label)
         assert gate.counts.sum() + gate.held.sum() == 0
 
 

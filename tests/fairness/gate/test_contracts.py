@@ -68,9 +68,17 @@ class Shut(DemographicParityGate):
         return ()
 
 
+class GoesOnOutside(DemographicParityGate):
+    """Where people left the margin it gives whatever it is offered."""
+
+    def _leads_no_further(self, group: int, label: int) -> bool:
+        return True
+
+
 BROKEN = {
     TenPercentTooWide: ("after_every_answer_the_given_table_is_within_the_margin", (0,)),
     GivesWhatItWithholds: ("after_every_answer_the_given_table_is_within_the_margin", (0,)),
+    GoesOnOutside: ("where_people_left_the_margin_no_answer_leads_further_from_it", (0,)),
     Shut: ("a_margin_of_1_refuses_nothing_and_gives_all_in_the_end", ()),
 }
 

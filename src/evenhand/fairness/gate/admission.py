@@ -33,6 +33,12 @@ class GivenTable:
         self.classes[label] += times
         self.total += times
 
+    def remove(self, group: int, label: int) -> None:
+        """Forget one answer; a group with none left is no longer under comparison."""
+        self.add(group, label, -1)
+        if not self.sizes[group] and group in self.groups:
+            self.groups.remove(group)
+
     def replace(self, counts: list[list[int]]) -> None:
         """Count anew from ``counts``; the groups under comparison stay."""
         self.counts = counts

@@ -48,6 +48,9 @@ class DemographicParityGate:
     and never fit). How the queries are ordered decides who is first, and where the table goes; it
     must not depend on private data.
 
+    What people give or take back is counted and not tested. While they have left the margin, an
+    answer is admissible if the gap is no larger after it.
+
     Examples
     --------
     >>> gate = DemographicParityGate(0.2, n_groups=2, n_classes=2, cold_start=3)
@@ -68,6 +71,7 @@ class DemographicParityGate:
     _keys: ClassVar[frozenset[str]] = frozenset(
         ["format", "margin", "reference", "cold_start", "counts", "held", "active", "first_held"]
     )
+    _optional: ClassVar[frozenset[str]] = frozenset(["by_hand"])
 
     def __init__(
         self,
@@ -92,6 +96,8 @@ class DemographicParityGate:
         self._first_held: list[tuple[int, int]] = []  # cells, by their first withheld answer
         self._all = tuple(range(n_classes))
         self._active = [False] * n_groups
+        self._n_by_hand = 0  # what people gave or took back; only then may the margin be left
+        self._outside = False
         self._open: list[tuple[int, ...] | None] = [None] * n_groups
         nothing = (0,) * n_classes
         self._given = Outcome(True, False, nothing)
@@ -157,6 +163,36 @@ class DemographicParityGate:
                     found = True
         return given
 
+    def give_by_hand(self, group: int, label: int) -> None:
+        """Record an answer that a person gave, whatever the margin."""
+        self._candidates(group, label)  # refuses what is not in the table
+        self._n_by_hand += 1
+        self._give(int(group), int(label))
+        self._outside = self._exceeds()
+
+    def take_back(self, group: int, label: int) -> None:
+        """Record that a given answer stands no longer; one that was never given is refused.
+
+        A group whose last answer is taken back waits for its cold start again.
+        """
+        self._candidates(group, label)
+        if not self._table.counts[group][label]:
+            raise ValueError(
+                f"No answer {label} of group {group} was given, so none can be taken back."
+            )
+        self._n_by_hand += 1
+        self._table.remove(int(group), int(label))
+        self._active[group] = int(group) in self._table.groups
+        self._open = [None] * self.n_groups
+        self._outside = self._exceeds()
+
+    def forget(self, group: int, label: int) -> None:
+        """Record that a withheld answer is no longer wanted; one that is not held is refused."""
+        self._candidates(group, label)
+        if not self._held[group][label]:
+            raise ValueError(f"No answer {label} of group {group} is withheld.")
+        self._held[group][label] -= 1
+
     @property
     def counts(self) -> IntArray:
         """Given answers, shape (n_groups, n_classes)."""
@@ -178,6 +214,11 @@ class DemographicParityGate:
         return float(exact_gap(self._table.counts, self.notion.reference))
 
     @property
+    def within(self) -> bool:
+        """Whether the given table is within the margin now; people alone can leave it."""
+        return not self._outside
+
+    @property
     def locked(self) -> bool:
         """Whether no active group may receive any class: only a late group can move the table."""
         active = [z for z in range(self.n_groups) if self._active[z]]
@@ -185,7 +226,7 @@ class DemographicParityGate:
 
     def to_dict(self) -> dict[str, object]:
         """Return the whole state in JSON's types; it holds given and withheld labels, no more."""
-        return {
+        state: dict[str, object] = {
             "format": self.format,
             "margin": self.notion.margin,
             "reference": self.notion.reference,
@@ -195,6 +236,7 @@ class DemographicParityGate:
             "active": list(self._table.groups),
             "first_held": [list(cell) for cell in self._first_held],
         }
+        return state | ({"by_hand": self._n_by_hand} if self._n_by_hand else {})
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
@@ -223,7 +265,9 @@ class DemographicParityGate:
                 )
             gate._activate(group)
         gate._first_held = [(group, label) for group, label in state["first_held"]]
+        gate._n_by_hand = _checks.at_least("by_hand", state.get("by_hand", 0), 0)
         gate._check_consistent()
+        gate._outside = gate._n_by_hand > 0 and gate._exceeds()
         return gate
 
     def catch_up(self, counts: list[list[int]]) -> None:
@@ -239,7 +283,8 @@ class DemographicParityGate:
             if found == "evenhand demographic parity gate 1" and state.get("rule") == "sound":
                 way_out = " Leave out its rule and its violations, and call it that."
             raise ValueError(f"A gate's format must be {cls.format!r}, got {found!r}.{way_out}")
-        missing, unknown = sorted(cls._keys - set(state)), sorted(set(state) - cls._keys)
+        missing = sorted(cls._keys - set(state))
+        unknown = sorted(set(state) - cls._keys - cls._optional)
         if missing or unknown:
             raise ValueError(
                 f"A gate's state must have exactly the keys {', '.join(sorted(cls._keys))}; "
@@ -260,7 +305,7 @@ class DemographicParityGate:
         self._check_margin()
 
     def _check_margin(self) -> None:
-        if self._exceeds():
+        if not self._n_by_hand and self._exceeds():
             raise ValueError(
                 f"The given answers have a gap of {self.gap:.6g}, above the margin of "
                 f"{self.notion.margin}. A sound gate never gets there: the state is not its own."
@@ -269,7 +314,17 @@ class DemographicParityGate:
     def _compute_open(self, group: int) -> tuple[int, ...]:
         if not self._active[group]:
             return self._all
+        if self._outside:
+            return tuple(label for label in self._all if self._leads_no_further(group, label))
         return self._admission(self._table, group, self._p, self._q)
+
+    def _leads_no_further(self, group: int, label: int) -> bool:
+        """Whether the gap, which people brought above the margin, is no larger with one more."""
+        before = exact_gap(self._table.counts, self.notion.reference)
+        self._table.add(group, label)
+        after = exact_gap(self._table.counts, self.notion.reference)
+        self._table.add(group, label, -1)
+        return after <= max(before, self.notion.exact_margin)
 
     def _candidates(self, group: int, label: int) -> tuple[int, ...]:
         """Return the admissible classes of a group, for an answer that is in the table."""
@@ -288,6 +343,8 @@ class DemographicParityGate:
     def _record(self, group: int, label: int, times: int = 1) -> None:
         self._table.add(group, label, times)
         self._open = [None] * self.n_groups
+        if self._outside:
+            self._outside = self._exceeds()
 
     def _activate(self, group: int) -> None:
         self._active[group] = True

@@ -27,6 +27,10 @@ class Gate(Protocol):
     that was drawn, and ``deliver`` when nothing more can be asked. The given answers are within the
     margin after each of these. ``testing.gates.GateContract`` checks a gate of your own.
 
+    People may decide otherwise: ``give_by_hand``, ``take_back`` and ``forget`` record what they
+    decided, whatever the margin. While they have left it (``within`` is False), the gate gives only
+    answers after which the gap is no larger than it was before.
+
     Privacy
     -------
     Reads released labels and public groups only, so that asking it is free.
@@ -58,6 +62,15 @@ class Gate(Protocol):
     def deliver(self) -> list[tuple[int, int]]:
         """Return withheld answers, as (group, label), that may be given now, each recorded."""
 
+    def give_by_hand(self, group: int, label: int) -> None:
+        """Record an answer that a person gave, whatever the margin."""
+
+    def take_back(self, group: int, label: int) -> None:
+        """Record that a given answer stands no longer; one that was never given is refused."""
+
+    def forget(self, group: int, label: int) -> None:
+        """Record that a withheld answer is no longer wanted; one that is not held is refused."""
+
     @property
     def counts(self) -> IntArray:
         """Given answers, shape (n_groups, n_classes)."""
@@ -69,6 +82,10 @@ class Gate(Protocol):
     @property
     def gap(self) -> float:
         """Largest difference in the given table now."""
+
+    @property
+    def within(self) -> bool:
+        """Whether the given table is within the margin now; people alone can leave it."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the whole state in JSON's types, ``format`` among them."""

@@ -51,6 +51,11 @@ class PublishedGate(DemographicParityGate):
         self.violations += self._exceeds()
         return self._given
 
+    @property
+    def within(self) -> bool:
+        """Whether the given table is within the margin now; this gate leaves it by itself."""
+        return not self._exceeds()
+
     def to_dict(self) -> dict[str, object]:
         """Return the whole state in JSON's types."""
         return {**super().to_dict(), "violations": self.violations}

@@ -79,6 +79,14 @@ class GateRun:
         """Return the waiting answers that may be given now, each an event of its own."""
         return [(self.held[cell].popleft(), cell[1]) for cell in self.gate.deliver()]
 
+    def forget(self, request: int, group: int, label: int) -> None:
+        """Let a request that waits wait no longer: a person decided it."""
+        numbers = self.held.get((group, label), deque())
+        if request not in numbers:
+            raise ValueError(f"Request {request} does not wait with class {label}.")
+        self.gate.forget(group, label)
+        numbers.remove(request)
+
     @property
     def waiting(self) -> list[int]:
         """Numbers of all requests that wait."""
@@ -141,8 +149,8 @@ def fits(gate: Gate, n_answers: int) -> TypeGuard[DemographicParityGate]:
     >>> [fits(DemographicParityGate(margin, 2, 2), 10_000) for margin in (0.05, 0.1 + 0.2)]
     [True, False]
     """
-    if type(gate) is not DemographicParityGate:
-        return False  # another's rule is asked one by one
+    if type(gate) is not DemographicParityGate or not gate.within:
+        return False  # another's rule, or the way back to the margin, is asked one by one
     q = gate.notion.exact_margin.denominator
     return 2 * q * (int(gate.counts.sum()) + n_answers + 1) ** 2 < LARGEST
 
