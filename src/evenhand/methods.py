@@ -17,6 +17,7 @@ HOMES: Final[Mapping[str, str]] = {
     "fairpate": "evenhand.estimators.fairpate",
     "pate": "evenhand.estimators.pate",
     "fairpate-published": "evenhand.baselines.published_fairpate",
+    "fairpate-as-printed": "evenhand.baselines.as_printed_fairpate",
     "intervention": "evenhand.baselines.intervention",
     "dpsgd": "evenhand.estimators.dpsgd",
     "dp-fermi": "evenhand.baselines.fermi",

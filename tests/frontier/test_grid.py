@@ -141,7 +141,8 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         (
             ADULT + '[[runs]]\nmethod = ["pate", "non-private"]\nepsilon = 2\nmargin = [0, 0.1]\n',
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'non-private'\] beside it, "
-            "but by 'fair-shares', 'fairpate', 'fairpate-published', 'intervention', 'dpsgd', "
+            "but by 'fair-shares', 'fairpate', 'fairpate-published', 'fairpate-as-printed', "
+            "'intervention', 'dpsgd', "
             "'dp-post-processing', 'sf-student', 'sf-teachers', 'randomized-response', 'pf-ld', "
             "'fair-only'",
         ),

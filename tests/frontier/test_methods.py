@@ -93,6 +93,11 @@ OF_AN_ATTRIBUTE: Tables = (
 )  # a frontier of its own: privacy of an attribute is not privacy of the record
 
 
+def promises(method: str) -> bool:
+    """Whether it promises privacy, and the promise is one that holds."""
+    return METHODS[method].private and METHODS[method].claim_holds
+
+
 def tables_of(protects: str, named: Tables) -> Tables:
     """Return the tables above, and one run of each further method, as its record asks for."""
     known = {method for table in named for method in table["method"]}
@@ -144,7 +149,7 @@ def runs(swept_models: tuple[list[Run], dict[str, Any]]) -> list[Run]:
 def test_every_method_is_among_the_runs_and_claims_what_was_asked_for(runs: list[Run]) -> None:
     assert {run.setting.method for run in runs} == set(METHODS)
     for run in runs:
-        if METHODS[run.setting.method].private:
+        if promises(run.setting.method):
             assert run.epsilon == run.guarantee["epsilon"] == run.setting.arguments["epsilon"]
             pure = run.setting.method == "randomized-response"
             assert run.delta == run.guarantee["delta"] == (0.0 if pure else 1e-5)
@@ -165,7 +170,7 @@ def test_a_gap_is_that_of_the_notion_that_the_run_holds_or_that_was_asked_for(
 
 
 def test_the_price_of_publishing_them_is_the_sum_of_the_private_ones(runs: list[Run]) -> None:
-    private = [run for run in runs if METHODS[run.setting.method].private]
+    private = [run for run in runs if promises(run.setting.method)]
     for method in METHODS:
         own = [run for run in private if run.setting.method == method]
         if own:
@@ -180,11 +185,11 @@ def test_the_price_of_publishing_them_is_the_sum_of_the_private_ones(runs: list[
     assert all(math.isfinite(part.epsilon) for part in by_kind.values())
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if not METHODS[name].private])
+@pytest.mark.parametrize("method", [name for name in METHODS if not promises(name)])
 def test_one_that_promises_nothing_leaves_the_price_without_bound(
     runs: list[Run], method: str
 ) -> None:
-    shown = [run for run in runs if METHODS[run.setting.method].private]
+    shown = [run for run in runs if promises(run.setting.method)]
     shown += [run for run in runs if run.setting.method == method][:1]
     cost = ReleaseCost.of(shown)
     assert cost.epsilon == math.inf

@@ -188,6 +188,7 @@ def _summary(done: SweepSummary, cost: ReleaseCost, out: Path) -> dict[str, Any]
 
 def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
     from evenhand.frontier import front
+    from evenhand.privacy.guarantee import NOT_AS_CLAIMED
 
     show(
         f"{summary['n_new']} settings trained in {summary['seconds']:.1f} s, "
@@ -199,7 +200,7 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
         rows = [
             (
                 run.setting.method,
-                f"{run.epsilon:g}",
+                "none" if run.as_printed else f"{run.epsilon:g}",
                 f"{run.gap:.4f}",
                 f"{run.error:.4f}",
                 _known(run.majority_error),
@@ -224,6 +225,8 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
                 rows,
             ),
         )
+    if marked := sorted({run.setting.method for run in runs if run.as_printed}):
+        show(f"{NOT_AS_CLAIMED}: the runs of {', '.join(marked)}. Their claims say why.")
     show(str(cost))
     if "page" in summary:
         show(f"The page to choose on is {summary['page']}.")

@@ -80,6 +80,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     student = None
     keep_order = False
     _needs_groups = False
+    asked_in_lockstep = True  # by settings that share votes, see ``shared_teachers``
     _reads_pictures = True
 
     def _learn(self, given: FitArguments) -> None:

@@ -160,7 +160,7 @@ def _ask_together(
     """Ask for the models with a gate before labels, those of one order at a time."""
     orders: dict[bool, list[int]] = {}
     for i, plan in plans.items():
-        if plan.gate is not None:
+        if plan.gate is not None and models[i].asked_in_lockstep:
             orders.setdefault(models[i].keep_order, []).append(i)
     found: dict[int, Answers] = {}
     for keep_order, same in orders.items():

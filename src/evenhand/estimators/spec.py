@@ -53,6 +53,8 @@ class MethodSpec:
         Whether training reads the groups of the private rows, once there is a margin.
     reference : str or None
         What a group is compared with, where that is not to be chosen.
+    claim_holds : bool
+        False for a method that runs as a paper printed it, whose claim does not hold.
     shares_votes : bool
         Whether several settings can be fitted on the votes of one ensemble (``fit_many``).
     fixed : mapping
@@ -73,6 +75,7 @@ class MethodSpec:
     public_groups: bool = False
     private_groups: bool | Callable[[Settings], bool] = False
     reference: str | None = None
+    claim_holds: bool = True
     shares_votes: bool = False
     fixed: Settings = field(default_factory=dict)
     more: Callable[[Settings, bool], Settings] = lambda settings, any_public: {}

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from evenhand import _checks
 from evenhand._notions import NOTIONS, called_now
 from evenhand._words import REFERENCES
+from evenhand.privacy.guarantee import AS_PRINTED
 
 Plain: TypeAlias = str | int | float | bool | None
 
@@ -172,6 +173,11 @@ class Run:
     def key(self) -> str:
         """The key of its setting."""
         return self.setting.key
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether it ran a paper's method as it is printed, whose claim does not hold."""
+        return AS_PRINTED in str(self.guarantee.get("accounting"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; an infinite epsilon and NaN become None."""

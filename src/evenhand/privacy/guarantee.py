@@ -12,7 +12,10 @@ from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.relation import apart, check_relation, each, words_of
 
 EXACT_GAUSSIAN: Final = "exact Gaussian DP accounting"
+NOT_AS_CLAIMED: Final = "NOT PRIVATE AS CLAIMED"
 BASIC: Final = "basic composition of epsilon and delta"
+AS_PRINTED: Final = "the accounting of a paper as it is printed, which does not hold"
+"""Of a published method that runs as it stands in its paper, to compare with."""
 
 LITTLE: Final = 10.0
 NOTHING: Final = 100.0
@@ -114,6 +117,18 @@ class Guarantee:
         large = epsilon_warning(self.epsilon) if self.bounded else ""
         return tuple(filter(None, (*self.warnings, large)))
 
+    @property
+    def as_printed(self) -> bool:
+        """Whether it is of a paper's method as it is printed, whose claim does not hold."""
+        return not self.holds and AS_PRINTED in self.accounting
+
+    @property
+    def verdict(self) -> str:
+        """What a reader must see first where nothing is promised; empty where the claim holds."""
+        if self.holds:
+            return ""
+        return NOT_AS_CLAIMED if self.as_printed else "NOT PRIVATE"
+
     def __str__(self) -> str:
         who = words_of(self.unit, self.neighbors)
         claim = (
@@ -123,10 +138,10 @@ class Guarantee:
         if self.holds:
             said = [f"The release is {claim}"]
         elif not self.bounded:
-            said = [f"NOT PRIVATE: {self.reason}; nothing is promised about any {self.unit}"]
+            said = [f"{self.verdict}: {self.reason}; nothing is promised about any {self.unit}"]
         else:
             why = self.reason or f"the noise protects nobody ({self.noise})"
-            said = [f"NOT PRIVATE: {why}; if that were mended it would be {claim}"]
+            said = [f"{self.verdict}: {why}; if that were mended it would be {claim}"]
         for words, items in (
             ("taken as public", self.public),
             ("not covered", self.not_covered),

@@ -151,6 +151,12 @@ def covered(guarantee: Guarantee) -> str:
 
 def not_private(guarantee: Guarantee) -> str:
     """Say in two sentences that nothing is promised, and why."""
+    if guarantee.as_printed:
+        return (
+            f"Nothing is promised about anybody’s data: {guarantee.reason}. It is a paper’s method "
+            f"as it is printed, to compare with. Do not publish this model or its predictions; for "
+            f"anything that leaves the house train a method whose claim holds."
+        )
     if not guarantee.bounded:
         return (
             f"Nothing is promised about anybody’s data: {guarantee.reason}. It is a reference "
@@ -162,6 +168,13 @@ def not_private(guarantee: Guarantee) -> str:
         f"Nothing is promised about anybody’s data: {why}. Do not publish this model, and do not "
         f"use it on private data; train it again with protecting noise, which is the default."
     )
+
+
+def no_privacy(guarantee: Guarantee) -> str:
+    """Say in a few words why nothing is promised."""
+    if guarantee.as_printed:
+        return "as printed in the paper, whose claim does not hold"
+    return "the noise of this run protects nobody" if guarantee.bounded else "trained without it"
 
 
 def _delta(delta: float) -> str:

@@ -15,7 +15,7 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
     """
     lines = [report.title]
     if not report.guarantee.holds:
-        lines.append(f"NOT PRIVATE. {not_private(report.guarantee)}")
+        lines.append(f"{report.guarantee.verdict}. {not_private(report.guarantee)}")
     lines += [f"Warning: {words}." for words in report.warnings]
     lines.append(f"Claim: {report.guarantee}")
     lines.append(f"Where the margin sits: {report.kind}.")

@@ -112,6 +112,8 @@ class Counted:
         Runs that were measured on private rows without noise.
     no_better : int
         Runs that could not be told from predicting the majority class.
+    as_printed : int
+        Runs of a paper's method as it is printed, whose claim does not hold.
     left_out : int
         Settings that are not drawn.
     cost : ReleaseCost
@@ -129,6 +131,7 @@ class Counted:
     published: int
     not_covered: int
     no_better: int
+    as_printed: int
     left_out: int
     cost: ReleaseCost
     stand_in_words: str | None
@@ -155,6 +158,7 @@ class Counted:
             published=kinds["published"],
             not_covered=sum(run.measured_on == "private holdout, not covered" for run in runs),
             no_better=sum(run.no_better is True for run in runs),
+            as_printed=sum(run.as_printed for run in runs),
             left_out=data["left_out"],
             cost=cost,
             stand_in_words=stand_in,
