@@ -188,9 +188,8 @@ class RejectOptionClassifier:
                 "the group of every row. Pass sensitive_features=, one value per row."
             )
         groups = encode_groups(sensitive_features, names=self.groups_)
-        labels, largest = self._labels(X)
+        labels, sure = self.said(X)
         _checks.same_length(X=labels, sensitive_features=groups)
-        sure = None if self.threshold is None else largest >= self.threshold
         decisions = self._option.decide(labels, groups.codes, sure=sure)
         return RejectOptionResult(
             labels=self._named(decisions.labels),
@@ -200,6 +199,21 @@ class RejectOptionClassifier:
             coverage=self._option.coverage,
         )
 
+    def said(self, X: Any) -> tuple[IntArray, BoolArray]:
+        """Return the codes of what the classifier says of rows, and whether it is sure; no count.
+
+        Returns
+        -------
+        labels : ndarray of int64, shape (n,)
+            Positions in ``classes_``.
+        sure : ndarray of bool, shape (n,)
+            Whether the largest probability reaches ``threshold``; True without one.
+        """
+        labels, largest = self._labels(X)
+        if self.threshold is None:
+            return labels, np.ones(len(labels), dtype=np.bool_)
+        return labels, largest >= self.threshold
+
     def deliver(self) -> dict[int, Any]:
         """Return labels of earlier rejected requests that are answered now, by their number.
 
@@ -207,6 +221,14 @@ class RejectOptionClassifier:
         """
         ids, labels = self._option.deliver()
         return dict(zip(ids.tolist(), self._named(labels).tolist(), strict=True))
+
+    @property
+    def reject_option_(self) -> RejectOption:
+        """The counts and the rule, on codes; a person's decision is recorded with its ``review``.
+
+        Codes of groups and classes are positions in ``groups_`` and ``classes_``.
+        """
+        return self._option
 
     @property
     def coverage_(self) -> Coverage:

@@ -17,6 +17,7 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.fairness.gate.gate import Gate, gate_from_dict, open_gate
+from evenhand.fairness.gate.review import PassesMargin, Request
 from evenhand.fairness.gate.runner import GateRun
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import Tally
@@ -25,6 +26,7 @@ from evenhand.typing import REJECTED, ArrayLike, BoolArray, IntArray
 
 _FORMAT = "evenhand reject option 1"
 _KEYS = ("format", "model", "groups", "classes", "gate", "offered", "unsure", "held", "released")
+_OPTIONAL = ("given_by_hand", "taken_back")  # only when people decided something
 
 
 class StateOfAnotherModel(ValueError):
@@ -148,6 +150,8 @@ class RejectOption:
         shape = (len(self.groups), len(self.classes))
         self._offered = np.zeros(shape, dtype=np.int64)
         self._unsure = np.zeros(shape, dtype=np.int64)
+        self._given_by_hand = np.zeros(shape, dtype=np.int64)
+        self._taken_back = np.zeros(shape, dtype=np.int64)
         self._run = GateRun(gate)
         # Numbers and labels of the requests to be fetched.
         self._released: list[tuple[int, int]] = []
@@ -207,6 +211,52 @@ class RejectOption:
             labels=np.array([label for _, label in released], dtype=np.int64),
         )
 
+    def review(self, request: Request, label: int, *, force: bool = False) -> Request:
+        """Record what a person decided about a request, and count it.
+
+        Parameters
+        ----------
+        request : Request
+            As it stands; whoever keeps the requests keeps what is returned in its place.
+        label : int
+            Class code that is given from now on: what the model said (delivered) or another
+            (overruled). ``REJECTED`` withdraws a given label, and closes a request without one.
+        force : bool
+            Take it also if it leaves the margin, or leads further out.
+
+        Returns
+        -------
+        Request
+            As it stands now.
+
+        Raises
+        ------
+        DecidedAlready
+            If a person has decided it before.
+        PassesMargin
+            If it leaves the margin, or leads further out, and is not forced. Nothing is counted.
+        """
+        with self._lock:
+            after, gate = request.decided(label), self._after(request, label)
+            outward = self._gate.within or gate.gap >= self._gate.gap
+            if not force and not gate.within and outward:
+                raise PassesMargin(gate.gap, self.margin)
+            if self._waits(request):
+                self._run.forget(request.number, request.group, request.said)
+            self._run.gate = gate
+            if request.given != REJECTED:
+                self._taken_back[request.group, request.given] += 1
+            if label != REJECTED:
+                self._given_by_hand[request.group, label] += 1
+            return after
+
+    def gap_after(self, request: Request, label: int) -> tuple[float, bool]:
+        """Return the gap if ``label`` were decided, and whether it is within the margin."""
+        with self._lock:
+            request.decided(label)
+            gate = self._after(request, label)
+        return gate.gap, gate.within
+
     @property
     def margin(self) -> float:
         """The margin, a difference of two rates in [0, 1]."""
@@ -233,13 +283,33 @@ class RejectOption:
         return self._gate.gap
 
     @property
+    def within(self) -> bool:
+        """Whether the given set is within the margin; people alone can leave it."""
+        return self._gate.within
+
+    @property
+    def given_by_hand(self) -> IntArray:
+        """Labels that people gave, shape (n_groups, n_classes), those withdrawn later included."""
+        return self._given_by_hand.copy()
+
+    @property
+    def taken_back(self) -> IntArray:
+        """Labels that people withdrew or replaced, shape (n_groups, n_classes)."""
+        return self._taken_back.copy()
+
+    @property
     def coverage(self) -> Coverage:
-        """How many labels of each group and class the model said, and how many were given."""
-        return Coverage(offered=self._offered.copy(), given=self.counts, names=self.groups)
+        """How many labels of each group and class the model said, and how many it gave itself."""
+        return Coverage(offered=self._offered.copy(), given=self._by_itself, names=self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state in JSON's types. It holds withheld labels: keep it private."""
         with self._lock:
+            by_people = {
+                "given_by_hand": self._given_by_hand.tolist(),
+                "taken_back": self._taken_back.tolist(),
+            }
+            decided = self._given_by_hand.any() or self._taken_back.any()
             return {
                 "format": _FORMAT,
                 "model": self.model,
@@ -250,6 +320,7 @@ class RejectOption:
                 "unsure": self._unsure.tolist(),
                 "held": self._held,
                 "released": [list(pair) for pair in self._released],
+                **(by_people if decided else {}),
             }
 
     @classmethod
@@ -264,7 +335,7 @@ class RejectOption:
         found = state.get("format")
         if found != _FORMAT:
             raise ValueError(f"A reject option's format must be {_FORMAT!r}, got {found!r}.")
-        if set(state) != set(_KEYS):
+        if set(state) not in (set(_KEYS), {*_KEYS, *_OPTIONAL}):
             raise ValueError(
                 f"A reject option's state must have exactly the keys {', '.join(_KEYS)}; got "
                 f"{', '.join(sorted(map(str, state)))}."
@@ -281,6 +352,9 @@ class RejectOption:
             option._run = GateRun(gate)
             option._offered = Tally(counts=state["offered"]).counts.copy()
             option._unsure = Tally(counts=state["unsure"]).counts.copy()
+            nothing = np.zeros_like(option._offered)
+            given, back = (Tally(counts=state.get(key, nothing)) for key in _OPTIONAL)
+            option._given_by_hand, option._taken_back = given.counts.copy(), back.counts.copy()
             held = [[list(map(int, cell)) for cell in row] for row in state["held"]]
             option._run.held = {
                 (z, k): deque(cell) for z, row in enumerate(held) for k, cell in enumerate(row)
@@ -314,7 +388,28 @@ class RejectOption:
         with self._lock:
             self._run = other._run
             self._offered, self._unsure = other._offered, other._unsure
+            self._given_by_hand, self._taken_back = other._given_by_hand, other._taken_back
             self._released = other._released
+
+    def _after(self, request: Request, label: int) -> Gate:
+        """Return a copy of the gate on which a person's decision is counted."""
+        if any(request.number == number for number, _ in self._released):
+            raise ValueError(
+                f"Request {request.number} is answered by now and waits to be fetched: call "
+                f"deliver() first."
+            )
+        gate = type(self._gate).from_dict(self._gate.to_dict())
+        if self._waits(request):
+            gate.forget(request.group, request.said)
+        if request.given != REJECTED:
+            gate.take_back(request.group, request.given)
+        if label != REJECTED:
+            gate.give_by_hand(request.group, label)
+        return gate
+
+    def _waits(self, request: Request) -> bool:
+        waiting = self._run.held.get((request.group, request.said), ())
+        return request.given == REJECTED and request.number in waiting
 
     def _offer_all(
         self, labels: list[int], groups: list[int], sure: list[bool], first: int
@@ -344,6 +439,11 @@ class RejectOption:
         return self._run.gate
 
     @property
+    def _by_itself(self) -> IntArray:
+        """Labels given without a person, those that people took back later included."""
+        return self._gate.counts - self._given_by_hand + self._taken_back
+
+    @property
     def _held(self) -> list[list[list[int]]]:
         """Numbers of the withheld requests per group and class, oldest first."""
         held, size = self._run.held, range(len(self.classes))
@@ -364,7 +464,10 @@ class RejectOption:
 
     def _check_consistent(self, held: list[list[list[int]]]) -> None:
         shape = (len(self.groups), len(self.classes))
-        tables = (self._gate.counts, self._offered, self._unsure)
+        tables = (
+            *(self._gate.counts, self._offered, self._unsure),
+            *(self._given_by_hand, self._taken_back),
+        )
         numbers = [
             *(number for row in held for cell in row for number in cell),
             *(number for number, _ in self._released),
@@ -376,7 +479,8 @@ class RejectOption:
         if (
             any(table.shape != shape for table in tables)
             or sizes != self._gate.held.tolist()
-            or (self._offered < self._gate.counts + self._gate.held + self._unsure).any()
+            or (self._by_itself < 0).any()
+            or (self._offered < self._by_itself + self._gate.held + self._unsure).any()
             or (waiting > self._gate.counts.sum(axis=0)).any()
             or any(label < 0 for _, label in self._released)
         ):
