@@ -8,10 +8,10 @@ from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.saving.model_folder import ModelDamaged
-from evenhand.estimators.saving.skops_files import TypesNotTrusted
 from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
 from evenhand.estimators.shared_teachers import fit_many
+from evenhand.learners.skops_files import TypesNotTrusted
 
 __all__ = [
     "DPSGDClassifier",

@@ -14,8 +14,8 @@ from sklearn.neural_network import MLPClassifier
 
 from evenhand._notions import SHIPPED
 from evenhand._stored import STORED, stored
-from evenhand.estimators.saving.skops_files import TypesNotTrusted
 from evenhand.fairness.notions import notion_named
+from evenhand.learners.skops_files import TypesNotTrusted
 
 for _kind in (LogisticRegression, MLPClassifier):
     stored(_kind)

@@ -18,7 +18,7 @@ from evenhand import FairPATEClassifier
 from evenhand._folder import Folder, seal
 from evenhand.estimators import ModelDamaged, TypesNotTrusted
 from evenhand.estimators.saving import student_files
-from evenhand.estimators.saving.skops_files import not_trusted
+from evenhand.learners.skops_files import not_trusted
 
 from ...hostile_skops import callables, files_for
 from ..conftest import Reseal, made_parts, made_settings

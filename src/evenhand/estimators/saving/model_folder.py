@@ -27,11 +27,11 @@ from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import parameters
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.saving import fitted_json
-from evenhand.estimators.saving.skops_files import TypesNotTrusted, dump_skops, load_skops
 from evenhand.estimators.saving.student_files import load_student, refuse_modules, save_student
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notions import notion_named
 from evenhand.learners.nets.architectures import registered
+from evenhand.learners.skops_files import TypesNotTrusted, dump_skops, load_skops
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import SavedLedger, claim_record, read_claim
 from evenhand.typing import Array

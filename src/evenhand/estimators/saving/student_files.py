@@ -16,7 +16,6 @@ from sklearn.preprocessing import LabelBinarizer
 from evenhand._folder import Folder, write_arrays
 from evenhand._torch import is_module
 from evenhand.estimators import parameters
-from evenhand.estimators.saving.skops_files import dump_skops, load_skops
 from evenhand.estimators.teaching import makes_models
 from evenhand.learners.mixture import Mixture
 from evenhand.learners.nets.architectures import (
@@ -25,6 +24,7 @@ from evenhand.learners.nets.architectures import (
     restored,
     weights_of,
 )
+from evenhand.learners.skops_files import dump_skops, load_skops
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
 from evenhand.students.inferred_groups import BlindRule, InferredGroups
 from evenhand.typing import Array, FloatArray
