@@ -39,6 +39,7 @@ BELOW: dict[str, set[str]] = {
     "learners": {"privacy", "datasets"},
     "teachers": {"learners", "voting", "fairness"},
     "students": {"learners", "voting", "fairness"},
+    "owners": {"privacy", "datasets", "voting", "learners", "teachers", "students"},
     "estimators": {
         "privacy",
         "fairness",
@@ -46,6 +47,7 @@ BELOW: dict[str, set[str]] = {
         "voting",
         "learners",
         "teachers",
+        "owners",
         "students",
     },
     "generators": {"privacy", "fairness", "datasets", "learners", "teachers"},
@@ -82,6 +84,7 @@ BELOW: dict[str, set[str]] = {
         "students",
         "baselines",
         "estimators",
+        "owners",
         "generators",
         "report",
         "frontier",

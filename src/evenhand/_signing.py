@@ -59,6 +59,29 @@ class PrivateKey:
             )
         return cls(key)
 
+    @classmethod
+    def make(cls) -> PrivateKey:
+        """Return a new key from the randomness of the operating system."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return cls(Ed25519PrivateKey.generate())
+
+    @property
+    def public(self) -> PublicKey:
+        """The key that checks what this one signs."""
+        return PublicKey(self.key.public_key())
+
+    @property
+    def pem(self) -> bytes:
+        """The key as a PEM file, under no password: whoever reads it can sign."""
+        from cryptography.hazmat.primitives.serialization import (
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+        )
+
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
     def sign(self, content: bytes) -> bytes:
         """Return the signature, 64 bytes."""
         return self.key.sign(content)
@@ -100,10 +123,29 @@ class PublicKey:
             )
         return cls(key)
 
+    @classmethod
+    def of_bytes(cls, raw: bytes) -> PublicKey:
+        """Return the key of these 32 bytes; ValueError for anything else."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        return cls(Ed25519PublicKey.from_public_bytes(raw))
+
+    @property
+    def raw(self) -> bytes:
+        """The key in 32 bytes."""
+        return self.key.public_bytes_raw()
+
+    @property
+    def pem(self) -> bytes:
+        """The key as a PEM file."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        return self.key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the raw key, in hex: what to compare over the telephone."""
-        return hashlib.sha256(self.key.public_bytes_raw()).hexdigest()
+        return hashlib.sha256(self.raw).hexdigest()
 
     def signed(self, signature: bytes, content: bytes) -> bool:
         """Whether the owner of the private key signed exactly this."""

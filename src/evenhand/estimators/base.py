@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +35,7 @@ from evenhand.estimators.inputs import (
     Progress,
     encoded,
     read_fit_inputs,
+    read_vote_inputs,
     stage,
 )
 from evenhand.estimators.ledgers import open_run
@@ -49,6 +52,8 @@ from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate
 from evenhand.fairness.yardstick import RELEASED, Yardstick
+from evenhand.owners.collection import OwnerVotes
+from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.students.student import Student, fit_student, uncertainty
@@ -56,7 +61,7 @@ from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import Answers, Shares, Votes, aggregate
 from evenhand.voting.blocks import Mechanism
 from evenhand.voting.shares import Rounds, release_shares
@@ -91,20 +96,104 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         answers = self.ask(taught, plan, given.progress)
         self.conclude(taught, plan, answers)
 
+    @classmethod
+    def from_votes(
+        cls,
+        votes: OwnerVotes | Iterable[VoteFile | str | Path],
+        X_public: Any,
+        sensitive_features_public: Any = None,
+        *,
+        X_calibration: Any = None,
+        y_calibration: ArrayLike | None = None,
+        sensitive_features_calibration: Any = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Return a model of the votes of several owners; no private row is asked for.
+
+        Parameters
+        ----------
+        votes : OwnerVotes, or iterable of VoteFile or path
+            What the owners said about the public rows. Files are checked, all of them at once;
+            ``OwnerVotes.of`` takes keys and more.
+        X_public, sensitive_features_public, X_calibration, y_calibration
+            As for ``fit``.
+        sensitive_features_calibration, ledger, progress
+            As for ``fit``. The account is one of the unit that the votes protect.
+        **settings
+            Arguments of the class, such as ``budget`` and ``fairness``; those about private rows
+            and about teachers are refused.
+
+        Raises
+        ------
+        VotesRefused
+            Naming every bad file, before anything is spent.
+        BudgetExceeded
+            If the budget, or the account, does not cover one answer. Nothing is spent then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from evenhand import Budget, PATEClassifier
+        >>> from evenhand.owners import OwnerVotes, VoteFile
+        >>> rows = np.arange(12.0).reshape(-1, 1)
+        >>> said = [VoteFile.cast(f"owner {i}", rows[:, 0] > 5, rows, classes=[False, True])
+        ...         for i in range(40)]
+        >>> votes = OwnerVotes.of(said, signed=False)
+        >>> budget = Budget(epsilon=2.0, delta=1e-3)
+        >>> PATEClassifier.from_votes(votes, rows, budget=budget).guarantee_.unit
+        'owner'
+        """
+        model = cls(**settings)
+        for name in ("n_teachers", "teachers", "public_fraction"):
+            if name in settings:
+                raise TypeError(
+                    f"from_votes does not take {name}=: it is about private rows, and these stay "
+                    f"with their owners. Leave it out."
+                )
+        if not isinstance(votes, OwnerVotes):
+            votes = OwnerVotes.of(votes)
+        given = FitArguments(
+            X=None,
+            y=(),
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            X_calibration=X_calibration,
+            y_calibration=y_calibration,
+            sensitive_features_calibration=sensitive_features_calibration,
+            ledger=ledger,
+            progress=progress,
+            votes=votes,
+        )
+        given.require(cls.TAKES, cls.__name__)
+        model._learn(given)
+        model._fitted = model._describe()
+        return model
+
     def read(self, given: FitArguments) -> Given:
         """Check the arguments, part private from public, and assign records to teachers."""
         self._checked_budget()
         if self.n_teachers is not None:
             _checks.at_least("n_teachers", self.n_teachers, 1)
         rng = as_generator(self.random_state)
-        data = read_fit_inputs(
-            self,
-            given,
-            rng=rng,
-            public_fraction=self.public_fraction,
-            needs_groups=self._needs_groups,
-        )
-        if given.X_public is not None:
+        if given.votes is not None:
+            data = read_vote_inputs(
+                self,
+                given.votes,
+                given.X_public,
+                given.sensitive_features_public,
+                needs_groups=self._needs_groups,
+            )
+        else:
+            data = read_fit_inputs(
+                self,
+                given,
+                rng=rng,
+                public_fraction=self.public_fraction,
+                needs_groups=self._needs_groups,
+            )
+        if given.X_public is not None and given.votes is None:
             refuse_shared_rows(data.X_private, data.X_public)
         return Given(
             data=data,
@@ -125,6 +214,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         data, partition = given.data, given.partition
         n_teachers, why_so_many = self._chosen_teachers(data)
         gate = self._open_gate(data)
+        moves = 1 if data.cast is None else data.cast.moves
         run = open_run(
             self._checked_budget(),
             ledger,
@@ -134,14 +224,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             way_out="Pass unit_ids= for an account of units, leave it out for an account of "
             "records, or open another account.",
             purpose=type(self).__name__,
+            moves=moves,
         )
+        n_voters = n_teachers if data.cast is None else data.cast.votes.n_teachers
         mechanism, why = choose_mechanism(
             self.mechanism,
             self._what_is_released(),
             run,
-            n_teachers=partition.n_teachers,
+            n_teachers=n_voters,
             n_queries=data.n_public,
             n_classes=data.n_classes,
+            moves=moves,
         )
         return Plan(
             ledger=run,
@@ -155,6 +248,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
         encoder, X_public = encoded(data.X_public, self.schema)
+        if data.cast is not None:
+            return Taught(given=given, votes=data.cast.votes, encoder=encoder, X_public=X_public)
         X_private = encoder.transform(data.X_private)
         shape = X_private.shape[1:]
         n_features = shape if len(shape) > 1 else shape[0]
@@ -184,7 +279,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 warn_of_drowning(
                     plan.mechanism,
                     plan.ledger.noise,
-                    n_teachers=taught.votes.n_teachers,
+                    n_teachers=_votes_for_a_unit(taught),
                     n_columns=taught.X_public.shape[1],
                 )
             return release_shares(
@@ -246,6 +341,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def _chosen_teachers(self, data: FitInputs) -> tuple[int, str]:
         """Return the number of teachers, from public numbers, and why."""
+        if (cast := data.cast) is not None:
+            return cast.n_teachers, (
+                f"{cast.n_teachers:,} teachers of {len(cast.owners):,} owners voted; one "
+                f"{cast.unit} moves {cast.moved} of their votes."
+            )
         return choose_n_teachers(
             # Teachers that were trained elsewhere are as many as they are.
             getattr(self.teachers, "n_teachers", None)
@@ -257,6 +357,13 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def _deal(self, data: FitInputs, seed: np.random.Generator) -> Partition:
         """Assign records to teachers without looking at any other record."""
+        if (cast := data.cast) is not None:
+            return Partition(
+                teacher=data.private_rows,
+                n_teachers=cast.n_teachers,
+                unit=cast.unit,
+                neighbors=cast.neighbors,
+            )
         n_teachers, _ = self._chosen_teachers(data)
         if data.units is None:
             return by_position(data.n_private, n_teachers, seed)
@@ -308,6 +415,16 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             "the names of columns and classes",
             "all settings",
         ]
+        if data.cast is not None:
+            return ledger.guarantee(
+                public=(*public, data.cast.said),
+                not_covered=(
+                    "a choice of settings or of a model made by looking at private data",
+                    "models and votes inside an owner",
+                    "measurements on private or test rows",
+                ),
+                warnings=data.cast.vouched_for,
+            )
         if partition.neighbors == "replace one":
             public.append(f"the number of private records ({data.n_private})")
         not_covered = [
@@ -331,6 +448,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             not_covered=tuple(not_covered),
             warnings=tuple(words for words in (vouched, warning) if words),
         )
+
+
+def _votes_for_a_unit(taught: Taught) -> int:
+    """Return the votes over those that one unit moves: how many units speak at the least."""
+    cast = taught.given.data.cast
+    return taught.votes.n_teachers // (1 if cast is None else cast.moves)
 
 
 def _of_student(given: Given) -> np.random.Generator:

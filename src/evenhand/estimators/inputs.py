@@ -24,6 +24,8 @@ from evenhand.estimators.fitted import columns_of
 from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.owners.collection import OwnerVotes, VotesRefused, classes_as
+from evenhand.owners.digests import PublicRows
 from evenhand.privacy import Ledger
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import secret_coins
@@ -60,7 +62,10 @@ _RANGES: Final = "evenhand.fairness.Grouping.of_public(public_columns, bins={{{n
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitArguments:
-    """The arguments of ``fit``, as given; ``ClassifierWithClaim.fit`` says what each of them is."""
+    """The arguments of ``fit``, as given; ``ClassifierWithClaim.fit`` says what each of them is.
+
+    With ``votes`` they are those of ``from_votes``, and there are no private rows.
+    """
 
     X: Any
     y: ArrayLike
@@ -73,6 +78,7 @@ class FitArguments:
     unit_ids: ArrayLike | None = None
     ledger: Ledger | None = None
     progress: Progress | None = None
+    votes: OwnerVotes | None = None
 
     def stage(self, name: str) -> Callable[[int, int], None] | None:
         """Return ``progress`` of one stage: it is called with what is done, and of how much."""
@@ -114,6 +120,8 @@ class FitInputs:
         Sensitive features of the private rows, as given. Private; read by teachers alone.
     extractor : ExtractorRecord or None
         The extractor that made the rows of pictures; None for other rows.
+    cast : OwnerVotes or None
+        Votes of teachers elsewhere; there are no private rows then.
     """
 
     X_private: Any
@@ -126,6 +134,7 @@ class FitInputs:
     private_rows: IntArray
     sensitive_private: Any = None
     extractor: ExtractorRecord | None = None
+    cast: OwnerVotes | None = None
 
     @property
     def made_by(self) -> tuple[str, ...]:
@@ -239,14 +248,9 @@ def read_fit_inputs(
             of_private = take(_frame_or_array(of_private), private)
         X, codes = take(X, private), codes[private]
         units = None if units is None else units[private]
-    groups = None
-    if of_public is not None:
-        groups = encode_groups(of_public)
-        _checks.same_length(X_public=X_public, sensitive_features_public=groups)
-        if needs_groups:
-            refuse_many_values(of_public, way_out=_RANGES)
-    if needs_groups:
-        _require_groups(groups, set_aside, private_given=of_private is not None)
+    groups = _groups_of_public(
+        X_public, of_public, needs_groups, set_aside, private_given=of_private is not None
+    )
     if len(np.unique(codes)) < 2:
         raise ValueError(
             f"y holds one class only ({_values.quoted(classes[codes[0]])}); a classifier needs at "
@@ -263,6 +267,49 @@ def read_fit_inputs(
         private_rows=private,
         sensitive_private=of_private,
         extractor=estimator.extractor_,
+    )
+
+
+def read_vote_inputs(
+    estimator: Any,
+    votes: OwnerVotes,
+    X_public: Any,
+    sensitive_features_public: Any,
+    *,
+    needs_groups: bool,
+) -> FitInputs:
+    """Check the public rows that owners voted on; there are no private rows here.
+
+    Raises
+    ------
+    VotesRefused
+        If the votes are about other rows.
+    ValueError
+        For groups that are not there, and classes that are not those of the votes.
+    """
+    check_callers(type(estimator).__name__, features_are_private=True)
+    estimator.extractor_ = extractor_of(X_public)
+    rows = checked_features(estimator, X_public, reset=True, name="X_public")
+    if differences := votes.public.differences(PublicRows.of(rows)):
+        raise VotesRefused(
+            f"The votes are about other public rows than X_public: {differences}. Nothing was "
+            f"spent. Pass the rows that the owners voted on, in their order."
+        )
+    groups = sensitive_features_public
+    if groups is not None:
+        groups = as_pandas(groups)
+    nobody = np.zeros(0, dtype=np.int64)
+    return FitInputs(
+        X_private=None,
+        y_private=nobody,
+        X_public=rows,
+        classes=classes_as(votes.classes, estimator.classes),
+        groups_public=_groups_of_public(rows, groups, needs_groups, 0, private_given=False),
+        units=None,
+        set_aside=0,
+        private_rows=nobody,
+        extractor=estimator.extractor_,
+        cast=votes,
     )
 
 
@@ -417,6 +464,21 @@ def _set_aside(
             f"both public and private rows are needed. Pass X_public=, or more rows."
         )
     return np.flatnonzero(mask), np.flatnonzero(~mask)
+
+
+def _groups_of_public(
+    X_public: Any, given: Any, needed: bool, set_aside: int, *, private_given: bool
+) -> GroupCodes | None:
+    """Return the groups of the public rows, where there are any."""
+    groups = None
+    if given is not None:
+        groups = encode_groups(given)
+        _checks.same_length(X_public=X_public, sensitive_features_public=groups)
+        if needed:
+            refuse_many_values(given, way_out=_RANGES)
+    if needed:
+        _require_groups(groups, set_aside, private_given=private_given)
+    return groups
 
 
 def _require_groups(groups: GroupCodes | None, set_aside: int, *, private_given: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from evenhand import _checks
 from evenhand.privacy import Budget, DiscreteNoise, Ledger
 from evenhand.privacy.ledger_store import Entry
-from evenhand.privacy.noise import Noise
+from evenhand.privacy.noise import Noise, UnitNoise
 
 
 def open_run(
@@ -22,6 +22,7 @@ def open_run(
     way_out: str,
     purpose: str,
     default: type[Noise] = DiscreteNoise,
+    moves: int = 1,
 ) -> Ledger:
     """Open the ledger that pays for a fit.
 
@@ -41,6 +42,8 @@ def open_run(
         Written into the account.
     default : type
         Of noise, where none is given.
+    moves : int
+        By how much one unit moves one count of votes.
 
     Raises
     ------
@@ -48,14 +51,16 @@ def open_run(
         If the account is of another relation, or both it and ``noise`` are given.
     """
     if account is None:
-        return Ledger(budget, noise=own_noise(noise, default), unit=unit, neighbors=neighbors)
+        own = own_noise(noise, default)
+        priced = own if moves == 1 else UnitNoise(own, moves)
+        return Ledger(budget, noise=priced, unit=unit, neighbors=neighbors)
     account.require(unit, neighbors, way_out)
     if noise is not None:
         raise ValueError(
             "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
             "noise=None, or open the ledger with that noise."
         )
-    return account.run(budget, purpose=purpose)
+    return account.run(budget, purpose=purpose, moves=moves)
 
 
 def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Noise:

@@ -128,8 +128,11 @@ def choose_mechanism(
     n_teachers: int,
     n_queries: int,
     n_classes: int,
+    moves: int = 1,
 ) -> tuple[Release, str]:
     """Return the mechanism to use, and why; refuse one that the ledger cannot pay for.
+
+    ``moves`` is by how much one unit moves one count of ``n_teachers`` votes.
 
     Raises
     ------
@@ -147,7 +150,7 @@ def choose_mechanism(
             )
         return rounds, why
     mechanism = given or default_mechanism(
-        ledger.budget, n_teachers=n_teachers, n_queries=n_queries
+        ledger.budget, n_teachers=n_teachers, n_queries=n_queries, moves=moves
     )
     assert not isinstance(mechanism, NoisyHistogram | Rounds)
     require_one_answer(mechanism, ledger, n_teachers=n_teachers, chosen_by_default=given is None)
@@ -230,7 +233,7 @@ def warn_of_drowning(rounds: Rounds, noise: Noise, *, n_teachers: int, n_columns
         )
 
 
-def default_mechanism(budget: Budget, *, n_teachers: int, n_queries: int) -> GNMax:
+def default_mechanism(budget: Budget, *, n_teachers: int, n_queries: int, moves: int = 1) -> GNMax:
     """Return the noisy maximum that this package uses where the user names none.
 
     All public rows are asked if the noise that this needs stays below 0.4 times the number of
@@ -245,13 +248,15 @@ def default_mechanism(budget: Budget, *, n_teachers: int, n_queries: int) -> GNM
         What may be spent.
     n_teachers, n_queries : int
         Number of teachers and of public rows. Both public.
+    moves : int
+        Votes that one unit moves; they widen the noise as many times.
 
     Examples
     --------
     >>> default_mechanism(Budget(epsilon=3.0, delta=1e-5), n_teachers=250, n_queries=6783)
     GNMax(sigma=100.0)
     """
-    wanted = math.sqrt(2.0 * max(1, n_queries)) / budget.mu
+    wanted = moves * math.sqrt(2.0 * max(1, n_queries)) / budget.mu
     return GNMax(sigma=min(wanted, LARGEST_NOISE_SHARE * n_teachers))
 
 

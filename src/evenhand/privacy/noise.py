@@ -222,6 +222,64 @@ class SeededNoise:
         return f"SeededNoise({self.seed})"
 
 
+class UnitNoise:
+    """The noise of another source, priced for a unit that moves a count by more than 1.
+
+    A count that moves by m is m steps of 1, each of them mu-GDP, so their composition as a group
+    is (m mu)-GDP (Dong, Roth and Su 2022, group privacy). Whatever adds up ``gaussian_mu`` or
+    ``laplace_mu`` of counts is right for such a unit too: if m votes move from one class to
+    another, each of the two counts moves by m.
+
+    Parameters
+    ----------
+    noise : Noise
+        Draws.
+    moves : int
+        By how much one unit moves one count; at least 1. Public.
+
+    Examples
+    --------
+    >>> UnitNoise(FloatNoise(), moves=3).gaussian_mu(30.0)
+    0.1
+    """
+
+    def __init__(self, noise: Noise, moves: int) -> None:
+        self.noise, self.moves = noise, at_least("moves", moves, 1)
+
+    @property
+    def name(self) -> str:
+        """Words for the guarantee: those of the source."""
+        return self.noise.name
+
+    @property
+    def protects(self) -> bool:
+        """Whether nobody can repeat the noise."""
+        return self.noise.protects
+
+    def gaussian(self, sigma: float, shape: tuple[int, ...]) -> Array:
+        """Gaussian noise of the source."""
+        return self.noise.gaussian(sigma, shape)
+
+    def laplace(self, scale: float, shape: tuple[int, ...]) -> Array:
+        """Laplace noise of the source."""
+        return self.noise.laplace(scale, shape)
+
+    def random_words(self, shape: tuple[int, ...]) -> IntArray:
+        """Words of the source."""
+        return self.noise.random_words(shape)
+
+    def gaussian_mu(self, sigma: float) -> float:
+        """Gaussian DP parameter of one count that moves by ``moves``."""
+        return self.moves * self.noise.gaussian_mu(sigma)
+
+    def laplace_mu(self, scale: float) -> float:
+        """Gaussian DP parameter of one count that moves by ``moves``."""
+        return self.moves * self.noise.laplace_mu(scale)
+
+    def __repr__(self) -> str:
+        return f"UnitNoise({self.noise!r}, moves={self.moves})"
+
+
 class NoPrivacy:
     """No noise at all, for references: what is released is what was counted.
 
