@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,10 @@ def test_teachers_may_read_the_pixels(gallery: Path, run: Callable[..., Any]) ->
         ("--sensitive plac", "no column 'plac', which --sensitive names. Did you mean 'place'?"),
         ("--extractor dlib", "extractor must be one of dlib-face, efficientnet-lite0"),
         ("--extractor gone.onnx", "There is no file gone.onnx"),
+        ("--extractor resnet50=gone.pth", "There is no file gone.pth"),
+        ("--extractor resnet=gone.pth", "resnet50=FILE or densenet121=FILE with weights"),
+        ("--extractor halves.onnx+halves.onnx", "extractor joins different networks"),
+        ("--extractor halves.onnx+resnet50=x.pth", "one of them in a file at most"),
         ("--extractor none --method pf-ld", "--method pf-ld reads features of pictures"),
         ("--extractor none --teacher tree", "--teacher tree reads features"),
         ("--teacher small-resnet", "--teacher small-resnet reads pixels. Add --extractor none"),
@@ -321,9 +326,6 @@ def test_private_pictures_are_never_shown(gallery: Path, refuse: Callable[..., s
 def test_a_model_wants_the_extractor_and_the_size_of_its_training(
     gallery: Path, refuse: Callable[..., str], run: Callable[..., Any]
 ) -> None:
-    line = refuse("predict", "model", "new.csv")
-    assert "'halves' 1 (digest" in line
-    assert "Name its file: --extractor halves.onnx" in line
     network("other.onnx", scale=2.0)
     line = refuse("predict", "model", "new.csv", "--extractor", "other.onnx")
     assert re.search(r"reads the feature extractor halves 1 .* other\.onnx is the feature", line)
@@ -337,6 +339,46 @@ def test_a_model_wants_the_extractor_and_the_size_of_its_training(
     run("predict", "model", "large.csv", "--extractor", "halves.onnx", "--size", "12")
     line = refuse("evaluate", "model", "new.csv", "--extractor", "halves.onnx")
     assert "no column 'colour'" in line
+
+
+def test_a_network_in_a_file_is_kept_with_the_model(
+    gallery: Path, refuse: Callable[..., str], run: Callable[..., Any]
+) -> None:
+    named = run("predict", "model", "new.csv", "--extractor", "halves.onnx").stdout
+    kept = Path("model/extractor.onnx")
+    assert kept.read_bytes() == Path("halves.onnx").read_bytes()
+    Path("halves.onnx").unlink()
+    assert run("predict", "model", "new.csv").stdout == named
+    network(str(kept), scale=2.0)
+    assert "extractor.onnx" in refuse("predict", "model", "new.csv")
+
+
+def test_a_model_without_its_network_asks_for_the_file(
+    gallery: Path, refuse: Callable[..., str], run: Callable[..., Any]
+) -> None:
+    load("model").save("saved")  # as from Python: of how pictures were read nothing is known
+    line = refuse("predict", "saved", "new.csv")
+    assert "'halves' 1 (digest" in line
+    assert "not in its folder. Name its file: --extractor halves.onnx" in line
+    run("predict", "saved", "new.csv", "--extractor", "halves.onnx", "--size", "12")
+
+
+@pytest.mark.torch
+def test_published_weights_and_joined_networks_have_words(
+    gallery: Path, run: Callable[..., Any]
+) -> None:
+    pytest.importorskip("torch", reason="the extra torch is not installed")
+    reading = PictureReading(
+        extractor="halves.onnx", trained_on="nothing", licence="CC0", mean=(0.5,), sd=(0.25,)
+    )
+    assert (reading.file, reading.is_onnx) == (Path("halves.onnx"), True)
+    joined = replace(reading, extractor="dlib-face+halves.onnx")
+    assert (joined.file, joined.is_onnx) == (Path("halves.onnx"), True)
+    with pytest.raises(ValueError, match="mean and sd are said of a network in a file of ONNX"):
+        replace(reading, extractor="resnet50=weights.pth")
+    weights = PictureReading(extractor="resnet50=a.pth", trained_on="nothing", licence="CC0")
+    moved = replace(weights, extractor="resnet50=elsewhere/a.pth")
+    assert weights.fingerprint == moved.fingerprint
 
 
 def test_a_model_of_a_table_takes_no_options_about_pictures(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ REPORT: Final = "report.html"
 TEXT: Final = (".csv", ".csv.gz")
 PARQUET: Final = (".parquet", ".pq")
 _SYSTEM: Final = ("/proc", "/sys")
+_SEPARATORS: Final = re.compile(r"[/\\\0]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +114,20 @@ def _checked_pictures(pictures: Any) -> dict[str, Any] | None:
     for number in (height, width, 1 if size is None else size):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError("sizes of pictures must be whole numbers from 1 on.")
-    if pictures["mode"] not in ("RGB", "L") or len(pictures) != 3:
+    if pictures["mode"] not in ("RGB", "L"):
         raise ValueError("the mode of pictures must be RGB or L.")
-    return {"size": size, "mode": pictures["mode"], "side": [height, width]}
+    read = {"size": size, "mode": pictures["mode"], "side": [height, width]}
+    if set(pictures) == set(read):  # of an earlier version
+        return read
+    word, more = pictures["extractor"], {name: pictures[name] for name in ("mean", "sd")}
+    if not isinstance(word, str) or _SEPARATORS.search(word):
+        raise ValueError("the extractor of pictures must be a word, or a file of this folder.")
+    for name, values in more.items():
+        if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
+            raise ValueError(f"{name} of pictures must be a list of numbers.")
+    if len(pictures) != len(read) + 1 + len(more):
+        raise ValueError("pictures must say size, mode, side, extractor, mean and sd, and no more.")
+    return read | {"extractor": word} | more
 
 
 def require_free(out: Path) -> None:
@@ -144,6 +157,7 @@ def write_model_folder(
     write_report: Callable[[Path], object],
     replace_demo: bool = False,
     key: PrivateKey | None = None,
+    copies: Mapping[str, bytes] | None = None,
 ) -> None:
     """Save the model, what is remembered and the report under one manifest: all, or nothing.
 
@@ -155,6 +169,8 @@ def write_model_folder(
         Put it in the place of an earlier demo.
     key : PrivateKey, optional
         Signs the folder.
+    copies : mapping of str to bytes, optional
+        Public files that are kept with the model, by their names in the folder.
     """
     from evenhand._folder import seal
 
@@ -166,6 +182,8 @@ def write_model_folder(
         model.save(made)
         training.write(made)
         write_report(made / REPORT)
+        for name, content in (copies or {}).items():
+            (made / name).write_bytes(content)
         seal(made, "model", key)
         if replace_demo and out.is_dir() and _is_demo(out):
             os.replace(out, Path(scratch) / "earlier")

@@ -12,6 +12,8 @@ from evenhand.cli.console import note
 from evenhand.cli.options import choice
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evenhand.cli.console import Bars
     from evenhand.cli.results import Trial
     from evenhand.cli.tables import TrainingTables
@@ -23,6 +25,9 @@ PICTURES: Final = "Pictures"
 MODES: Final = ("RGB", "L")
 NETWORKS: Final = ("convolutional", "small-resnet", "color-mnist-network", "celeba-network")
 """Teachers that read pixels."""
+
+NETWORK_FILE: Final = "extractor"
+"""What the file of a user's own network is called in the folder of a model, before its ending."""
 
 _ABOUT: Final = ("extractor", "size", "mode", "features")
 _OF_FILE: Final = ("trained_on", "licence", "mean", "sd")
@@ -36,10 +41,11 @@ class ReadsPictures(Options):
     extractor: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE.onnx|none",
+            metavar="NAME|FILE.onnx|NETWORK=FILE|none",
             help="The public network that makes features of the pictures: efficientnet-lite0 (any "
-            "picture), dlib-face (aligned faces), or a network in a file of ONNX; with none, "
-            "teachers read the pixels. It costs no privacy, and the claim names it.",
+            "picture), dlib-face (aligned faces), a network in a file of ONNX, resnet50=FILE or "
+            "densenet121=FILE with published weights of it, or several of these joined by +; with "
+            "none, teachers read the pixels. It costs no privacy, and the claim names it.",
             show_default="efficientnet-lite0; later that of the model",
             rich_help_panel=PICTURES,
         ),
@@ -91,7 +97,7 @@ class TrainsOnPictures(ReadsPictures):
         str | None,
         typer.Option(
             metavar="WORDS",
-            help="What data made the network in FILE.onnx, for the claim.",
+            help="What data made the network in a file, for the claim.",
             show_default=False,
             rich_help_panel=PICTURES,
         ),
@@ -100,7 +106,7 @@ class TrainsOnPictures(ReadsPictures):
         str | None,
         typer.Option(
             metavar="WORDS",
-            help="On what terms the network in FILE.onnx may be used, for the claim.",
+            help="On what terms the network in a file may be used, for the claim.",
             show_default=False,
             rich_help_panel=PICTURES,
         ),
@@ -319,18 +325,40 @@ def shown(model: Any, tables: TrainingTables, n: int) -> tuple[Any, ...]:
     )
 
 
+def network_of_user(reading: PictureReading | None) -> dict[str, bytes]:
+    """Return the file of the user's own network, under the name that it has in a model folder."""
+    if reading is None or reading.file is None:
+        return {}
+    return {_name_in_folder(reading.file): reading.file.read_bytes()}
+
+
+def _name_in_folder(file: Path) -> str:
+    return f"{NETWORK_FILE}{file.suffix.lower()}"
+
+
 def remembered(reading: PictureReading, tables: TrainingTables) -> dict[str, Any]:
     """Return what a model folder remembers of how pictures were read; all of it is public."""
+    from evenhand.datasets.features.words import with_file
+
     assert tables.side is not None
-    return {"size": reading.size, "mode": reading.mode, "side": list(tables.side)}
+    word, file = reading.extractor, reading.file
+    return {
+        "size": reading.size,
+        "mode": reading.mode,
+        "side": list(tables.side),
+        "extractor": word if file is None else with_file(word, _name_in_folder(file)),
+        "mean": list(reading.mean),
+        "sd": list(reading.sd),
+    }
 
 
 def _as_before(model: Any, given: ReadsPictures, known: dict[str, Any]) -> PictureReading:
     """Return how pictures are read for a model: as in training, but for what is asked for."""
-    from evenhand.datasets.features.reading import NONE, PictureReading, word_of
+    from evenhand.datasets.features.reading import PictureReading
+    from evenhand.datasets.features.words import NONE, file_in, parts_of
 
     record = model.fitted_.extractor
-    word, of_file = given.extractor, {}
+    word = given.extractor
     if record is None:
         if word not in (None, NONE):
             raise ValueError(
@@ -338,22 +366,39 @@ def _as_before(model: Any, given: ReadsPictures, known: dict[str, Any]) -> Pictu
                 f"Leave it out."
             )
         word = NONE
-    elif word is None and (word := word_of(record)) is None:
-        raise ValueError(
-            f"This model reads features by a network of the user's own, {record.name!r} "
-            f"{record.version} (digest {record.digest[:12]}). Name its file: --extractor "
-            f"{record.name}.onnx."
-        )
-    if record is not None and str(word).lower().endswith(".onnx"):
+    elif word is None:
+        word = _word_of_training(model, given, known)
+    of_file: dict[str, Any] = {}
+    parts = parts_of(word)
+    if any(map(file_in, parts)):
         of_file = {"trained_on": record.trained_on, "licence": record.licence}
+    if any(part == file_in(part) for part in parts):  # of ONNX
         of_file |= {k: v for k in ("mean", "sd") if (v := getattr(record, k)) is not None}
+        of_file |= {k: tuple(known[k]) for k in ("mean", "sd") if k in known}
     return PictureReading(
-        extractor=str(word),
+        extractor=word,
         size=given.size or known.get("size"),
         mode=given.mode or known.get("mode", "RGB"),
         features=given.features,
         **of_file,
     )
+
+
+def _word_of_training(model: Any, given: Any, known: dict[str, Any]) -> str:
+    """Return the word of the extractor that a model was trained with; its file is in the folder."""
+    from evenhand.datasets.features.words import file_in, parts_of, with_file, word_of
+
+    record = model.fitted_.extractor
+    if (word := known.get("extractor")) is not None:
+        files = [file for part in parts_of(word) if (file := file_in(part)) is not None]
+        return with_file(word, str(given.model / files[0])) if files else str(word)
+    if (word := word_of(record)) is None:
+        raise ValueError(
+            f"This model reads features by a network of the user's own, {record.name!r} "
+            f"{record.version} (digest {record.digest[:12]}), which is not in its folder. Name its "
+            f"file: --extractor {record.name}.onnx."
+        )
+    return word
 
 
 def _the_same(model: Any, reading: PictureReading) -> FeatureExtractor:

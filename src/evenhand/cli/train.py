@@ -73,6 +73,7 @@ def train(given: TrainOptions) -> None:
             trial = results.read_trial(given.test, roles, tables.grouping, images=given.images)
         if reading is not None:
             tables, labelled, trial = pictures.with_rows(reading, tables, labelled, trial, bars)
+        network = pictures.network_of_user(reading)
         model = train_options.estimator_of(given, tables)
         ledger = _open_account(given, tables)
         left = None if ledger is None else _epsilon_left(ledger)
@@ -98,6 +99,7 @@ def train(given: TrainOptions) -> None:
                 model, path, dataset=_facts(given.private, roles), measured=measured, pictures=shown
             ),
             key=key,
+            copies=network,
         )
     summary = results.of_run(model, measured, given.compared_with) | {
         "model": str(given.out),

@@ -14,7 +14,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand._notions import called_now
 from evenhand._random import LARGEST_SEED
-from evenhand.datasets.features.reading import EXTRACTORS, NONE, ONNX, PictureReading
+from evenhand.datasets.features.reading import PictureReading
+from evenhand.datasets.features.words import NONE, file_in, parts_of, with_file
 from evenhand.frontier.arguments import (
     ARGUMENTS,
     arguments_of,
@@ -246,11 +247,12 @@ def _reading(given: dict[str, Any], folder: Path) -> PictureReading | None:
         if name in said:
             values = said[name] if isinstance(said[name], list) else [said[name]]
             said[name] = tuple(float(value) for value in values)
-    for name in ("extractor", "features"):
-        word = said.get(name)
-        known = not isinstance(word, str) or word in (NONE, *EXTRACTORS)
-        if not known and (name == "features" or str(word).lower().endswith(ONNX)):
-            said[name] = str(folder / str(word))
+    word, kept = said.get("extractor"), said.get("features")
+    if isinstance(word, str):
+        files = [file for part in parts_of(word) if (file := file_in(part)) is not None]
+        said["extractor"] = with_file(word, str(folder / files[0])) if len(files) == 1 else word
+    if isinstance(kept, str) and kept != NONE:
+        said["features"] = str(folder / kept)
     return PictureReading(**said)
 
 

@@ -17,7 +17,8 @@ from evenhand import _checks, _values
 from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.datasets.catalogue import TABLES
 from evenhand.datasets.features.extraction import Features
-from evenhand.datasets.features.reading import DEFAULT, PictureReading, Progress
+from evenhand.datasets.features.reading import PictureReading, Progress
+from evenhand.datasets.features.words import DEFAULT
 from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
 from evenhand.datasets.images.manifest import Manifest
 from evenhand.datasets.split import rows_of_split

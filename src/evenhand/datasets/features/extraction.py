@@ -17,6 +17,7 @@ from safetensors.numpy import save as arrays_as_bytes
 
 from evenhand import _checks, _values
 from evenhand.datasets import places
+from evenhand.datasets.features.derived import DerivedExtractor
 from evenhand.datasets.features.extractor import (
     ExtractorRecord,
     FeatureExtractor,
@@ -137,6 +138,8 @@ def extract(
     Free: row i is a public function of picture i alone. The cache holds features of private
     pictures without noise, as private as these; its folder can be read by its user alone.
     """
+    if isinstance(extractor, DerivedExtractor):
+        return _derived(pictures, extractor, cache, progress)
     n = len(pictures)
     folder = _folder(cache, extractor)
     known = {} if folder is None else dict(_kept(folder, extractor.dimension))
@@ -154,6 +157,24 @@ def extract(
         if progress:
             progress(min(start + BATCH, n), n)
     return Features(values=out, extractor=ExtractorRecord.of(extractor))
+
+
+def _derived(
+    pictures: Any,
+    extractor: DerivedExtractor,
+    cache: bool | str | Path,
+    progress: Callable[[int, int], None] | None,
+) -> Features:
+    """Return what an extractor computes with the features of its parts, which are kept."""
+    n, parts = len(pictures), []
+    for i, part in enumerate(extractor.parts):
+
+        def step(done: int, _: int, before: int = i * n) -> None:
+            if progress:  # of as many pictures as all parts read together
+                progress((before + done) // len(extractor.parts), n)
+
+        parts.append(extract(pictures, part, cache=cache, progress=step).values)
+    return Features(values=extractor.combined(parts), extractor=ExtractorRecord.of(extractor))
 
 
 def _transformed(extractor: FeatureExtractor, pictures: Array, rows: Array) -> Float32Array:

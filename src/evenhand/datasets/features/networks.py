@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand._extras import MissingExtra, installed
 from evenhand._torch import torch
-from evenhand.datasets.features.extractor import Float32Array, NetworkExtractor, digest_of_file
+from evenhand.datasets.features.extractor import Float32Array, NetworkExtractor
 from evenhand.typing import Array
 
 
@@ -119,8 +119,9 @@ class OnnxFeatures(NetworkExtractor):
         if not path.is_file():
             raise FileNotFoundError(f"There is no file {path}.")
         runtime = import_module("onnxruntime")
-        try:
-            session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        content = path.read_bytes()
+        try:  # out of memory: of weights in further files the digest would say nothing
+            session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
             (given,) = session.get_inputs()
         except Exception as error:  # of its own kinds, which share no base
             raise ValueError(
@@ -141,7 +142,7 @@ class OnnxFeatures(NetworkExtractor):
             dimension=_dimension(out.shape, cls.batch, name),
             trained_on=trained_on,
             licence=licence,
-            weights=digest_of_file(path),
+            weights=hashlib.sha256(content).hexdigest(),
             shape=shape,
             mean=mean,
             sd=sd,

@@ -11,15 +11,21 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.datasets import places
-from evenhand.datasets.features.dlib_face import DlibFace
-from evenhand.datasets.features.efficientnet import EfficientNetLite0
+from evenhand.datasets.features.derived import JoinedFeatures
 from evenhand.datasets.features.extraction import Features, extract
-from evenhand.datasets.features.extractor import (
-    ExtractorRecord,
-    FeatureExtractor,
-    digest_of_file,
-)
+from evenhand.datasets.features.extractor import FeatureExtractor, digest_of_file
+from evenhand.datasets.features.imagenet_networks import DenseNet121, ResNet50
 from evenhand.datasets.features.networks import OnnxFeatures
+from evenhand.datasets.features.words import (
+    DEFAULT,
+    EXTRACTORS,
+    JOINED_BY,
+    NONE,
+    WEIGHTS,
+    file_in,
+    parts_of,
+    with_file,
+)
 from evenhand.datasets.images.files import MODES, PictureFiles
 from evenhand.datasets.images.manifest import Manifest, look_at_all
 from evenhand.typing import Array
@@ -27,14 +33,7 @@ from evenhand.typing import Array
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)``."""
 
-NONE: Final = "none"
-ONNX: Final = ".onnx"
-DEFAULT: Final = "efficientnet-lite0"
-EXTRACTORS: Final[Mapping[str, tuple[str, Callable[[], FeatureExtractor]]]] = {
-    "dlib-face": ("dlib face descriptor", DlibFace.load),
-    DEFAULT: ("EfficientNet-Lite0", EfficientNetLite0.load),
-}
-"""Extractors that are installed as extras: by word, the name of each and how it is read."""
+NETWORKS: Final = dict(zip(WEIGHTS, (ResNet50, DenseNet121), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +43,9 @@ class PictureReading:
     Parameters
     ----------
     extractor : str
-        A word of ``EXTRACTORS``; a file of ONNX; or "none", for learners that read pixels.
+        A word of ``EXTRACTORS``; a file of ONNX; ``resnet50=FILE`` or ``densenet121=FILE`` with
+        weights of that network; several of these, joined by "+", one of them in a file at most; or
+        "none", for learners that read pixels.
     size : int, optional
         Height and width: the middle square is cut out and resized. Default: as they are.
     mode : {"RGB", "L"}
@@ -55,7 +56,7 @@ class PictureReading:
     trained_on, licence : str
         Of a network in a file, for the claim.
     mean, sd : tuple of float
-        Of a network in a file: it takes ``(pixel - mean) / sd`` of pixels in [0, 1].
+        Of a network in a file of ONNX: it takes ``(pixel - mean) / sd`` of pixels in [0, 1].
     """
 
     extractor: str = DEFAULT
@@ -73,13 +74,31 @@ class PictureReading:
             value = getattr(self, part.name)
             if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
                 raise TypeError(f"{part.name} of pictures must be {kind.__name__}, got {value!r}.")
-        if not self.in_a_file:
-            if self.extractor != NONE and self.extractor not in EXTRACTORS:
-                raise ValueError(
-                    f"extractor must be one of {', '.join(EXTRACTORS)}, a file that ends in "
-                    f"{ONNX}, or none for learners that read pixels, got {self.extractor!r}."
-                    f"{_checks.did_you_mean(self.extractor, (*EXTRACTORS, NONE))}"
-                )
+        self._check_extractor()
+        _checks.one_of("mode", self.mode, MODES)
+        if self.size is not None:
+            _checks.at_least("size", self.size, 1)
+        for value in self.sd:
+            _checks.positive("sd", value)
+
+    def _check_extractor(self) -> None:
+        parts = parts_of(self.extractor)
+        unknown = [part for part in parts if part not in EXTRACTORS and file_in(part) is None]
+        if unknown and self.extractor != NONE:
+            raise ValueError(
+                f"extractor must be one of {', '.join(EXTRACTORS)}, a file that ends in .onnx, "
+                f"{' or '.join(f'{word}=FILE' for word in WEIGHTS)} with weights of that network, "
+                f"several joined by {JOINED_BY}, or none for learners that read pixels, got "
+                f"{self.extractor!r}.{_checks.did_you_mean(unknown[0], (*EXTRACTORS, NONE))}"
+            )
+        in_files = [part for part in parts if file_in(part) is not None]
+        if len(set(parts)) < len(parts) or len(in_files) > 1:
+            raise ValueError(
+                f"extractor joins different networks, one of them in a file at most, got "
+                f"{self.extractor!r}. Leave one of them out, or join more in Python: "
+                f"JoinedFeatures.of(...) of evenhand.datasets.features.derived."
+            )
+        if not in_files:
             for name in ("trained_on", "licence"):
                 if getattr(self, name):
                     raise ValueError(
@@ -93,16 +112,22 @@ class PictureReading:
                 f"(trained_on=, licence=). A network that was trained on the private pictures is "
                 f"not public, and makes the claim wrong."
             )
-        _checks.one_of("mode", self.mode, MODES)
-        if self.size is not None:
-            _checks.at_least("size", self.size, 1)
-        for value in self.sd:
-            _checks.positive("sd", value)
+        if (self.mean, self.sd) != ((0.0,), (1.0,)) and not self.is_onnx:
+            raise ValueError(
+                f"mean and sd are said of a network in a file of ONNX, and {self.extractor!r} has "
+                f"its own. Leave them out."
+            )
 
     @property
-    def in_a_file(self) -> bool:
-        """Whether the extractor is a file of the user's own."""
-        return self.extractor.lower().endswith(ONNX)
+    def file(self) -> Path | None:
+        """The file of a network of the user's own; None without one."""
+        found = (file_in(part) for part in parts_of(self.extractor))
+        return next((Path(file) for file in found if file is not None), None)
+
+    @property
+    def is_onnx(self) -> bool:
+        """Whether a network of the user's own is one of ONNX."""
+        return any(part == file_in(part) for part in parts_of(self.extractor))
 
     @property
     def reads_pixels(self) -> bool:
@@ -126,9 +151,11 @@ class PictureReading:
     @property
     def fingerprint(self) -> list[Any]:
         """What is public of it and decides the rows: a file by its digest."""
-        file = Path(self.extractor)
-        known = digest_of_file(file) if self.in_a_file and file.is_file() else ""
-        return [file.name, known, self.size, self.mode, list(self.mean), list(self.sd)]
+        file, word, known = self.file, self.extractor, ""
+        if file is not None:
+            word = with_file(word, file.name)
+            known = digest_of_file(file) if file.is_file() else ""
+        return [word, known, self.size, self.mode, list(self.mean), list(self.sd)]
 
     def opened(self) -> FeatureExtractor:
         """Read the extractor.
@@ -138,15 +165,18 @@ class PictureReading:
         MissingExtra, FileNotFoundError, ValueError
             If it is not installed, not there, or no network.
         """
-        if not self.in_a_file:
-            return EXTRACTORS[self.extractor][1]()
-        return OnnxFeatures.load(
-            self.extractor,
-            trained_on=self.trained_on,
-            licence=self.licence,
-            mean=self.mean,
-            sd=self.sd,
-        )
+        opened = [self._opened(part) for part in parts_of(self.extractor)]
+        return opened[0] if len(opened) == 1 else JoinedFeatures.of(*opened)
+
+    def _opened(self, part: str) -> FeatureExtractor:
+        file = file_in(part)
+        if file is None:
+            return EXTRACTORS[part][1]()
+        said = {"trained_on": self.trained_on, "licence": self.licence}
+        word = part.partition("=")[0]
+        if word in WEIGHTS:
+            return NETWORKS[word].load(file, **said)
+        return OnnxFeatures.load(file, mean=self.mean, sd=self.sd, **said)
 
     def look(
         self,
@@ -195,8 +225,3 @@ class PictureReading:
             made.append(extract(files, extractor, cache=self.cache, progress=step))
             before += len(files)
         return made
-
-
-def word_of(record: ExtractorRecord) -> str | None:
-    """Return the word of the extractor that a record tells of; None of one in a file."""
-    return next((word for word, (name, _) in EXTRACTORS.items() if name == record.name), None)
