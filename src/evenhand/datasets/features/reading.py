@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -172,7 +172,7 @@ class PictureReading:
         file = file_in(part)
         if file is None:
             return EXTRACTORS[part][1]()
-        said = {"trained_on": self.trained_on, "licence": self.licence}
+        said: dict[str, Any] = {"trained_on": self.trained_on, "licence": self.licence}
         word = part.partition("=")[0]
         if word in WEIGHTS:
             return NETWORKS[word].load(file, **said)
