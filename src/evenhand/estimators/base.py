@@ -136,7 +136,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         --------
         >>> import numpy as np
         >>> from evenhand import Budget, PATEClassifier
-        >>> from evenhand.owners import OwnerVotes, VoteFile
+        >>> from evenhand.owners.collection import OwnerVotes
+        >>> from evenhand.owners.vote_file import VoteFile
         >>> rows = np.arange(12.0).reshape(-1, 1)
         >>> said = [VoteFile.cast(f"owner {i}", rows[:, 0] > 5, rows, classes=[False, True])
         ...         for i in range(40)]

@@ -6,8 +6,4 @@
 4. ``FairSharesClassifier.from_votes`` asks the counts, as it asks its own teachers.
 """
 
-from evenhand.owners.collection import OwnerVotes
-from evenhand.owners.digests import PublicRows
-from evenhand.owners.vote_file import VoteFile
-
-__all__ = ["OwnerVotes", "PublicRows", "VoteFile"]
+__all__: list[str] = []

@@ -1,0 +1,66 @@
+"""Tables of many owners, and the pickles that they come out of."""
+
+import lzma
+import os
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.datasets import DataNotAvailable
+from evenhand.datasets.pickled_frames import as_csv, read_frame_of
+from evenhand.datasets.silos import by_owner, load_chem97, load_math_achieve, load_star
+
+
+class _Names:
+    """Pickles as a call of the function that it is made with."""
+
+    def __init__(self, function: object, *given: object) -> None:
+        self.call = function, given
+
+    def __reduce__(self) -> object:
+        return self.call
+
+
+@pytest.mark.parametrize("function", [os.system, eval, pd.read_pickle, np.load, np.save])
+def test_a_pickle_that_names_anything_but_a_frame_is_refused(function: object) -> None:
+    hostile = lzma.compress(pickle.dumps(_Names(function, "touch /tmp/never")))
+    with pytest.raises(pickle.UnpicklingError, match="not admitted"):
+        read_frame_of(hostile)
+
+
+def test_what_is_no_table_or_too_large_is_refused() -> None:
+    with pytest.raises(ValueError, match="holds no table"):
+        read_frame_of(lzma.compress(pickle.dumps([1, 2])))
+    with pytest.raises(ValueError, match="larger than 64 MiB"):
+        read_frame_of(lzma.compress(bytes((1 << 26) + 1), preset=0))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("load", "rows", "owners", "share"),
+    [
+        (load_star, 5782, 79, None),
+        (load_math_achieve, 7185, 160, None),
+        (load_chem97, 31022, 131, None),
+    ],
+)
+def test_a_table_has_its_owners(load, rows: int, owners: int, share: None) -> None:
+    try:
+        data, owner = by_owner(load())
+    except DataNotAvailable as absent:
+        pytest.skip(str(absent))
+    assert (len(data.X), owner.nunique()) == (rows, owners)
+    assert "owner" not in data.X
+    assert 0.4 < data.y.mean() < 0.7
+
+
+def test_a_frame_of_this_pandas_names_other_parts_and_is_refused_not_misread() -> None:
+    """The package was made by pandas 2.2; what another version writes is no table of it."""
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    try:
+        made = as_csv("a", "b")(lzma.compress(pickle.dumps(frame)))
+    except pickle.UnpicklingError:
+        return
+    assert made == b"a,b\n1,x\n2,y\n"
