@@ -12,16 +12,15 @@ from evenhand.fairness import DemographicParity, EqualizedOdds, gap_of
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.tally import Tally
 from evenhand.students import ModuleStudent
+from evenhand.students.blind_rule import BlindRule
 from evenhand.students.confident import (
-    FOLDS,
     Candidate,
     MarginNotSupported,
-    _folds,
     check_confidence,
     choose,
     supported_by,
 )
-from evenhand.students.inferred_groups import SCALE, BlindRule
+from evenhand.students.inferred_groups import FOLDS, folds
 from evenhand.students.small_groups import COSTLY
 from evenhand.students.student import Student, fit_student
 from evenhand.students.within import Within
@@ -71,12 +70,12 @@ class World:
 
 
 def test_on_new_rows_the_gap_is_at_most_what_was_said() -> None:
-    """Above it in 5 of 100 fits at most: 4 of 12 or more have probability .0022 then.
+    """Above it in 5 of 100 fits at most: 4 of 8 or more have probability .0004 then.
 
     The margin that the plain student keeps on its own rows does not hold on new ones.
     """
     above, plain_above, said = 0, 0, []
-    for seed in range(12):
+    for seed in range(8):
         world = World(seed)
         student, plain = world.fit(CONFIDENCE), world.fit(None)
         assert student.cross_fitted is not None
@@ -85,7 +84,7 @@ def test_on_new_rows_the_gap_is_at_most_what_was_said() -> None:
         assert plain.public_gap <= MARGIN
         plain_above += world.gap(plain.model) > MARGIN
     assert above < 4
-    assert plain_above >= 4
+    assert plain_above >= 3
     assert np.median(said) < 0.25  # it says something
 
 
@@ -93,7 +92,7 @@ def test_on_new_rows_the_gap_is_at_most_what_was_said() -> None:
 def test_each_group_is_dealt_evenly_and_each_row_once(sizes: list[int], seed: int) -> None:
     groups = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
     seen = np.zeros(len(groups), int)
-    for others, out in _folds(groups):
+    for others, out in folds(groups):
         seen[out] += 1
         assert sorted([*others, *out]) == list(range(len(groups)))
         counts = np.bincount(groups[out], minlength=len(sizes))
@@ -139,15 +138,10 @@ def test_a_blind_rule_is_what_its_definition_says() -> None:
         model.features.scores.predict_proba(world.X),
         model.features.groups.predict_proba(world.X),
     )
-    features = np.column_stack(
-        [np.log(p[:, 1] / p[:, 0]), np.log(p[:, 2] / p[:, 0]), SCALE * z[:, 1]]
-    )
-    by_hand = features @ model.head.coef_.T + model.head.intercept_
-    by_hand = np.exp(by_hand - by_hand.max(axis=1, keepdims=True))
-    by_hand /= by_hand.sum(axis=1, keepdims=True)
-    assert np.allclose(model.predict_proba(world.X), by_hand)
-    assert np.array_equal(model.predict(world.X), by_hand.argmax(axis=1))
-    assert len(model.head.coef_[0]) == 3  # far fewer weights than columns
+    left = p - z @ model.weights[0]
+    assert model.weights.shape == (1, 2, 3)  # far fewer weights than columns
+    assert np.array_equal(model.predict(world.X), left.argmax(axis=1))
+    assert np.array_equal(model.predict_proba(world.X).argmax(axis=1), left.argmax(axis=1))
 
 
 def test_the_interval_is_that_of_the_decisions_that_were_held_out() -> None:
@@ -230,5 +224,20 @@ def test_true_classes_of_calibration_rows_bring_an_interval() -> None:
     assert student.cross_fitted is not None
     assert student.cross_fitted.name == "equalized_odds_rest"
     assert student.cross_fitted.n == 600
-    # Score, group, and group among the likely members of the class.
-    assert student.model.head.coef_.shape == (1, 3)
+    # What a record of each group and class pays for each decision.
+    assert student.model.weights.shape == (1, 4, 2)
+
+
+def test_a_small_group_is_held_to_its_interval_and_named() -> None:
+    world = World(0, n=900)
+    groups = np.where(np.arange(900) < 12, 2, world.groups)
+    notion = DemographicParity(margin=0.15, confidence=CONFIDENCE)
+    within = Within(notion=notion, groups=groups, n_groups=3, hold_small=True)
+    student = fit_student(None, world.X, world.shares, within)
+    gaps = within.gaps(student.model.predict(world.X), 2)
+    assert gaps[:2].max() <= notion.margin or student.held is None
+    if student.held is not None:
+        assert [one.group for one in student.held.groups] == [2]
+        assert student.held.groups[0].n_rows == 12
+        assert student.held.groups[0].gap == pytest.approx(gaps[2])
+    assert (student.held is not None) == (gaps[2] > notion.margin)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,24 +14,19 @@ from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import gap_of
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import JointTally, Tally
+from evenhand.students.blind_rule import BlindFit, BlindRule
 from evenhand.students.constrained import MarginNotMet
-from evenhand.students.inferred_groups import BlindRule, InferredGroups
-from evenhand.students.small_groups import COSTLY, limits_of
+from evenhand.students.inferred_groups import FOLDS, GroupModel, SoftmaxRegression, folds
+from evenhand.students.small_groups import COSTLY, Held, HeldGroup, limits_of
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import BoolArray, FloatArray, IntArray
 from evenhand.voting import Answers, Shares
-
-FOLDS: Final = 5
-"""Parts of the rows; each is decided by a student that was fitted on the others."""
 
 TARGETS: Final = (1.0, 0.75, 0.5, 0.25)
 """What the student may be held to on the rows of its fit, in units of the margin.
 
 Less than one record of the smallest group is never asked for: decisions come in records.
 """
-
-SEED: Final = 0
-"""Of the parts: public, so that a sweep and a fit have the same."""
 
 
 class MarginNotSupported(UserWarning):
@@ -92,25 +87,124 @@ def fit_confident(
     that is returned, and the least of several was chosen: no proof covers the gap of that one. In
     simulations it was above in fewer fits than the confidence allows.
     """
-    confidence = within.notion.confidence
-    assert confidence is not None
     free = fit(X, answers, None)
     if not isinstance(free.model, LogisticRegression):
         return fit(X, answers, within)
-    limits = limits_of(within) if within.hold_small else None
-    small = np.zeros(within.n_groups, bool) if limits is None else limits > within.notion.margin
-    candidates = _candidates(X, answers, within, limits, fit, ~small)
-    chosen = choose(candidates, within.notion.margin)
-    student = _fitted(X, answers, within, free.model, fit)(_narrowed(within, limits, chosen.target))
-    gap = within.gap(student.model.predict(_rows(X, within)).astype(np.int64), answers.n_classes)
-    _warn(within, gap, chosen)
+
+    def scores_without(others: IntArray) -> Any:
+        if within.X is not None:
+            return free.model
+        return fit(X[others], _some(answers, others), None).model
+
+    rule, chosen, held = confident_rule(
+        free.model,
+        X if within.X is None else within.X,
+        within,
+        answers.n_classes,
+        scores_without=scores_without,
+        error=lambda decided: _error(decided, within, answers),
+    )
+    rows = X if within.X is None else within.X
+    gap = within.gap(rule.predict(rows), answers.n_classes)
+    warn_of(within, gap, chosen)
     return replace(
-        student,
+        free,
+        model=rule,
+        bound=True,
         public_gap=gap,
         met=gap <= within.notion.margin,
         within=within,
         without_margin=free.model,
+        held=held,
         cross_fitted=chosen.gap,
+    )
+
+
+def confident_rule(
+    scores: Any,
+    rows: FloatArray,
+    within: Within,
+    n_classes: int,
+    *,
+    error: Callable[[IntArray], float],
+    scores_without: Callable[[IntArray], Any] | None = None,
+    groups: GroupModel | None = None,
+    randomised: bool = False,
+) -> tuple[BlindRule, Candidate, Held | None]:
+    """Return the blind rule that is kept, what is known of it, and what small groups it spares.
+
+    See ``fit_confident``.
+
+    Parameters
+    ----------
+    scores : fitted classifier
+        The model without a margin, on class codes.
+    rows : ndarray of float64, shape (n, n_features)
+        Public rows, on which the margin is read.
+    within : Within
+        The margin, of a notion with ``confidence``.
+    n_classes : int
+    error : callable
+        What decisions about these rows cost.
+    scores_without : callable, optional
+        ``scores_without(others)`` is that model without the rows that are not ``others``. Default:
+        the rows had no part in it.
+    groups : function, optional
+        Fits the model of the groups. Default: a softmax regression, whose ridge is chosen.
+    randomised : bool
+        Whether several rules may share the rows.
+    """
+    limits = limits_of(within) if within.hold_small else None
+    small = np.zeros(within.n_groups, bool) if limits is None else limits > within.notion.margin
+    use = ~small[within.groups]
+    groups = SoftmaxRegression.chosen(rows, within, n_classes) if groups is None else groups
+    targets = _targets(within, ~small)
+    decided = np.zeros((len(targets), len(rows)), dtype=np.int64)
+    for others, out in folds(within.groups):
+        own = scores if scores_without is None else scores_without(others)
+        if scores_without is not None and not isinstance(own, LogisticRegression):
+            decided[:, out] = own.predict(rows[out])  # answers of one class: a constant
+            continue
+        kept = within.of_rows(others)
+        made = BlindFit.of(own, rows[others], kept, n_classes, groups=groups)
+        for i, target in enumerate(targets):
+            rule = made.rule(_narrowed(kept, limits, target), randomised=randomised, own=False)
+            decided[i, out] = rule.predict(rows[out])
+    candidates = [
+        Candidate(target=target, gap=_gap(within, each, use, n_classes), error=error(each))
+        for target, each in zip(targets, decided, strict=True)
+    ]
+    chosen = choose(candidates, within.notion.margin)
+    whole = BlindFit.of(scores, rows, within, n_classes, groups=groups)
+    rule = whole.rule(_narrowed(within, limits, chosen.target), randomised=randomised)
+    if limits is None:
+        return rule, chosen, None
+    strict = whole.rule(_narrowed(within, None, chosen.target), randomised=randomised)
+    return rule, chosen, _held(within, limits, rule.predict(rows), error, strict.predict(rows))
+
+
+def _held(
+    within: Within,
+    limits: FloatArray,
+    decided: IntArray,
+    error: Callable[[IntArray], float],
+    by_margin: IntArray,
+) -> Held | None:
+    """Return the groups that are beyond the margin and held to their intervals; None for none."""
+    gaps = within.gaps(decided, int(max(decided.max(), by_margin.max(), 1)) + 1)
+    spared = np.flatnonzero((limits > within.notion.margin) & (gaps > within.notion.margin))
+    if not spared.size:
+        return None
+    sizes = np.bincount(within.groups, minlength=within.n_groups)
+    return Held(
+        groups=tuple(
+            HeldGroup(
+                group=int(z), n_rows=int(sizes[z]), limit=float(limits[z]), gap=float(gaps[z])
+            )
+            for z in spared
+        ),
+        error_by_margin=float(np.clip(error(by_margin), 0.0, 1.0)),
+        error=float(np.clip(error(decided), 0.0, 1.0)),
     )
 
 
@@ -179,64 +273,11 @@ def supported_by(sizes: IntArray, notion: RateNotion) -> float:
     return gap_of(notion, tally, level=notion.confidence).high
 
 
-def _candidates(
-    X: FloatArray,
-    answers: Answers | Shares,
-    within: Within,
-    limits: FloatArray | None,
-    fit: Callable[..., Any],
-    counted: BoolArray,
-) -> list[Candidate]:
-    """Measure each target on rows that were held out; groups that are not counted are left out."""
-    rows, public = _rows(X, within), within.X is None
-    targets = _targets(within, counted)
-    decided = np.zeros((len(targets), len(rows)), dtype=np.int64)
-    for others, out in _folds(within.groups):
-        kept = _of_rows(within, others)
-        seen = (X[others], _some(answers, others)) if public else (X, answers)
-        scores = fit(*seen, None).model
-        if not isinstance(scores, LogisticRegression):
-            decided[:, out] = scores.predict(rows[out])
-            continue
-        make = _fitted(*seen, kept, scores, fit)
-        for i, target in enumerate(targets):
-            model = make(_narrowed(kept, limits, target)).model
-            decided[i, out] = model.predict(rows[out])
-    use = counted[within.groups]
-    return [
-        Candidate(target=target, gap=_gap(within, own, use, answers), error=error)
-        for target, own in zip(targets, decided, strict=True)
-        for error in [_error(own, within, answers)]
-    ]
-
-
 def _targets(within: Within, counted: BoolArray) -> tuple[float, ...]:
     """Return the targets that the smallest of the groups ``counted`` can tell apart."""
     sizes = np.bincount(within.groups, minlength=within.n_groups)[counted]
     least = 1.0 / max(1, sizes[sizes > 0].min(initial=len(within.groups)))
     return tuple(t for t in TARGETS if t * within.notion.margin >= least) or TARGETS[:1]
-
-
-def _fitted(
-    X: FloatArray,
-    answers: Answers | Shares,
-    within: Within,
-    scores: Any,
-    fit: Callable[..., Any],
-) -> Callable[[Within], Any]:
-    """Return what fits a blind rule within a margin; the features are made once for all."""
-    rows = _rows(X, within)
-    features = InferredGroups.of(scores, rows, within.groups, by_class=within.notion.needs_labels)
-    read = features.transform(X)
-    bound = None if within.X is None else features.transform(within.X)
-
-    def make(narrowed: Within) -> Any:
-        with warnings.catch_warnings():  # what is kept is looked at as a whole
-            warnings.simplefilter("ignore", MarginNotMet)
-            student = fit(read, answers, replace(narrowed, X=bound))
-        return replace(student, model=BlindRule(features, student.model))
-
-    return make
 
 
 def _narrowed(within: Within, limits: FloatArray | None, target: float) -> Within:
@@ -246,33 +287,6 @@ def _narrowed(within: Within, limits: FloatArray | None, target: float) -> Withi
         return replace(within, notion=notion, hold_small=False)
     wide = np.where(limits > within.notion.margin, limits, notion.margin)
     return replace(within, notion=notion, limits=wide)
-
-
-def _rows(X: FloatArray, within: Within) -> FloatArray:
-    return X if within.X is None else within.X
-
-
-def _of_rows(within: Within, rows: IntArray) -> Within:
-    """Return the margin as it is read on some of its rows."""
-    return replace(
-        within,
-        groups=within.groups[rows],
-        X=None if within.X is None else within.X[rows],
-        labels=None if within.labels is None else within.labels[rows],
-    )
-
-
-def _folds(groups: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Deal the rows of each group to ``FOLDS`` parts; yield the others and the rows of each."""
-    part = np.empty(len(groups), dtype=np.int64)
-    draws = np.random.default_rng(SEED)
-    first = 0  # so that small groups do not all begin with the same part
-    for z in np.unique(groups):
-        own = draws.permutation(np.flatnonzero(groups == z))
-        part[own] = (first + np.arange(len(own))) % FOLDS
-        first += len(own)
-    for k in range(FOLDS):
-        yield np.flatnonzero(part != k), np.flatnonzero(part == k)
 
 
 def _some(answers: Answers | Shares, rows: IntArray) -> Answers | Shares:
@@ -297,11 +311,11 @@ def _some(answers: Answers | Shares, rows: IntArray) -> Answers | Shares:
     )
 
 
-def _gap(within: Within, decided: IntArray, use: BoolArray, answers: Answers | Shares) -> Estimate:
+def _gap(within: Within, decided: IntArray, use: BoolArray, n_classes: int) -> Estimate:
     """Return the gap of decisions about rows that were held out, with its interval."""
     groups, confidence = within.groups[use], within.notion.confidence
     assert confidence is not None
-    shape = (within.n_groups, answers.n_classes)
+    shape = (within.n_groups, n_classes)
     if within.labels is None:
         counts = Tally.of(groups, decided[use], *shape).counts
         return gap_of(within.notion, Tally(counts=counts[counts.sum(axis=1) > 0]), level=confidence)
@@ -319,7 +333,8 @@ def _error(decided: IntArray, within: Within, answers: Answers | Shares) -> floa
     return float((decided[rows] != answers.labels[rows]).mean())
 
 
-def _warn(within: Within, gap: float, chosen: Candidate) -> None:
+def warn_of(within: Within, gap: float, chosen: Candidate) -> None:
+    """Warn where so many rows cannot say that the margin holds, or where it does not there."""
     margin, where = within.notion.margin, SOURCES[within.source]
     if chosen.gap.high > margin:
         warnings.warn(

@@ -1,7 +1,8 @@
-"""A rule that never reads the group: a student's scores, moved by how probable each group is."""
+"""What a rule that never reads the group may go by: scores, and how probable each group is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,98 +11,160 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand.students.constrained import fit_linear
 from evenhand.students.objective import LabelLoss
+from evenhand.students.within import Within
 from evenhand.typing import Array, FloatArray, IntArray
 
-C_OF_GROUPS: Final = 0.1
-"""Inverse ridge of the model of the groups (chosen on Bank, Credit, ACS-Income, Parkinsons)."""
+RIDGES: Final = (0.001, 0.01, 0.1, 1.0)
+"""Inverse ridges of the model of the groups that are tried."""
 
-SCALE: Final = 3.0
-"""Of the probabilities of groups as features, so that the ridge of the student hardly weighs."""
+FOLDS: Final = 5
+"""Parts of the rows; each is read by models that were fitted on the others."""
+
+SEED: Final = 0
+"""Of the parts, and of the draws of a randomised rule: public, so that a sweep and a fit agree."""
 
 SUREST: Final = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InferredGroups:
-    """What a rule that never reads the group may go by: scores, and probabilities of groups.
+    """Probabilities of the classes and of the groups, for rows whose group nobody reads.
 
-    A student under a margin has as many weights as there are features, and can keep the margin on
-    the rows of its fit by what is chance there. On these features it has about as many as there
-    are groups. It loses little: among all classifiers that do not read the group, the best one
-    within a margin is a function of ``P(y | x)`` and ``P(z | x)`` alone, and is linear in
-    ``P(z | x)`` (Xian and Zhao 2024, Theorem 1; for demographic parity, two classes).
+    Among all classifiers that do not read the group, the best one within a margin is a function of
+    ``P(y | x)`` and ``P(z | x)`` (of ``P(z | x, y)``, where the margin is about records of one true
+    class) and is linear in the latter (Xian and Zhao 2024, Theorem 1).
 
     Parameters
     ----------
     scores : fitted classifier
-        The student without a margin, on class codes.
+        Its ``predict_proba`` is ``P(y | x)``; its ``classes_`` are class codes.
     groups : fitted classifier
-        A softmax regression of the group, on group codes.
+        Of the group, on group codes; ``by_class`` of the cell ``group * n_classes + class``.
+    n_groups, n_classes : int
     by_class : bool
-        Whether a group's probability counts for each class by itself, as for notions that are
-        about records of one true class.
+        Whether a group's probability is one among the records of each class.
 
     Privacy
     -------
-    Free: made from released answers, and from public rows and their groups (post-processing).
+    Free: made from a released model, and from public rows and what is public of them
+    (post-processing).
     """
 
     scores: Any
     groups: Any
+    n_groups: int
+    n_classes: int
     by_class: bool
 
     @classmethod
     def of(
-        cls, scores: Any, rows: FloatArray, groups: IntArray, *, by_class: bool
+        cls,
+        scores: Any,
+        rows: FloatArray,
+        within: Within,
+        n_classes: int,
+        *,
+        groups: GroupModel,
     ) -> InferredGroups:
-        """Fit the model of the groups on rows whose groups ``groups`` are public."""
-        codes, own = np.unique(groups, return_inverse=True)
+        """Fit the model of the groups on public rows.
+
+        Parameters
+        ----------
+        scores : fitted classifier
+        rows : ndarray of float64, shape (n, n_features)
+        within : Within
+            The groups of these rows and, for a notion that needs them, their true classes.
+        n_classes : int
+        groups : function
+            ``groups(rows, codes)`` fits a classifier: ``SoftmaxRegression(C)``, or your own.
+        """
+        return cls(
+            scores=scores,
+            groups=groups(rows, codes_of(within, n_classes)),
+            n_groups=within.n_groups,
+            n_classes=n_classes,
+            by_class=within.notion.needs_labels,
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells a row may be in: the groups, each for every class ``by_class``."""
+        return self.n_groups * (self.n_classes if self.by_class else 1)
+
+    def classes_of(self, X: Array) -> FloatArray:
+        """Return ``P(y | x)``, (n, n_classes)."""
+        p = np.zeros((len(X), self.n_classes))
+        p[:, np.asarray(self.scores.classes_, dtype=np.int64)] = self.scores.predict_proba(X)
+        return p
+
+    def cells_of(self, X: Array, p: FloatArray) -> FloatArray:
+        """Return the probability that a row is in each cell, (n, n_cells).
+
+        ``by_class`` that is ``P(y | x) P(z | x, y)``, the one by the scores ``p``, the other by the
+        model of the groups.
+        """
+        q = np.zeros((len(X), self.n_cells))
+        q[:, np.asarray(self.groups.classes_, dtype=np.int64)] = self.groups.predict_proba(X)
+        if not self.by_class:
+            return q
+        joint = np.maximum(q, SUREST).reshape(len(X), self.n_groups, self.n_classes)
+        joint *= (p / joint.sum(axis=1))[:, None, :]
+        return joint.reshape(q.shape)
+
+
+GroupModel = Callable[[FloatArray, IntArray], Any]
+"""Fits a classifier of codes; its ``classes_`` are those that occur."""
+
+
+@dataclass(frozen=True)
+class SoftmaxRegression:
+    """A softmax regression of codes, with the inverse ridge ``C``."""
+
+    C: float
+
+    def __call__(self, rows: FloatArray, codes: IntArray) -> LogisticRegression:
+        """Fit it; its ``classes_`` are the codes that occur."""
+        classes, own = np.unique(codes, return_inverse=True)
         loss = LabelLoss(
             labels=own.astype(np.int64),
             rows=np.arange(len(rows)),
-            n_classes=len(codes),
-            C=C_OF_GROUPS,
+            n_classes=len(classes),
+            C=self.C,
         )
-        found = fit_linear(rows, loss, None, len(codes)).classifier(len(codes))
-        found.classes_ = codes.astype(np.int64)
-        return cls(scores=scores, groups=found, by_class=by_class)
+        found = fit_linear(rows, loss, None, len(classes)).classifier(len(classes))
+        found.classes_ = classes.astype(np.int64)
+        return found
 
-    def transform(self, X: Array) -> FloatArray:
-        """Return the features of rows, (n, n_features): scores, then probabilities of groups."""
-        p = np.clip(self.scores.predict_proba(X), SUREST, 1.0)
-        z = SCALE * self.groups.predict_proba(X)[:, 1:]
-        scores = np.log(p[:, 1:]) - np.log(p[:, :1])
-        parts = [scores, z]
-        if self.by_class:
-            parts += [z * p[:, [k]] for k in range(1, p.shape[1])]
-        out: FloatArray = np.concatenate(parts, axis=1)
-        return out
+    @classmethod
+    def chosen(cls, rows: FloatArray, within: Within, n_classes: int) -> SoftmaxRegression:
+        """Choose the ridge by the log-loss on rows that were held out."""
+        codes, losses = codes_of(within, n_classes), np.zeros(len(RIDGES))
+        for others, out in folds(within.groups):
+            for i, C in enumerate(RIDGES):
+                model = cls(C)(rows[others], codes[others])
+                q = np.full((len(out), codes.max() + 1), SUREST)
+                q[:, model.classes_] = np.maximum(model.predict_proba(rows[out]), SUREST)
+                losses[i] -= np.log(q[np.arange(len(out)), codes[out]]).sum()
+        return cls(RIDGES[int(losses.argmin())])
 
 
-class BlindRule:
-    """A classifier that moves a student's scores by how probable each group is.
+def codes_of(within: Within, n_classes: int) -> IntArray:
+    """Return the cell of each row: its group or, where true classes matter, that and its class."""
+    if not within.notion.needs_labels:
+        return within.groups
+    assert within.labels is not None
+    out: IntArray = within.groups * n_classes + within.labels.astype(np.int64)
+    return out
 
-    Parameters
-    ----------
-    features : InferredGroups
-    head : LogisticRegression
-        Fitted on ``features.transform(X)``.
 
-    Attributes
-    ----------
-    classes_ : ndarray of int64
-    """
-
-    def __init__(self, features: InferredGroups, head: LogisticRegression) -> None:
-        self.features, self.head = features, head
-        self.classes_ = head.classes_
-
-    def predict(self, X: Array) -> IntArray:
-        """Return class codes, (n,); no group is read."""
-        out: IntArray = self.head.predict(self.features.transform(X))
-        return out
-
-    def predict_proba(self, X: Array) -> FloatArray:
-        """Return probabilities of the classes, (n, n_classes)."""
-        out: FloatArray = self.head.predict_proba(self.features.transform(X))
-        return out
+def folds(groups: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Deal the rows of each group to ``FOLDS`` parts; yield the others and the rows of each."""
+    part = np.empty(len(groups), dtype=np.int64)
+    draws = np.random.default_rng(SEED)
+    first = 0  # so that small groups do not all begin with the same part
+    for z in np.unique(groups):
+        own = draws.permutation(np.flatnonzero(groups == z))
+        part[own] = (first + np.arange(len(own))) % FOLDS
+        first += len(own)
+    for k in range(FOLDS):
+        yield np.flatnonzero(part != k), np.flatnonzero(part == k)

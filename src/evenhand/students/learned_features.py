@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from evenhand._torch import is_module
-from evenhand.students.inferred_groups import BlindRule
+from evenhand.students.blind_rule import BlindRule
 from evenhand.students.module import ModuleClassifier, ModuleStudent
 from evenhand.students.network import NetworkStudent
 from evenhand.typing import Array, FloatArray
@@ -127,7 +127,7 @@ class LearnedFeatures:
                 scores=self.classifier(head.features.scores),
                 groups=self.classifier(head.features.groups),
             )
-            return BlindRule(features, head.head)
+            return BlindRule(features, head.weights, head.shares)
         if not isinstance(head, LogisticRegression):
             return head  # a constant
         coef = head.coef_ / self.scale

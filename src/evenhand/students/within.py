@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -131,6 +131,52 @@ class Within:
         out = np.zeros(self.n_groups)
         for groups, gap in zip(self._compared, apart, strict=True):
             out[list(groups)] = np.maximum(out[list(groups)], gap)
+        return out
+
+    def of_rows(self, rows: IntArray) -> Within:
+        """Return the margin as it is read on some of its rows."""
+        return replace(
+            self,
+            groups=self.groups[rows],
+            X=None if self.X is None else self.X[rows],
+            labels=None if self.labels is None else self.labels[rows],
+        )
+
+    def combined(self, n_classes: int) -> FloatArray:
+        """Return the differences that are bounded, as weights of counts.
+
+        Of shape (n_differences, n_cells, n_classes): how much a record of a cell that is given a
+        class counts. The cells are groups or, for a notion about true classes, groups and classes.
+        """
+        notion, rates = self.notion, rates_of(self.notion, n_classes)
+        if notion.needs_labels:
+            held = self.cells(n_classes).sum(axis=0).reshape(self.n_groups, n_classes)
+            trials = held @ rates.among.T
+            out = _combinations(rates, trials, trials >= 1.0, notion.reference)
+            return out.reshape(len(out), self.n_groups * n_classes, n_classes)
+        sizes = np.bincount(self.groups, minlength=self.n_groups).astype(float)
+        trials = np.repeat(sizes[:, None], rates.n_rates, axis=1)
+        out = _combinations(rates, trials, trials > 0, notion.reference)
+        # Whatever the true class: that of the first stands for all.
+        return out.reshape(len(out), self.n_groups, n_classes, n_classes)[:, :, 0]
+
+    def bounds(self, n_differences: int) -> FloatArray:
+        """Return how large each of the differences may be: the margin, or what limits allow."""
+        bounds = np.full(n_differences, float(self.notion.margin))
+        if self.limits is None:
+            return bounds
+        widened = self._widened
+        out: FloatArray = bounds * np.tile(widened, n_differences // len(widened))
+        return out
+
+    def cells(self, n_classes: int) -> FloatArray:
+        """Return 1 where a row is in a cell and 0 where not, (n, n_cells); see ``combined``."""
+        of_group = np.eye(self.n_groups)[self.groups]
+        if not self.notion.needs_labels:
+            return of_group
+        labels = self._required_labels
+        truth = np.eye(n_classes)[labels] if labels.ndim == 1 else labels
+        out: FloatArray = (of_group[:, :, None] * truth[:, None, :]).reshape(len(truth), -1)
         return out
 
     @property

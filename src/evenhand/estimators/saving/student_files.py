@@ -26,7 +26,8 @@ from evenhand.learners.nets.architectures import (
 )
 from evenhand.learners.skops_files import dump_skops, load_skops
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
-from evenhand.students.inferred_groups import BlindRule, InferredGroups
+from evenhand.students.blind_rule import BlindRule
+from evenhand.students.inferred_groups import InferredGroups
 from evenhand.typing import Array, FloatArray
 
 SKOPS: Final = "skops"
@@ -218,21 +219,31 @@ def _to_module(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) ->
 
 def _blind_rule(student: BlindRule, arrays: dict[str, Array], at: str) -> dict[str, Any]:
     features = student.features
+    arrays[f"{at}weights"], arrays[f"{at}shares"] = student.weights, student.shares
     return {
         "scores": _describe(features.scores, arrays, f"{at}scores."),
         "groups": _describe(features.groups, arrays, f"{at}groups."),
-        "head": _describe(student.head, arrays, f"{at}head."),
+        "n_groups": features.n_groups,
+        "n_classes": features.n_classes,
         "by_class": features.by_class,
     }
 
 
 def _to_blind_rule(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> BlindRule:
-    scores, groups, head = (
-        _restore(said[part], arrays, f"{at}{part}.") for part in ("scores", "groups", "head")
+    if "weights" not in {name.removeprefix(at) for name in arrays}:
+        raise ValueError("the blind rule is one of an earlier version; train the model again.")
+    scores, groups = (_restore(said[part], arrays, f"{at}{part}.") for part in ("scores", "groups"))
+    features = InferredGroups(
+        scores=scores,
+        groups=groups,
+        n_groups=int(said["n_groups"]),
+        n_classes=int(said["n_classes"]),
+        by_class=bool(said["by_class"]),
     )
-    if not isinstance(head, LogisticRegression) or not isinstance(said["by_class"], bool):
-        raise ValueError("the student's rule is not one of scores and probabilities of groups.")
-    return BlindRule(InferredGroups(scores=scores, groups=groups, by_class=said["by_class"]), head)
+    for codes, n in ((groups.classes_, features.n_cells), (scores.classes_, features.n_classes)):
+        if not np.isin(codes, np.arange(n)).all():
+            raise ValueError("the blind rule's groups and classes do not fit its models.")
+    return BlindRule(features, arrays[f"{at}weights"], arrays[f"{at}shares"])
 
 
 _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[..., Any]]]] = {
