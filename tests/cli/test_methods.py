@@ -220,8 +220,9 @@ def test_the_groups_of_the_private_rows_are_read_only_where_teachers_need_them(
     assert "private.csv has no column 'sex', which --sensitive names" in line
 
 
-def test_hidden_layers_make_a_network(town: Path, train: Run) -> None:
-    train({**NO_TEACHERS, "--method": "dpsgd", "--margin": None}, "--hidden", "6", "--hidden", "4")
+@pytest.mark.parametrize("method", ["dpsgd", "dp-fermi"])
+def test_hidden_layers_make_a_network(town: Path, train: Run, method: str) -> None:
+    train({**NO_TEACHERS, "--method": method, "--margin": None}, "--hidden", "6", "--hidden", "4")
     network = evenhand.load("model").student_
     assert [len(bias) for bias in network.intercepts_] == [6, 4, 1]
 

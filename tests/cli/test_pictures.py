@@ -218,6 +218,25 @@ def test_teachers_may_read_the_pixels(gallery: Path, run: Callable[..., Any]) ->
     assert said == model.predict(pixels).tolist()
 
 
+@pytest.mark.parametrize("method", ["dpsgd", "dp-fermi"])
+def test_gradients_may_be_of_a_network_on_pixels(
+    gallery: Path, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    seen = []
+
+    def fit(self: Any, X: Any, *_: Any, **__: Any) -> None:
+        seen.append((self.architecture, X.shape[1:]))
+        raise ValueError("seen")
+
+    monkeypatch.setattr(METHODS[method].estimator, "fit", fit)
+    words = TRAIN.replace("--teachers 15", f"--method {method}").replace("--margin 0.1 ", "")
+    words = words.replace(f"{EXTRACTOR} --public public.csv", "--extractor none")
+    words = words.replace("--out model", "--out second")
+    refuse(*words.split())
+    refuse(*words.split(), "--architecture", "small-resnet")
+    assert seen == [(network_named(w), (3, SIDE, SIDE)) for w in ("convolutional", "small-resnet")]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -231,6 +250,9 @@ def test_teachers_may_read_the_pixels(gallery: Path, run: Callable[..., Any]) ->
         ("--extractor halves.onnx+resnet50=x.pth", "one of them in a file at most"),
         ("--extractor none --method pf-ld", "--method pf-ld reads features of pictures"),
         ("--extractor none --teacher tree", "--teacher tree reads features"),
+        ("--method dpsgd --architecture small-resnet", "--architecture small-resnet reads pixels"),
+        ("--method dpsgd --hidden 4 --extractor none", "--hidden is about networks on features"),
+        ("--architecture small-resnet", "--method fair-shares does not read it"),
         ("--teacher small-resnet", "--teacher small-resnet reads pixels. Add --extractor none"),
         ("--drop path", "--drop is about the columns of a table"),
         ("--mean a,b", "--mean must be numbers, got 'a,b'"),
@@ -251,6 +273,9 @@ def test_what_cannot_be_is_said_and_nothing_is_written(
             at = asked.index(gone)
             del asked[at : at + 2]
         asked += ["--protect", "attribute"]
+    if "dpsgd" in words:
+        at = asked.index("--teachers")
+        del asked[at : at + 2]
     if "none" in words or "dlib" in words:
         for gone in ("--trained-on", "--licence"):
             at = asked.index(gone)

@@ -43,7 +43,14 @@ def _shares(settings: Settings, any_public: bool) -> Settings:
     MethodSpec(
         name="dp-fermi",
         words="One model by noised gradients, with a weight on how far decisions follow the group.",
-        reads=(*BUDGET, *PUBLIC_ROWS, "fairness_weight", "group_thresholds"),
+        reads=(
+            *BUDGET,
+            *PUBLIC_ROWS,
+            "fairness_weight",
+            "group_thresholds",
+            "hidden",
+            "architecture",
+        ),
         needs=("epsilon",),
         notions=("demographic-parity", "equalized-odds"),
         kind=FairnessKind.WEIGHTS,

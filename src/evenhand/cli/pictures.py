@@ -165,6 +165,11 @@ def check(given: Any, *, teacher: str, reads_pixels: bool) -> None:
                 f"--teacher {teacher} reads the pixels of pictures. Add --images --extractor none, "
                 f"or take --teacher mlp."
             )
+        if given.architecture:
+            raise ValueError(
+                f"--architecture {given.architecture} reads the pixels of pictures. Add --images "
+                f"--extractor none, or take --hidden for a network on rows."
+            )
         return
     for name in ("schema", "drop", "keep"):
         if getattr(given, name):
@@ -181,7 +186,7 @@ def check(given: Any, *, teacher: str, reads_pixels: bool) -> None:
     if pixels and not reads_pixels:
         raise ValueError(
             f"--method {given.method} reads features of pictures, got --extractor none. Name an "
-            f"extractor, or take a method whose teachers read pixels: fair-shares, fairpate, pate."
+            f"extractor, or take a method that reads pixels: fair-shares, fairpate, pate, dpsgd."
         )
     if pixels and teacher not in NETWORKS:
         raise ValueError(
@@ -191,6 +196,16 @@ def check(given: Any, *, teacher: str, reads_pixels: bool) -> None:
     if not pixels and teacher in NETWORKS:
         raise ValueError(
             f"--teacher {teacher} reads pixels. Add --extractor none, or take another --teacher."
+        )
+    if not pixels and given.architecture:
+        raise ValueError(
+            f"--architecture {given.architecture} reads pixels. Add --extractor none, or take "
+            f"--hidden for a network on features."
+        )
+    if pixels and given.hidden:
+        raise ValueError(
+            f"--hidden is about networks on features, and --extractor none hands out pixels. Take "
+            f"--architecture {', '.join(NETWORKS)}, or name an extractor."
         )
 
 

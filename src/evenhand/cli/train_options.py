@@ -246,8 +246,18 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         list[int] | None,
         typer.Option(
             metavar="WIDTH",
-            help="Of dpsgd and pf-ld: width of a hidden layer; repeat the option for several.",
+            help="Of dpsgd, dp-fermi and pf-ld: width of a hidden layer; repeat the option for "
+            "several.",
             show_default="none: logistic regression",
+            rich_help_panel=GRADIENTS,
+        ),
+    ] = None
+    architecture: Annotated[
+        str | None,
+        choice(
+            NETWORKS,
+            help="Of dpsgd and dp-fermi, on pixels (--images --extractor none): the network.",
+            show_default=f"{NETWORKS[0]} for pixels",
             rich_help_panel=GRADIENTS,
         ),
     ] = None
@@ -444,8 +454,10 @@ def _networks_of(given: TrainOptions) -> dict[str, Any]:
     """Return the network that reads pixels, for whichever argument the method has for one."""
     if not given.reads_pixels:
         return {}
-    network = pictures.network(given.teacher_kind)
-    return {"student": network, "architecture": network}
+    return {
+        "student": pictures.network(given.teacher_kind),
+        "architecture": pictures.network(given.architecture or NETWORKS[0]),
+    }
 
 
 def fairness_of(
@@ -574,7 +586,9 @@ NOT_ALWAYS_READ: Final = {
     ),
     "group_thresholds": "has a place of its own for fairness",
     "reference": "compares groups in one way of its own",
-    **dict.fromkeys(("hidden", "fairness_weight", "at", "pull"), "does not read it"),
+    **dict.fromkeys(
+        ("hidden", "architecture", "fairness_weight", "at", "pull"), "does not read it"
+    ),
 }
 """Settings that not every method reads, and why one does not."""
 

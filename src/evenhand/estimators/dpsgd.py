@@ -22,7 +22,15 @@ UNBOUNDED: Final = 20.0
     MethodSpec(
         name="dpsgd",
         words="One model by clipped, noised gradients; aims for a margin if one is given.",
-        reads=(*BUDGET, *PUBLIC_ROWS, "group_thresholds", "hidden", "margin", "reference"),
+        reads=(
+            *BUDGET,
+            *PUBLIC_ROWS,
+            "group_thresholds",
+            "hidden",
+            "architecture",
+            "margin",
+            "reference",
+        ),
         needs=("epsilon",),
         notions=("demographic-parity",),
         kind=lambda settings: (
