@@ -74,6 +74,7 @@ BELOW: dict[str, set[str]] = {
         "estimators",
         "report",
     },
+    "serve": {"fairness", "datasets", "estimators"},
     "cli": {
         "privacy",
         "fairness",
@@ -88,6 +89,7 @@ BELOW: dict[str, set[str]] = {
         "generators",
         "report",
         "frontier",
+        "serve",
         "testing",  # of audits, which are a command too
     },
 }

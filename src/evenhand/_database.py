@@ -9,12 +9,15 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from evenhand._extras import MissingExtra
 
 WAIT_S: Final = 60.0
 """How long one process waits for another's transaction before it gives up."""
+
+SHORT_WAIT_S: Final = 5
+"""As ``WAIT_S``, for a server whose clients wait."""
 
 _NO_SECRETS: Final = (
     *("host", "hostaddr", "port", "dbname", "user", "service", "passfile"),
@@ -27,7 +30,7 @@ _CREATE_LOCK: Final = 0x6576656E68616E64  # one lock for making tables, on Postg
 
 
 class Database:
-    """Where tables are kept. Each transaction opens a connection of its own.
+    """Where tables are kept. Each transaction opens a connection of its own, or takes a kept one.
 
     Parameters
     ----------
@@ -37,6 +40,9 @@ class Database:
         Whose database it is, for messages: "A ledger's database".
     in_memory : str
         The way out for who names no file.
+    keep_open : bool
+        For a server that commits many times a second: connections stay open between transactions,
+        and SQLite writes a log beside its file (``-wal``), synced at every commit.
 
     Notes
     -----
@@ -45,8 +51,11 @@ class Database:
     transactions is whole, which with a write-ahead log beside it is not.
     """
 
-    def __init__(self, where: str | Path, *, what: str, in_memory: str) -> None:
+    def __init__(
+        self, where: str | Path, *, what: str, in_memory: str, keep_open: bool = False
+    ) -> None:
         self._url = _url(str(where), what=what, in_memory=in_memory)
+        self._keep_open = keep_open
         self._connect()
 
     @property
@@ -77,15 +86,24 @@ class Database:
         return f"Database({str(self)!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_url": self._url}  # a copy opens connections of its own
+        # A copy opens connections of its own.
+        return {"_url": self._url, "_keep_open": self._keep_open}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._url = state["_url"]
+        self._url, self._keep_open = state["_url"], state["_keep_open"]
         self._connect()
 
     def _connect(self) -> None:
         try:
-            self._engine = sa.create_engine(self._url, poolclass=NullPool, hide_parameters=True)
+            self._engine = sa.create_engine(
+                self._url,
+                poolclass=QueuePool if self._keep_open else NullPool,
+                hide_parameters=True,
+                connect_args=self._patience(),
+                **(
+                    {"pool_pre_ping": True, "pool_timeout": SHORT_WAIT_S} if self._keep_open else {}
+                ),
+            )
         except sa.exc.NoSuchModuleError:
             raise ValueError(
                 f"There is no driver for {self._url.drivername}://. Write postgresql://."
@@ -93,8 +111,17 @@ class Database:
         except ModuleNotFoundError as error:
             raise MissingExtra.of("PostgreSQL", f"the driver {error.name}", "postgres") from None
         if self.dialect == "sqlite":
-            sa.event.listen(self._engine, "connect", _prepare_sqlite)
+            prepare = _prepare_kept_sqlite if self._keep_open else _prepare_sqlite
+            sa.event.listen(self._engine, "connect", prepare)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
+
+    def _patience(self) -> dict[str, Any]:
+        """Return how long a server waits for PostgreSQL before it says that it is away."""
+        if self._url.get_backend_name() == "sqlite":
+            return {}
+        kept = {} if "connect_timeout" in self._url.query else {"connect_timeout": SHORT_WAIT_S}
+        waits = f"-c lock_timeout={SHORT_WAIT_S}s"
+        return kept | ({} if "options" in self._url.query else {"options": waits})
 
 
 def cause(error: sa.exc.SQLAlchemyError) -> str:
@@ -147,6 +174,16 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
         "synchronous = EXTRA",
         "fullfsync = ON",
         "foreign_keys = ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _prepare_kept_sqlite(connection: Any, _: object) -> None:
+    _prepare_sqlite(connection, _)
+    for pragma in (
+        f"busy_timeout = {SHORT_WAIT_S * 1000}",
+        "journal_mode = WAL",
+        "synchronous = FULL",  # with the log beside the file: synced at every commit
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -18,6 +18,7 @@ from evenhand.cli.failures import CommandGroup, traceback_of
 from evenhand.cli.frontier import frontier
 from evenhand.cli.inspect import inspect
 from evenhand.cli.predict import predict
+from evenhand.cli.serve import serve, tokens
 from evenhand.cli.synthesize import synthesize
 from evenhand.cli.train import train
 from evenhand.cli.verify import verify
@@ -39,10 +40,12 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(frontier)
 app.command(cls=Command)(synthesize)
+app.command()(serve)
 app.command()(check)
 app.command()(verify)
 app.command()(audit)
 app.add_typer(datasets, name="datasets")
+app.add_typer(tokens, name="tokens")
 
 
 def _print_version(asked: bool) -> None:

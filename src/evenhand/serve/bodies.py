@@ -1,0 +1,167 @@
+"""What goes over the wire: the bodies of requests and answers, and their limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from evenhand.serve.cases import MOST_ROWS, is_text
+
+Cell = str | bool | int | float | None
+
+
+def _text(value: str) -> str:
+    if not is_text(value):
+        raise ValueError("holds characters that are not text")
+    return value
+
+
+Text = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_text)]
+"""What a person writes; the store can keep it."""
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class DecideBody(_Body):
+    """Rows to decide on, in the order in which they are decided."""
+
+    rows: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_ROWS)]
+
+
+class Decided(BaseModel):
+    """What became of one row."""
+
+    id: int
+    rejected: bool
+    label: Cell
+    reason: str
+
+
+class DecideAnswer(BaseModel):
+    """What became of the rows, in their order."""
+
+    decisions: list[Decided]
+
+
+class ReviewBody(_Body):
+    """What a reviewer decides."""
+
+    action: Literal["deliver", "overrule", "withdraw"]
+    label: Annotated[
+        Cell,
+        Field(description="The class that is given instead; for overrule alone."),
+    ] = None
+    force: Annotated[
+        bool, Field(description="Take it although it leaves the margin; needs a reason.")
+    ] = False
+    reason: Text = ""
+
+
+class Outcome(BaseModel):
+    """What a decision of a person would do."""
+
+    action: str
+    label: Cell
+    gap: float
+    within_margin: bool
+
+
+class Case(BaseModel):
+    """A decision that waits for a person."""
+
+    id: int
+    group: str
+    said: Cell
+    reason: str
+    asked_by: str
+    asked_at: float
+    features: dict[str, Any]
+    outcomes: list[Outcome]
+
+
+class QueueAnswer(BaseModel):
+    """The oldest decisions that wait for a person."""
+
+    n_waiting: int
+    gap: float
+    margin: float
+    cases: list[Case]
+
+
+class Review(BaseModel):
+    """What a person decided."""
+
+    action: str
+    given_before: Cell
+    given: Cell
+    forced: bool
+    reason: str
+    gap_before: float
+    gap_after: float
+    by: str
+    at: float
+
+
+class Standing(BaseModel):
+    """A decision as it stands now."""
+
+    id: int
+    rejected: bool
+    label: Cell
+    reason: str
+    by_person: bool
+    reviews: list[Review]
+
+
+class Cells(BaseModel):
+    """Counts of one group and class."""
+
+    group: str
+    label: Cell
+    said: int
+    given: int
+    given_by_model: int
+    given_by_people: int
+    taken_back: int
+    coverage: float | None
+
+
+class StateAnswer(BaseModel):
+    """How the given labels stand to the margin."""
+
+    notion: str
+    margin: float
+    gap: float
+    within_margin: bool
+    left_by_people: Annotated[
+        bool, Field(description="Whether people have left the margin; the model never does.")
+    ]
+    n_decisions: int
+    n_given: int
+    n_waiting: int
+    n_unknown_group: int
+    n_reviews: dict[str, int]
+    n_forced: int
+    coverage: float | None
+    cells: list[Cells]
+    promise: str
+    claim: str
+
+
+class Health(BaseModel):
+    """Whether the server can answer."""
+
+    status: Literal["ok", "store away"]
+
+
+class Problem(BaseModel):
+    """Why there is no answer, and what to do."""
+
+    error: str
+    message: str
+    where: list[dict[str, Any]] = []
+    gap: float | None = None
+    margin: float | None = None

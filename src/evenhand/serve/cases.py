@@ -1,0 +1,196 @@
+"""What a request asks about: rows of JSON, read as the model's columns and as a known group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from evenhand.datasets import PublicEncoder
+from evenhand.fairness import Grouping
+from evenhand.fairness.groups import encode_groups, missing_groups
+from evenhand.serve.store import UNKNOWN_GROUP
+from evenhand.typing import IntArray
+
+if TYPE_CHECKING:
+    from evenhand.estimators import RejectOptionClassifier
+
+MOST_ROWS: Final = 10_000
+"""Rows of one request."""
+LONGEST_TEXT: Final = 10_000
+"""Characters of one value."""
+_MOST_WRONG: Final = 20
+_MOST_GROUPS_KEPT: Final = 10_000
+
+
+class BadRows(ValueError):
+    """Rows that cannot be read, all of them named; values are not repeated.
+
+    Parameters
+    ----------
+    wrong : sequence of (int, str, str)
+        Position of the row counted from 0, column, and what is wrong.
+    """
+
+    def __init__(self, wrong: Sequence[tuple[int, str, str]]) -> None:
+        self.wrong = tuple(wrong[:_MOST_WRONG])
+        row, column, what = wrong[0]
+        more = f" ({len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        super().__init__(f"row {row}, column {column!r}: {what}{more}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Reads rows for one model.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        What the model reads.
+    numeric : frozenset of str
+        Those of them that hold numbers.
+    sensitive : tuple of str
+        Columns that the group is read from.
+    groups : tuple of str
+        Every group, in the order of its codes.
+    grouping : Grouping, optional
+        What makes groups of the sensitive columns.
+    """
+
+    columns: tuple[str, ...]
+    numeric: frozenset[str]
+    sensitive: tuple[str, ...]
+    groups: tuple[str, ...]
+    grouping: Grouping | None = None
+    _known: dict[tuple[Any, ...], int] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        option: RejectOptionClassifier,
+        sensitive: Sequence[str],
+        grouping: Grouping | None = None,
+    ) -> Reader:
+        """Ask a model which columns it reads.
+
+        Raises
+        ------
+        ValueError
+            If it reads no named columns of numbers and categories, such as pictures.
+        """
+        fitted = option.fitted_.core
+        if not fitted.columns or not isinstance(fitted.encoder, PublicEncoder):
+            raise ValueError(
+                f"{fitted.method} was fitted on an array or on pictures, and rows of JSON have "
+                f"named columns. Serve a model that was trained on a table."
+            )
+        kinds = {column.name: column.kind for column in fitted.encoder.schema_.columns}
+        return cls(
+            columns=fitted.columns,
+            numeric=frozenset(name for name in fitted.columns if kinds[name] == "numeric"),
+            sensitive=tuple(sensitive),
+            groups=option.groups_,
+            grouping=grouping,
+        )
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that a person is shown."""
+        return (*self.columns, *(name for name in self.sensitive if name not in self.columns))
+
+    def check(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse rows that the model cannot read; all wrong cells are named, no value is.
+
+        Raises
+        ------
+        BadRows
+        """
+        wrong = []
+        for i, row in enumerate(rows):
+            for name in self.kept:
+                if name not in row:
+                    wrong.append((i, name, "is missing; null says that a value is not known"))
+                elif why := self._unreadable(name, row[name]):
+                    wrong.append((i, name, why))
+            if len(wrong) > _MOST_WRONG:
+                break
+        if wrong:
+            raise BadRows(wrong)
+
+    def group_codes(self, rows: Sequence[Mapping[str, Any]]) -> IntArray:
+        """Return the code of each row's group; ``UNKNOWN_GROUP`` where it is none of the known."""
+        found = [tuple(row[name] for name in self.sensitive) for row in rows]
+        new = [
+            values
+            for values in dict.fromkeys((*zip(map(_kinds, found), found, strict=True),))
+            if values not in self._known
+        ]
+        if len(self._known) > _MOST_GROUPS_KEPT:  # whoever invents groups does not fill the memory
+            self._known.clear()
+            new = list(dict.fromkeys((*zip(map(_kinds, found), found, strict=True),)))
+        for values in new:
+            self._known[values] = self._code(values[1])
+        return np.array([self._known[_kinds(one), one] for one in found], dtype=np.int64)
+
+    def frame(self, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+        """Return the columns that the model reads."""
+        return pd.DataFrame(
+            {
+                name: np.array(
+                    [math.nan if row[name] is None else float(row[name]) for row in rows]
+                )
+                if name in self.numeric
+                else pd.Series([row[name] for row in rows], dtype=object)
+                for name in self.columns
+            }
+        )
+
+    def _unreadable(self, name: str, value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            if name in self.numeric:
+                return "must hold a number or null, not a text"
+            if len(value) > LONGEST_TEXT:
+                return f"is longer than {LONGEST_TEXT:,} characters"
+            if not is_text(value):
+                return "holds characters that are not text"
+            return ""
+        if isinstance(value, bool | int | float):
+            try:
+                finite = math.isfinite(value)
+            except OverflowError:
+                finite = False
+            return "" if finite else "must be a finite number"
+        return "must hold a number, a text, true, false or null"
+
+    def _code(self, values: tuple[Any, ...]) -> int:
+        """Return the group's code of one row's sensitive values."""
+        frame = pd.DataFrame([dict(zip(self.sensitive, values, strict=True))])
+        try:
+            features: Any = self.grouping(frame) if self.grouping else frame
+            if getattr(features, "ndim", 1) == 2 and features.shape[1] == 1:
+                features = features.iloc[:, 0]
+            if missing_groups(features).any():
+                return UNKNOWN_GROUP
+            name = encode_groups(features).names[0]
+        except (ValueError, TypeError):
+            return UNKNOWN_GROUP  # a value that makes no group, such as a text where ages belong
+        return self.groups.index(name) if name in self.groups else UNKNOWN_GROUP
+
+
+def _kinds(values: tuple[Any, ...]) -> tuple[type, ...]:
+    return tuple(map(type, values))  # 1, 1.0 and True are one key of a dict
+
+
+def is_text(value: str) -> bool:
+    """Whether a store can keep it: Unicode without the character zero."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return "\x00" not in value

@@ -1,0 +1,436 @@
+"""Where requests are decided: one after the other, many in one transaction, none before it ends.
+
+Two threads work behind the server. The first asks the model about all rows that came meanwhile, in
+one call; the second locks the counts, decides the requests in the order in which they came, keeps
+decisions and counts in one transaction, and hands the answers out when it has ended. So the price
+of a call to the model, and of a commit, is shared by whoever asks at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from evenhand.fairness import RejectOption
+from evenhand.fairness.gate.reject_option import Verdict
+from evenhand.fairness.gate.review import DecidedAlready, PassesMargin, Request
+from evenhand.serve.cases import MOST_ROWS, Reader
+from evenhand.serve.store import UNKNOWN_GROUP, Counts, Decision, DecisionStore, StoreAway, Turn
+from evenhand.typing import REJECTED, BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from evenhand.estimators import RejectOptionClassifier
+
+MOST_WAITING: Final = 20_000
+"""Rows that may wait to be decided before further requests are turned away."""
+UNKNOWN: Final = "unknown_group"
+REASONS: Final = {
+    **{int(verdict): verdict.name.lower() for verdict in Verdict},
+    UNKNOWN_GROUP: UNKNOWN,
+}
+"""Verdicts as they are written."""
+DELIVER, OVERRULE, WITHDRAW = "deliver", "overrule", "withdraw"
+
+
+class KeyOfAnotherBody(ValueError):
+    """An idempotency key that stands for another request."""
+
+
+class NoSuchDecision(ValueError):
+    """A number that no decision has."""
+
+
+class BadReview(ValueError):
+    """An action and a label that do not go together."""
+
+
+class TooBusy(RuntimeError):
+    """More requests wait than can be answered soon."""
+
+
+REFUSED: Final = (KeyOfAnotherBody, NoSuchDecision, BadReview, DecidedAlready, PassesMargin)
+"""Errors after which nothing has been counted for the one who asked."""
+
+_Job = TypeVar("_Job")
+
+
+@dataclass(kw_only=True, eq=False)
+class Asked:
+    """A request for decisions."""
+
+    rows: Sequence[Mapping[str, Any]]
+    by: str
+    key: str | None
+    body_digest: str
+    answer: Future[str] = field(default_factory=Future)
+    groups: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    said: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    sure: BoolArray = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+
+
+@dataclass(kw_only=True, eq=False)
+class Reviewed:
+    """What a person decides about one decision."""
+
+    id: int
+    action: str
+    label: int | None
+    force: bool
+    reason: str
+    by: str
+    answer: Future[Decision] = field(default_factory=Future)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What a person's decision would do.
+
+    Parameters
+    ----------
+    action : str
+        ``deliver``, ``overrule`` or ``withdraw``.
+    label : int
+        Class code that would be given; ``REJECTED`` for none.
+    gap : float
+        The gap after it.
+    within : bool
+        Whether the given labels would be within the margin.
+    """
+
+    action: str
+    label: int
+    gap: float
+    within: bool
+
+
+class Desk:
+    """Decides requests within the margin and keeps each decision before its answer leaves.
+
+    Parameters
+    ----------
+    model : RejectOptionClassifier
+        Whose labels are given. Its own counts are not used.
+    store : DecisionStore
+    reader : Reader
+    """
+
+    def __init__(self, model: RejectOptionClassifier, store: DecisionStore, reader: Reader) -> None:
+        self.model, self.store, self.reader = model, store, reader
+        self.labels: list[Any] = model.classes_.tolist()
+        self._option = model.reject_option_
+        store.begin(self._option)
+        self._version: int | None = None  # of the store, that our counts are
+        self._view: tuple[Counts, RejectOption] | None = None
+        self._view_lock = threading.Lock()
+        self._to_say: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._to_keep: queue.SimpleQueue[list[Asked | Reviewed] | None] = queue.SimpleQueue()
+        self._n_waiting = 0
+        self._waiting_lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._say_all, name="evenhand-model", daemon=True),
+            threading.Thread(target=self._keep_all, name="evenhand-store", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def decide(self, asked: Asked) -> Future[str]:
+        """Decide on rows that the reader has checked; the answer is JSON, made when it is kept.
+
+        Raises
+        ------
+        TooBusy
+            If too many rows wait.
+        """
+        with self._waiting_lock:
+            if self._n_waiting + len(asked.rows) > MOST_WAITING:
+                raise TooBusy(f"More than {MOST_WAITING:,} rows wait to be decided. Ask later.")
+            self._n_waiting += len(asked.rows)
+        self._to_say.put(asked)
+        return asked.answer
+
+    def review(self, reviewed: Reviewed) -> Future[Decision]:
+        """Take a person's decision; the answer is the decision as it stands now."""
+        self._to_keep.put([reviewed])
+        return reviewed.answer
+
+    def view(self) -> tuple[Counts, RejectOption]:
+        """Return the counts as they stand in the store, and as the reject option reads them."""
+        with self._view_lock:
+            if self._view is None or self._view[0].version != self.store.version():
+                counts = self.store.counts()
+                self._view = (counts, RejectOption.from_dict(json.loads(counts.reject_option)))
+            return self._view
+
+    def effects(self, request: Request) -> list[Effect]:
+        """Return what a person may decide about a request, and what it does to the gap."""
+        _, option = self.view()
+        return effects(option, request)
+
+    def close(self) -> None:
+        """Answer what has come, and stop."""
+        self._to_say.put(None)
+        for thread in self._threads:
+            thread.join(timeout=30)
+
+    def _say_all(self) -> None:
+        while (jobs := _batch(self._to_say, lambda job: len(job.rows))) is not None:
+            try:
+                self._say(jobs)
+                said = jobs
+            except Exception:  # one request must not spoil the others'
+                said = [job for job in jobs if self._say_alone(job)]
+            self._to_keep.put(list(said))
+        self._to_keep.put(None)
+
+    def _say(self, jobs: Sequence[Asked]) -> None:
+        """Ask the model about the rows of all requests at once."""
+        for job in jobs:
+            job.groups = self.reader.group_codes(job.rows)
+            job.said = np.full(len(job.rows), REJECTED, dtype=np.int64)
+            job.sure = np.ones(len(job.rows), dtype=np.bool_)
+        known = [job.groups != UNKNOWN_GROUP for job in jobs]
+        rows = [
+            row
+            for job, own in zip(jobs, known, strict=True)
+            for row, one in zip(job.rows, own.tolist(), strict=True)
+            if one
+        ]
+        if not rows:
+            return
+        said, sure = self.model.said(self.reader.frame(rows))
+        start = 0
+        for job, own in zip(jobs, known, strict=True):
+            end = start + int(own.sum())
+            job.said[own], job.sure[own] = said[start:end], sure[start:end]
+            start = end
+
+    def _say_alone(self, job: Asked) -> bool:
+        try:
+            self._say([job])
+        except Exception as error:
+            self._answered(job, error)
+            return False
+        return True
+
+    def _keep_all(self) -> None:
+        while (batches := _batch(self._to_keep, lambda _: 0)) is not None:
+            jobs = [job for batch in batches for job in batch]
+            if jobs:
+                self._keep(jobs)
+
+    def _keep(self, jobs: Sequence[Asked | Reviewed]) -> None:
+        """Decide the jobs in one transaction, and answer when it has ended."""
+        answers: list[tuple[Asked | Reviewed, Any]] = []
+        try:
+            with self.store.turn() as turn:
+                answers = self._decided(turn, jobs)
+        except Exception as error:  # nothing was kept, or nobody knows: read the store again
+            self._version = None
+            if len(jobs) > 1 and not isinstance(error, StoreAway):
+                for job in jobs:  # one must not spoil the others'
+                    self._keep([job])
+                return
+            answers = [(job, error) for job in jobs]
+        for job, answer in answers:
+            self._answered(job, answer)
+
+    def _answered(self, job: Asked | Reviewed, answer: Any) -> None:
+        if isinstance(job, Asked):
+            with self._waiting_lock:
+                self._n_waiting -= len(job.rows)
+        future: Future[Any] = job.answer
+        if not future.set_running_or_notify_cancel():
+            return
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+    def _decided(
+        self, turn: Turn, jobs: Sequence[Asked | Reviewed]
+    ) -> list[tuple[Asked | Reviewed, Any]]:
+        if self._version != turn.counts.version:
+            self._option.resume(json.loads(turn.counts.reject_option))
+        counted = {
+            name: getattr(turn.counts, name) for name in ("next_id", "n_unknown_group", "n_forced")
+        }
+        answers: list[tuple[Asked | Reviewed, Any]] = []
+        for job in jobs:
+            try:
+                act: Callable[..., Any] = self._ask if isinstance(job, Asked) else self._review
+                answers.append((job, act(turn, job, counted)))
+            except REFUSED as error:  # before anything was counted
+                answers.append((job, error))
+        self._version = turn.save(self._option, **counted).version
+        return answers
+
+    def _ask(self, turn: Turn, job: Asked, counted: dict[str, int]) -> str:
+        if job.key is not None and (before := turn.answer_to(job.by, job.key)) is not None:
+            if before[0] != job.body_digest:
+                raise KeyOfAnotherBody(
+                    "This Idempotency-Key stands for another request of yours. Use a new key for "
+                    "a new request."
+                )
+            return before[1]
+        first, n = counted["next_id"], len(job.rows)
+        counted["next_id"] += n
+        known = np.flatnonzero(job.groups != UNKNOWN_GROUP)
+        counted["n_unknown_group"] += n - len(known)
+        given, verdicts = [REJECTED] * n, [UNKNOWN_GROUP] * n
+        numbers: list[int | None] = [None] * n
+        decided = self._option.decide(job.said[known], job.groups[known], sure=job.sure[known])
+        columns = (known, decided.ids, decided.labels, decided.reasons)
+        for i, number, label, reason in zip(*(x.tolist() for x in columns), strict=True):
+            numbers[i], given[i], verdicts[i] = number, label, reason
+        turn.add(self._rows(job, first, numbers, given, verdicts))
+        ids, labels = self._option.deliver()
+        own = {number: i for i, number in enumerate(numbers) if number is not None}
+        turn.released(list(zip(ids.tolist(), labels.tolist(), strict=True)))
+        for number, label in zip(ids.tolist(), labels.tolist(), strict=True):
+            if number in own:  # withheld within this request, and given by now
+                given[own[number]], verdicts[own[number]] = label, int(Verdict.ANSWERED)
+        answer = self._written(first, given, verdicts)
+        if job.key is not None:
+            turn.remember(job.by, job.key, job.body_digest, answer)
+        return answer
+
+    def _rows(
+        self,
+        job: Asked,
+        first: int,
+        numbers: Sequence[int | None],
+        given: Sequence[int],
+        verdicts: Sequence[int],
+    ) -> list[dict[str, Any]]:
+        now, kept = time.time(), self.reader.kept
+        return [
+            {
+                "id": first + i,
+                "request": number,
+                "group_code": group,
+                "said": said,
+                "given": label,
+                "verdict": verdict,
+                "by_person": False,
+                "features": json.dumps({name: row[name] for name in kept})
+                if label == REJECTED and number is not None
+                else None,
+                "asked_by": job.by,
+                "asked_at": now,
+            }
+            for i, (number, group, said, label, verdict, row) in enumerate(
+                zip(
+                    numbers,
+                    job.groups.tolist(),
+                    job.said.tolist(),
+                    given,
+                    verdicts,
+                    job.rows,
+                    strict=True,
+                )
+            )
+        ]
+
+    def _written(self, first: int, given: Sequence[int], verdicts: Sequence[int]) -> str:
+        return json.dumps(
+            {
+                "decisions": [
+                    {
+                        "id": first + i,
+                        "rejected": label == REJECTED,
+                        "label": None if label == REJECTED else self.labels[label],
+                        "reason": REASONS[verdict],
+                    }
+                    for i, (label, verdict) in enumerate(zip(given, verdicts, strict=True))
+                ]
+            }
+        )
+
+    def _review(self, turn: Turn, job: Reviewed, counted: dict[str, int]) -> Decision:
+        decision = turn.decision(job.id)
+        if decision is None or decision.request is None:
+            what = "is of a group that is not known, and counts" if decision else "is not there: it"
+            raise NoSuchDecision(
+                f"Decision {job.id} {what} cannot be reviewed. GET /queue lists those that wait."
+            )
+        request = decision.request
+        label = _label_of(job, request)
+        before = self._option.gap
+        try:
+            after, forced = self._option.review(request, label), False
+        except PassesMargin:
+            if not job.force:
+                raise
+            after, forced = self._option.review(request, label, force=True), True
+        counted["n_forced"] += forced
+        turn.review(
+            job.id,
+            after,
+            action=job.action,
+            given_before=request.given,
+            given=after.given,
+            forced=forced,
+            reason=job.reason,
+            gap_before=before,
+            gap_after=self._option.gap,
+            by=job.by,
+        )
+        ids, labels = self._option.deliver()  # what a person decided may make room for others
+        turn.released(list(zip(ids.tolist(), labels.tolist(), strict=True)))
+        found = turn.decision(job.id)
+        assert found is not None
+        return found
+
+
+def effects(option: RejectOption, request: Request) -> list[Effect]:
+    """Return what a person may decide about a request, and what it does to the gap."""
+    found = []
+    for label in range(REJECTED, len(option.classes)):
+        action = DELIVER if label == request.said else OVERRULE if label != REJECTED else WITHDRAW
+        try:
+            gap, within = option.gap_after(request, label)
+        except ValueError:
+            continue  # decided already, or stands so
+        found.append(Effect(action=action, label=label, gap=gap, within=within))
+    order = (DELIVER, OVERRULE, WITHDRAW)
+    return sorted(found, key=lambda effect: order.index(effect.action))
+
+
+def _label_of(job: Reviewed, request: Request) -> int:
+    """Return the class code that an action gives."""
+    if job.action == WITHDRAW:
+        return REJECTED
+    if job.action == DELIVER:
+        return request.said
+    if job.label is None:
+        raise BadReview("overrule needs a label: the class that is given instead.")
+    if job.label == request.said:
+        raise BadReview("This is what the model said: deliver it, rather than overrule it.")
+    return job.label
+
+
+def _batch(jobs: queue.SimpleQueue[_Job | None], size: Callable[[_Job], int]) -> list[_Job] | None:
+    """Wait for a job, and take those that wait behind it; None when there will be no more."""
+    first = jobs.get()
+    if first is None:
+        return None
+    found, rows = [first], size(first)
+    while rows < MOST_ROWS and len(found) < 1000:
+        try:
+            job = jobs.get_nowait()
+        except queue.Empty:
+            break
+        if job is None:
+            jobs.put(None)  # for the next call
+            break
+        found.append(job)
+        rows += size(job)
+    return found

@@ -1,0 +1,75 @@
+"""What Prometheus reads: requests of this process, and the counts of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from evenhand.serve.desk import Desk
+
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+class Metrics:
+    """Counters of one server; names of groups and classes are labels, no feature is."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "evenhand_requests",
+            "Requests by route and status.",
+            ["method", "route", "status"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "evenhand_request_seconds",
+            "Time to the answer.",
+            ["method", "route"],
+            buckets=_BOUNDS,
+            registry=self.registry,
+        )
+        self.registry.register(_OfStore(desk))
+
+    def text(self) -> bytes:
+        """Return the page that Prometheus scrapes."""
+        return generate_latest(self.registry)
+
+
+class _OfStore:
+    """The counts, read from the store when they are asked for."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def describe(self) -> list[Any]:
+        return []  # so that registering reads no store
+
+    def collect(self) -> Iterator[Any]:
+        counts, option = self._desk.view()
+        gauge, counter = GaugeMetricFamily, CounterMetricFamily
+        yield gauge("evenhand_gap", "Largest difference of rates now.", value=option.gap)
+        yield gauge("evenhand_margin", "The margin.", value=option.margin)
+        yield gauge("evenhand_within_margin", "1 if within it.", value=float(option.within))
+        yield gauge(
+            "evenhand_queue", "Decisions that wait for a person.", value=self._desk.store.n_open()
+        )
+        for name, words, table in (
+            ("evenhand_said", "Labels that the model said.", option.coverage.offered),
+            ("evenhand_given_by_model", "Labels given without a person.", option.coverage.given),
+            ("evenhand_given_by_people", "Labels that people gave.", option.given_by_hand),
+            ("evenhand_taken_back", "Labels that people withdrew.", option.taken_back),
+        ):
+            family = counter(name, words, labels=["group", "class"])
+            for group, row in zip(option.groups, table.tolist(), strict=True):
+                for label, n in zip(option.classes, row, strict=True):
+                    family.add_metric([group, label], n)
+            yield family
+        yield counter(
+            "evenhand_unknown_group", "Rows of an unknown group.", value=counts.n_unknown_group
+        )
+        yield counter(
+            "evenhand_forced_reviews", "Reviews beyond the margin.", value=counts.n_forced
+        )

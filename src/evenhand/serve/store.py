@@ -1,0 +1,325 @@
+"""Where decisions are kept: SQLite in one file, or PostgreSQL between several servers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from evenhand._database import Database, cause
+from evenhand.fairness import RejectOption
+from evenhand.fairness.gate.reject_option import Verdict
+from evenhand.fairness.gate.review import Request
+from evenhand.serve.tables import COUNTS, DECISIONS, KEYS, OPEN, REVIEWS, SCHEMA, TABLES, TOKENS
+from evenhand.serve.tokens import Caller, Role, checked_name, digest, new_token
+
+UNKNOWN_GROUP = -1
+"""Group code of a request that no count knows; its verdict is kept as this, too."""
+
+
+class StoreAway(ConnectionError):
+    """The store cannot be read or written now. Nothing is answered without it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """The counts as they stand in the store.
+
+    Parameters
+    ----------
+    version : int
+        Rises with every change.
+    next_id : int
+        Number of the next decision.
+    n_unknown_group, n_forced : int
+        Requests of groups that are not known; decisions of people that were forced.
+    reject_option : str
+        State of the reject option, as JSON.
+    """
+
+    version: int
+    next_id: int
+    n_unknown_group: int
+    n_forced: int
+    reject_option: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """One decision as it stands.
+
+    Parameters
+    ----------
+    id : int
+    request : Request or None
+        As the reject option knows it; None where the group is unknown.
+    verdict : Verdict or None
+        What became of it without a person; None where the group is unknown.
+    features : mapping or None
+        What was asked about, while a person may have to see it.
+    asked_by : str
+    asked_at : float
+        Seconds since 1970.
+    """
+
+    id: int
+    request: Request | None
+    verdict: Verdict | None
+    features: dict[str, Any] | None
+    asked_by: str
+    asked_at: float
+
+    @property
+    def open(self) -> bool:
+        """Whether it waits for a person."""
+        return self.request is not None and self.request.given < 0 and not self.request.by_person
+
+
+class Turn:
+    """One writer's turn: the counts are locked until it ends, and all of it is kept or nothing."""
+
+    def __init__(self, db: sa.Connection, counts: Counts) -> None:
+        self._db = db
+        self.counts = counts
+
+    def answer_to(self, token: str, key: str) -> tuple[str, str] | None:
+        """Return digest of the body, and the answer, that a key stands for already."""
+        query = sa.select(KEYS.c.body_digest, KEYS.c.answer).filter_by(token=token, key=key)
+        row = self._db.execute(query).first()
+        return None if row is None else (row.body_digest, row.answer)
+
+    def remember(self, token: str, key: str, body_digest: str, answer: str) -> None:
+        """Keep the answer that a key stands for."""
+        values = {"token": token, "key": key, "body_digest": body_digest}
+        self._db.execute(KEYS.insert().values(**values, answer=answer, at=time.time()))
+
+    def add(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Keep new decisions."""
+        if rows:
+            self._db.execute(DECISIONS.insert(), rows)
+
+    def released(self, requests: Sequence[tuple[int, int]]) -> None:
+        """Keep that earlier requests, by their numbers, are answered now."""
+        for number, label in requests:
+            self._db.execute(
+                DECISIONS.update()
+                .filter_by(request=number)
+                .values(given=label, verdict=int(Verdict.ANSWERED), features=None)
+            )
+
+    def decision(self, id_: int) -> Decision | None:
+        """Return a decision as it stands."""
+        row = self._db.execute(sa.select(DECISIONS).filter_by(id=id_)).first()
+        return None if row is None else _decision(row)
+
+    def review(self, id_: int, after: Request, **facts: Any) -> None:
+        """Keep what a person decided, by whom and when."""
+        self._db.execute(
+            DECISIONS.update()
+            .filter_by(id=id_)
+            .values(given=after.given, by_person=True, features=None)
+        )
+        self._db.execute(REVIEWS.insert().values(decision=id_, at=time.time(), **facts))
+
+    def save(self, option: RejectOption, **counted: int) -> Counts:
+        """Keep the counts, which are what the store holds from now on."""
+        state = json.dumps(option.to_dict(), separators=(",", ":"))
+        made = Counts(version=self.counts.version + 1, **counted, reject_option=state)
+        self._db.execute(COUNTS.update().values(**vars(made)))
+        return made
+
+
+class DecisionStore:
+    """Decisions, reviews, idempotency keys, tokens and counts.
+
+    Parameters
+    ----------
+    where : str or Path
+        A file for SQLite, or a SQLAlchemy URL of PostgreSQL. The tables are made if they are not
+        there.
+
+    Notes
+    -----
+    A decision and the counts that it changed are one transaction, which ends before the answer
+    leaves. A server that is killed has then either kept both or neither; an answer may be counted
+    that nobody got, never the other way round.
+    """
+
+    def __init__(self, where: str | Path) -> None:
+        self._database = Database(
+            where,
+            what="A store of decisions",
+            in_memory="Name a file that the counts can stay in.",
+            keep_open=True,
+        )
+        with self.transaction("opened", write=True) as db:
+            self._database.create(db, TABLES)
+            found = db.execute(sa.select(COUNTS.c.schema_version)).scalar()
+        if found not in (None, SCHEMA):
+            raise ValueError(
+                f"{self} is a store of version {found}, and this package writes {SCHEMA}. Serve it "
+                f"with the version that wrote it, or name another store."
+            )
+
+    def begin(self, option: RejectOption) -> None:
+        """Go on from the counts in the store, or begin them.
+
+        Raises
+        ------
+        StateOfAnotherModel
+            If the store counts the answers of another model, or under other settings.
+        """
+        with self.transaction("opened", write=True) as db:
+            if db.execute(sa.select(COUNTS.c.only)).first() is None:
+                db.execute(
+                    COUNTS.insert().values(
+                        only=1,
+                        schema_version=SCHEMA,
+                        version=1,
+                        next_id=0,
+                        n_unknown_group=0,
+                        n_forced=0,
+                        reject_option=json.dumps(option.to_dict()),
+                    )
+                )
+        option.resume(json.loads(self.counts().reject_option))
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Lock the counts, and keep what is written in the block: all of it, or nothing."""
+        with self.transaction("written", write=True) as db:
+            query = sa.select(COUNTS).with_for_update()
+            yield Turn(db, _counts(db.execute(query).one()))
+
+    def counts(self) -> Counts:
+        """Return the counts as they stand."""
+        with self.transaction("read") as db:
+            return _counts(db.execute(sa.select(COUNTS)).one())
+
+    def version(self) -> int:
+        """Return the number that rises with every change."""
+        with self.transaction("read") as db:
+            return int(db.scalar(sa.select(COUNTS.c.version)) or 0)
+
+    def queue(self, *, after: int = -1, limit: int = 50) -> list[Decision]:
+        """Return what waits for a person, oldest first, beyond the number ``after``."""
+        query = sa.select(DECISIONS).where(OPEN, DECISIONS.c.id > after)
+        query = query.order_by(DECISIONS.c.id).limit(limit)
+        with self.transaction("read") as db:
+            return [_decision(row) for row in db.execute(query)]
+
+    def n_open(self) -> int:
+        """Return how many decisions wait for a person."""
+        query = sa.select(sa.func.count()).select_from(DECISIONS).where(OPEN)
+        with self.transaction("read") as db:
+            return int(db.scalar(query) or 0)
+
+    def decision(self, id_: int) -> Decision | None:
+        """Return a decision as it stands, or None if there is none of that number."""
+        with self.transaction("read") as db:
+            return Turn(db, _NO_COUNTS).decision(id_)
+
+    def reviews(self, id_: int) -> list[dict[str, Any]]:
+        """Return what people decided about it, oldest first, with who and when."""
+        query = sa.select(REVIEWS).filter_by(decision=id_).order_by(REVIEWS.c.id)
+        with self.transaction("read") as db:
+            return [dict(row) for row in db.execute(query).mappings()]
+
+    def n_reviews(self) -> dict[str, int]:
+        """Return how often people took each action."""
+        query = sa.select(REVIEWS.c.action, sa.func.count()).group_by(REVIEWS.c.action)
+        with self.transaction("read") as db:
+            return {action: int(n) for action, n in db.execute(query)}
+
+    def add_token(self, name: str, role: Role) -> str:
+        """Make a token and return it; the store keeps its digest, and it cannot be shown again."""
+        token = new_token()
+        values = {"digest": digest(token), "name": checked_name(name), "role": str(role)}
+        with self.transaction("written", write=True) as db:
+            if db.execute(sa.select(TOKENS.c.name).filter_by(name=name)).first() is not None:
+                raise ValueError(
+                    f"There is a token of the name {name!r} already. Choose another name, or "
+                    f"revoke that one first."
+                )
+            db.execute(TOKENS.insert().values(**values, made_at=time.time()))
+        return token
+
+    def revoke_token(self, name: str) -> None:
+        """Take a token out of use."""
+        with self.transaction("written", write=True) as db:
+            gone = db.execute(TOKENS.delete().filter_by(name=name).returning(TOKENS.c.name)).all()
+        if not gone:
+            raise ValueError(f"There is no token of the name {name!r}.")
+
+    def callers(self) -> dict[str, Caller]:
+        """Return who may ask, by the digest of the token, in the order of their names."""
+        query = sa.select(TOKENS).order_by(TOKENS.c.name)
+        with self.transaction("read") as db:
+            return {row.digest: Caller(row.name, Role(row.role)) for row in db.execute(query)}
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.close()
+
+    @contextmanager
+    def transaction(self, doing: str, *, write: bool = False) -> Iterator[sa.Connection]:
+        """Run statements that happen whole or not at all.
+
+        Raises
+        ------
+        StoreAway
+            If the database cannot be reached, is locked for too long, or refuses to write.
+        """
+        try:
+            with self._database.transaction(write=write) as db:
+                yield db
+        except sa.exc.SQLAlchemyError as error:
+            raise StoreAway(
+                f"The decisions in {self} could not be {doing}: {cause(error)}. Nothing is "
+                f"answered until it is back; what was kept before stands."
+            ) from error
+
+    def __str__(self) -> str:
+        return str(self._database)
+
+    def __repr__(self) -> str:
+        return f"DecisionStore({str(self)!r})"
+
+
+_NO_COUNTS = Counts(version=0, next_id=0, n_unknown_group=0, n_forced=0, reject_option="{}")
+
+
+def _counts(row: sa.Row[Any]) -> Counts:
+    return Counts(
+        version=row.version,
+        next_id=row.next_id,
+        n_unknown_group=row.n_unknown_group,
+        n_forced=row.n_forced,
+        reject_option=row.reject_option,
+    )
+
+
+def _decision(row: sa.Row[Any]) -> Decision:
+    known = row.request is not None
+    return Decision(
+        id=row.id,
+        request=Request(
+            number=row.request,
+            group=row.group_code,
+            said=row.said,
+            given=row.given,
+            by_person=row.by_person,
+        )
+        if known
+        else None,
+        verdict=Verdict(row.verdict) if known else None,
+        features=None if row.features is None else json.loads(row.features),
+        asked_by=row.asked_by,
+        asked_at=row.asked_at,
+    )

@@ -1,0 +1,35 @@
+"""People who ask, and a desk that decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.serve.cases import Reader
+from evenhand.serve.desk import Desk
+from evenhand.serve.store import DecisionStore
+
+
+def table(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Draw people: men have more income, so a model says yes to them more often."""
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(["women", "men"], n)
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(45 + 10 * (groups == "men"), 15, n).round(1),
+            "job": rng.choice(["nurse", "clerk", "cook"], n),
+        }
+    )
+    return X, groups
+
+
+def rows(n: int, seed: int) -> list[dict[str, Any]]:
+    """Return rows as a client sends them."""
+    X, groups = table(n, seed)
+    return X.assign(sex=groups).to_dict("records")
+
+
+def new_desk(option: Any, where: Any) -> Desk:
+    return Desk(option, DecisionStore(where), Reader.of(option, ("sex",)))

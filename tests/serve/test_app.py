@@ -1,0 +1,321 @@
+"""The API: what is answered, what is refused, what is kept, who may ask."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from people import new_desk, rows
+
+from evenhand import RejectOptionClassifier
+from evenhand.fairness.gate.reject_option import StateOfAnotherModel
+from evenhand.serve.desk import Desk
+from evenhand.serve.tokens import Role
+from evenhand.typing import REJECTED
+
+
+def as_(client: Any, role: Role) -> dict[str, str]:
+    return {"Authorization": f"Bearer {client.tokens[role]}"}
+
+
+def ask(client: Any, sent: list[dict[str, Any]], **headers: str) -> Any:
+    return client.post("/decide", json={"rows": sent}, headers=as_(client, Role.DECIDER) | headers)
+
+
+def decided(client: Any, sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    answer = ask(client, sent)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["decisions"]
+
+
+def review(client: Any, id_: int, **body: Any) -> Any:
+    return client.post(f"/queue/{id_}", json=body, headers=as_(client, Role.REVIEWER))
+
+
+def get(client: Any, path: str, role: Role = Role.REVIEWER) -> Any:
+    return client.get(path, headers=as_(client, role))
+
+
+def test_labels_are_those_of_the_same_reject_option_in_python(
+    client: Any, option: Callable[..., Any]
+) -> None:
+    sent, plain = rows(400, 1), option()
+    frame = pd.DataFrame(sent)
+    expected = plain.decide(frame[["income", "job"]], sensitive_features=frame["sex"])
+    late = plain.deliver()
+    answers = decided(client, sent)
+    assert [one["id"] for one in answers] == list(range(400))
+    for i, one in enumerate(answers):
+        label = late.get(i, expected.labels[i])
+        assert one["label"] == (None if label == REJECTED else label)
+        assert one["rejected"] == (label == REJECTED)
+        assert (one["reason"] == "answered") == (not one["rejected"])
+    state = get(client, "/state", Role.READER).json()
+    assert state["gap"] == pytest.approx(plain.gap_)
+    assert state["within_margin"]
+    assert state["n_decisions"] == 400
+    assert 0 < state["n_waiting"] == sum(one["rejected"] for one in answers)
+    assert state["claim"] == "the claim"
+    assert sum(cell["given"] for cell in state["cells"]) == state["n_given"]
+
+
+def test_the_same_key_gets_the_same_answer_and_counts_once(client: Any) -> None:
+    sent = rows(30, 2)
+    first = ask(client, sent, **{"Idempotency-Key": "k1"})
+    again = ask(client, sent, **{"Idempotency-Key": "k1"})
+    assert again.json() == first.json()
+    assert get(client, "/state").json()["n_decisions"] == 30
+    other = ask(client, sent[:5], **{"Idempotency-Key": "k1"})
+    assert (other.status_code, other.json()["error"]) == (409, "key_of_another_body")
+    assert ask(client, sent, **{"Idempotency-Key": "k2"}).json() != first.json()
+    assert get(client, "/state").json()["n_decisions"] == 60
+
+
+def test_an_unknown_group_has_a_reason_of_its_own_and_is_counted(client: Any) -> None:
+    sent = rows(4, 3)
+    sent[1]["sex"], sent[2]["sex"] = "unheard-of", None
+    answers = decided(client, sent)
+    assert [one["reason"] == "unknown_group" for one in answers] == [False, True, True, False]
+    state = get(client, "/state").json()
+    assert (state["n_unknown_group"], state["n_decisions"]) == (2, 4)
+    assert sum(cell["said"] for cell in state["cells"]) == 2
+    assert get(client, f"/decisions/{answers[1]['id']}").json()["reason"] == "unknown_group"
+    assert review(client, answers[1]["id"], action="deliver").status_code == 404
+
+
+def test_what_is_withheld_is_answered_when_its_group_fits(client: Any) -> None:
+    sent = [row for row in rows(400, 4) if row["sex"] == "men"][:60]
+    women = [row for row in rows(400, 5) if row["sex"] == "women"][:80]
+    decided(client, sent)
+    (waits,) = decided(client, women[:1])
+    assert waits["reason"] == "withheld"
+    for row in women[1:]:
+        decided(client, [row])
+    now = client.get(f"/decisions/{waits['id']}", headers=as_(client, Role.DECIDER)).json()
+    assert (now["reason"], now["rejected"], now["by_person"]) == ("answered", False, False)
+    assert waits["id"] not in [case["id"] for case in get(client, "/queue").json()["cases"]]
+
+
+def test_a_reviewer_delivers_overrules_and_withdraws_and_the_counts_follow(client: Any) -> None:
+    answers = decided(client, rows(400, 6))
+    state = get(client, "/state").json()
+    queue = get(client, "/queue?limit=200").json()
+    assert queue["n_waiting"] == len([one for one in answers if one["rejected"]])
+    done: dict[str, int] = {}
+    for action in ("overrule", "withdraw", "deliver"):
+        found = [
+            (case["id"], outcome)
+            for case in get(client, "/queue?limit=200").json()["cases"]
+            for outcome in case["outcomes"]
+            if outcome["within_margin"] and outcome["action"] == action
+        ]
+        if not found:
+            continue
+        done[action], outcome = found[0]
+        label = {"label": outcome["label"]} if action == "overrule" else {}
+        stands = review(client, done[action], action=action, **label).json()
+        assert (stands["label"], stands["by_person"]) == (outcome["label"], True)
+        (kept,) = stands["reviews"]
+        assert kept["gap_after"] == pytest.approx(outcome["gap"])
+        assert (kept["by"], kept["forced"]) == ("the reviewer", False)
+        assert kept["at"] > 1e9
+    assert {"overrule", "withdraw"} <= set(done)
+    now = get(client, "/state").json()
+    # What people decide may make room for withheld labels, which are given then.
+    assert now["n_waiting"] <= state["n_waiting"] - len(done)
+    assert now["n_given"] + now["n_waiting"] == state["n_given"] + state["n_waiting"] - 1
+    assert sum(cell["given_by_people"] for cell in now["cells"]) == len(done) - 1
+    given = next(one for one in answers if not one["rejected"])
+    assert review(client, given["id"], action="withdraw", force=True, reason="r").json()["rejected"]
+    assert get(client, "/state").json()["n_given"] == now["n_given"] - 1
+
+
+def test_an_entry_is_decided_once(client: Any) -> None:
+    refused = next(one for one in decided(client, rows(400, 7)) if one["rejected"])
+    first = review(client, refused["id"], action="withdraw")
+    assert first.status_code == 200
+    again = review(client, refused["id"], action="deliver", force=True, reason="again")
+    assert (again.status_code, again.json()["error"]) == (409, "decided_already")
+    assert len(get(client, f"/decisions/{refused['id']}").json()["reviews"]) == 1
+
+
+def test_a_decision_beyond_the_margin_is_refused_and_taken_with_a_reason(client: Any) -> None:
+    decided(client, rows(400, 8))
+    case, outcome = next(
+        (case, outcome)
+        for case in get(client, "/queue?limit=200").json()["cases"]
+        for outcome in case["outcomes"]
+        if not outcome["within_margin"] and outcome["action"] == "deliver"
+    )
+    before = get(client, "/state").json()
+    refused = review(client, case["id"], action="deliver")
+    assert (refused.status_code, refused.json()["error"]) == (409, "passes_margin")
+    assert refused.json()["gap"] == pytest.approx(outcome["gap"])
+    assert get(client, "/state").json() == before
+    nothing_said = review(client, case["id"], action="deliver", force=True, reason=" ")
+    assert nothing_said.status_code == 422
+    taken = review(client, case["id"], action="deliver", force=True, reason="a court said so")
+    assert taken.json()["reviews"][0]["reason"] == "a court said so"
+    after = get(client, "/state").json()
+    assert (after["within_margin"], after["left_by_people"], after["n_forced"]) == (False, True, 1)
+    for row in rows(50, 9):
+        decided(client, [row])
+        gap = get(client, "/state").json()["gap"]
+        assert gap <= max(after["gap"], 0.05) + 1e-12
+    again = review(client, case["id"], action="withdraw")
+    assert again.status_code in (200, 409)
+
+
+BAD = {
+    "no JSON": (b"{", 422),
+    "no object": (b"[1]", 422),
+    "no rows": (b'{"rows": []}', 422),
+    "too many rows": (json.dumps({"rows": [{}] * 10_001}).encode(), 422),
+    "an unknown key": (b'{"rows": [{}], "margin": 1}', 422),
+    "a column is missing": (b'{"rows": [{"income": 1, "sex": "men"}]}', 422),
+    "a text for a number": (b'{"rows": [{"income": "x", "sex": "men", "job": "cook"}]}', 422),
+    "not finite": (b'{"rows": [{"income": 1e999, "sex": "men", "job": "cook"}]}', 422),
+    "NaN": (b'{"rows": [{"income": NaN, "sex": "men", "job": "cook"}]}', 422),
+    "half a character": (b'{"rows": [{"income": 1, "sex": "men", "job": "\\ud800"}]}', 422),
+    "a zero": (b'{"rows": [{"income": 1, "sex": "a\\u0000", "job": "cook"}]}', 422),
+    "a list": (b'{"rows": [{"income": [1], "sex": "men", "job": "cook"}]}', 422),
+    "deep": (b'{"rows":' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400),
+    "a huge number": (b'{"rows": [{"income": ' + b"9" * 5000 + b"}]}", 400),
+    "not UTF-8": (b'{"rows": "\xff"}', 400),
+    "too large": (b" " * (8 << 20) + b"1", 413),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_bodies_are_refused_and_nothing_is_counted(what: str, client: Any) -> None:
+    body, status = BAD[what]
+    headers = as_(client, Role.DECIDER) | {"Content-Type": "application/json"}
+    answer = client.post("/decide", content=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["message"]
+    assert get(client, "/state").json()["n_decisions"] == 0
+
+
+def test_all_wrong_cells_are_named_and_no_value(client: Any) -> None:
+    sent = rows(3, 1)
+    sent[0]["income"], sent[2]["job"] = "a secret", ["another"]
+    answer = ask(client, sent)
+    assert [(one["row"], one["column"]) for one in answer.json()["where"]] == [
+        (0, "income"),
+        (2, "job"),
+    ]
+    assert "secret" not in answer.text
+    assert "another" not in answer.text
+
+
+ROUTES = [
+    ("POST", "/decide", {Role.DECIDER}),
+    ("GET", "/decisions/0", {Role.DECIDER, Role.REVIEWER}),
+    ("GET", "/queue", {Role.REVIEWER}),
+    ("POST", "/queue/0", {Role.REVIEWER}),
+    ("GET", "/state", set(Role)),
+    ("GET", "/metrics", set(Role)),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "able"), ROUTES)
+def test_each_route_is_for_its_roles_alone(
+    method: str, path: str, able: set[Role], client: Any
+) -> None:
+    body = {"json": {"rows": rows(1, 0), "action": "deliver"}} if method == "POST" else {}
+    for headers in ({}, {"Authorization": "Bearer evenhand_x"}, {"Authorization": "Basic eDp4"}):
+        assert client.request(method, path, headers=headers, **body).status_code == 401
+    for role in Role:
+        found = client.request(method, path, headers=as_(client, role), **body).status_code
+        assert (found == 403) == (role not in able)
+
+
+def test_a_revoked_token_is_refused_and_the_store_holds_no_token(
+    client: Any, desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import evenhand.serve.app as app
+
+    assert get(client, "/state", Role.READER).status_code == 200
+    desk.store.revoke_token("the reader")
+    monkeypatch.setattr(app, "CALLERS_KEPT_S", 0.0)
+    assert get(client, "/state", Role.READER).status_code == 401
+    held = b"".join(file.read_bytes() for file in tmp_path.glob("store.db*"))
+    assert held
+    for token in client.tokens.values():
+        assert token.encode() not in held
+
+
+def test_a_decider_sees_its_own_decisions_alone(client: Any, desk: Desk) -> None:
+    (one,) = decided(client, rows(1, 0))
+    other = desk.store.add_token("another", Role.DECIDER)
+    client.app.state.door._read_at = -1e9
+    answer = client.get(f"/decisions/{one['id']}", headers={"Authorization": f"Bearer {other}"})
+    assert answer.status_code == 404
+
+
+def test_metrics_and_health_and_the_document(client: Any) -> None:
+    decided(client, rows(50, 1))
+    text = get(client, "/metrics", Role.READER).text
+    assert "evenhand_margin 0.05" in text
+    assert 'evenhand_said_total{class="yes",group="men"}' in text
+    assert 'evenhand_requests_total{method="POST",route="/decide",status="200"} 1.0' in text
+    assert client.get("/healthz").json() == {"status": "ok"}
+    document = client.get("/openapi.json").json()
+    assert {"/decide", "/queue", "/queue/{id}", "/state", "/metrics", "/healthz"} <= set(
+        document["paths"]
+    )
+
+
+def test_counts_go_on_after_a_restart_and_another_model_is_refused(
+    option: Callable[..., Any], tmp_path: Path, model: Any
+) -> None:
+    desk = new_desk(option(), tmp_path / "s.db")
+    desk._option.decide([0], [0])  # not kept: the store alone counts
+    desk.close()
+    again = new_desk(option(), tmp_path / "s.db")
+    assert again.view()[0].next_id == 0
+    again.close()
+    with pytest.raises(StateOfAnotherModel, match=r"belongs to the margin 0\.05, not to 0\.06"):
+        new_desk(option(margin=0.06), tmp_path / "s.db")
+    other = RejectOptionClassifier(model, 0.05, cold_start=20, model_id="another")
+    with pytest.raises(StateOfAnotherModel, match="belongs to the model"):
+        new_desk(other, tmp_path / "s.db")
+
+
+def test_no_value_of_a_row_stands_in_the_logs_nor_in_answers_to_defects(
+    client: Any, desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = {"income": 77777.125, "job": "whistleblower", "sex": "men"}
+    decided(client, [secret])
+
+    def broken(X: Any) -> Any:
+        raise ValueError(f"could not read {X.to_dict()}")
+
+    monkeypatch.setattr(desk.model, "said", broken)
+    answer = ask(client, [secret])
+    assert answer.status_code == 500
+    assert "Nothing was answered" in answer.json()["message"]
+    said = caplog.text + answer.text
+    assert "POST /decide 500" in said
+    assert "whistleblower" not in said
+    assert "77777" not in said
+
+
+def test_requests_at_once_are_decided_together_and_none_spoils_another(client: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    sent = rows(60, 11)
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda row: decided(client, [row])[0], sent))
+    assert sorted(one["id"] for one in found) == list(range(60))
+    state = get(client, "/state").json()
+    assert state["n_decisions"] == 60
+    assert state["within_margin"]
+    assert np.isfinite(state["gap"])
