@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent))  # people, crashes
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
 from people import new_desk, table

@@ -1,0 +1,70 @@
+"""Real servers: killed at random instants, two on one store, and a store that goes away."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import crashes
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def folder(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("served") / "model"
+    model.save(made)
+    return made
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_no_delivered_decision_is_lost_and_the_margin_is_kept_when_the_server_is_killed(
+    seed: int, folder: Path, tmp_path: Path
+) -> None:
+    found = crashes.kill_many(folder, str(tmp_path / "s.db"), n_kills=6, seed=seed)
+    assert found["outside_margin"] == 0
+    assert found["given"] > 0
+
+
+@pytest.mark.slow
+def test_200_kills_lose_nothing(folder: Path, tmp_path: Path) -> None:
+    """About three minutes on an idle machine."""
+    found = crashes.kill_many(folder, str(tmp_path / "s.db"), n_kills=200, seed=1)
+    assert (found["kills"], found["outside_margin"]) == (200, 0)
+
+
+def test_two_servers_on_one_postgresql_keep_one_margin(folder: Path, postgres: str) -> None:
+    found = crashes.kill_many(folder, postgres, n_kills=3, seed=2, n_servers=2)
+    assert found["outside_margin"] == 0
+    assert found["given"] > 0
+
+
+@pytest.fixture
+def served(folder: Path, postgres: str) -> Iterator[Callable[..., tuple[int, Any]]]:
+    servers = crashes.Servers(folder, postgres)
+    pid, port = servers.start()
+    yield lambda path, body=None, key=None: crashes.call(port, servers.token, path, body, key)
+    os.kill(pid, signal.SIGKILL)
+    servers.close()
+
+
+def test_while_the_store_is_away_nothing_is_answered(
+    served: Callable[..., tuple[int, Any]], postgres_server: Any
+) -> None:
+    rows = {"rows": crashes.people(20, np.random.default_rng(0))}
+    assert served("/decide", rows, "first")[0] == 200
+    postgres_server.stop()
+    try:
+        status, said = served("/decide", rows, "second")
+        assert (status, said["error"]) == (503, "store_away")
+        assert "decisions" not in said
+        assert served("/healthz")[0] == 503
+    finally:
+        postgres_server.start()
+    assert served("/healthz")[0] == 200
+    status, again = served("/decide", rows, "second")
+    assert (status, len(again["decisions"])) == (200, 20)
+    assert served("/state")[1]["n_decisions"] == 40
