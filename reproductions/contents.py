@@ -67,14 +67,18 @@ MINUTES = {
 }
 
 
-def verdicts(saved: dict[str, Any]) -> tuple[int, int]:
-    """Count the rows that agree and those that do not, in all tables of a saved result."""
+def verdicts(saved: dict[str, Any], *, apart: bool = False) -> tuple[int, int]:
+    """Count the rows that agree and those that do not, in all tables of a saved result.
+
+    Rows that are ``apart`` are about a baseline or a published point, where a "yes" is no success
+    of the paper's method; they are counted by themselves.
+    """
     said = [
         row.get("agrees")
         for table in saved.values()
         if isinstance(table, list)
         for row in table
-        if isinstance(row, dict)
+        if isinstance(row, dict) and bool(row.get("apart")) == apart
     ]
     return said.count("yes"), said.count("no")
 
@@ -85,11 +89,10 @@ def row(script: Path) -> str:
     name = script.stem
     saved = HERE / "results" / f"{name}.json"
     if not saved.exists():
-        result, yes, no = "not saved yet", NONE, NONE
+        result, found = "not saved yet", [(0, 0), (0, 0)]
     else:
-        result = f"[{name}](results/{name}.md)"
-        counts = verdicts(json.loads(saved.read_text()))
-        yes, no = map(str, counts) if any(counts) else (NONE, NONE)
+        result, told = f"[{name}](results/{name}.md)", json.loads(saved.read_text())
+        found = [verdicts(told), verdicts(told, apart=True)]
     cells = (
         f"[{script.name}]({script.name})",
         " ".join(what.split()),
@@ -97,8 +100,7 @@ def row(script: Path) -> str:
         f"`{' '.join(command.split())}`",
         MINUTES.get(name, NONE),
         result,
-        yes,
-        no,
+        *(str(n) if any(counts) else NONE for counts in found for n in counts),
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -106,8 +108,9 @@ def row(script: Path) -> str:
 def table() -> str:
     """Return the whole table."""
     scripts = sorted(path for path in HERE.glob("[a-z]*.py") if path.stem not in ABOUT_ALL)
-    head = "| script | what | paper | command | minutes | result | agree | do not |\n"
-    return head + "| --- " * 8 + "|\n" + "\n".join(map(row, scripts))
+    head = "| script | what | paper | command | minutes | result | agree | do not "
+    head += "| apart: agree | do not |\n"
+    return head + "| --- " * 10 + "|\n" + "\n".join(map(row, scripts))
 
 
 def page(text: str) -> str:

@@ -140,9 +140,12 @@ def test_every_result_has_its_script_and_its_page() -> None:
 def test_the_page_counts_every_verdict_of_the_saved_result(name: str) -> None:
     # A second way to count: the text of the file, whatever its tables are called.
     text = (HERE / "results" / f"{name}.json").read_text()
-    counts = [len(re.findall(rf'"agrees": "{said}"', text)) for said in ("yes", "no")]
-    shown = lines()[name][-2:]
-    assert shown == ([str(n) for n in counts] if any(counts) else ["-", "-"])
+    every = [len(re.findall(rf'"agrees": "{said}"', text)) for said in ("yes", "no")]
+    mark = r'"apart": true,\s+"agrees": '
+    apart = [len(re.findall(rf'{mark}"{said}"', text)) for said in ("yes", "no")]
+    others = [n - of_others for n, of_others in zip(every, apart, strict=True)]
+    cells = [str(n) if any(two) else "-" for two in (others, apart) for n in two]
+    assert lines()[name][-4:] == cells
 
 
 def test_verdicts_are_counted_in_every_table_of_a_result_and_a_dash_is_none() -> None:
@@ -152,7 +155,12 @@ def test_verdicts_are_counted_in_every_table_of_a_result_and_a_dash_is_none() ->
         "repeats": [1.0, 2.0],
         "commit": "no",
     }
-    assert script("contents").verdicts(tables) == (2, 1)
+    verdicts = script("contents").verdicts
+    assert verdicts(tables) == (2, 1)
+    assert verdicts(tables, apart=True) == (0, 0)
+    tables["points"] = [{"agrees": "no", "apart": True}, {"agrees": "yes", "apart": False}]
+    assert verdicts(tables) == (2, 0)
+    assert verdicts(tables, apart=True) == (0, 1)
 
 
 def test_the_verdicts_on_figure_2_follow_from_its_saved_rows() -> None:
