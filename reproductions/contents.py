@@ -47,6 +47,7 @@ PAPERS = {
     "sf_pate_table1": "SF-PATE, Section 6.3, Table 1",
     "teacher_gan_choices": OWN,
     "sf_pate_utkface": "SF-PATE, Section 6.3, Figure 2(c) and the last row of Table 1",
+    "stand_in": "FairPATE's slides: a regulator chooses without the private data",
     "theory": "FairPATE, SF-PATE, PATE: theorems and claims of privacy",
 }
 # Measured on a busy core: the sum of the recorded times of fits, or the time of the process.

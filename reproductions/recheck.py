@@ -339,6 +339,14 @@ def sf_pate_choices(script: Any) -> Checks:
         yield noisy("SF_S, German", old, new, name)
 
 
+def stand_in(script: Any) -> Checks:
+    """Maryland's rows for Connecticut's, one seed: how errors are ordered."""
+    row = next(r for r in rows("stand_in") if (r["data"], r["stand_in"]) == ("CT", "MD"))
+    fresh = [np.array(script.measure(script.TABLES[name](), 0)) for name in ("CT", "MD")]
+    rank = float(stats.spearmanr(fresh[0][:, 0], fresh[1][:, 0])[0])
+    yield noisy("CT by MD", [one["ranks"][0] for one in row["by_seed"]], rank, "rank of errors")
+
+
 def sf_pate_figure2(script: Any) -> Checks:
     """Take the fair model with true groups, on Bank, and M on Parkinsons."""
     row = next(r for r in rows("sf_pate_figure2") if r["method"] == "fair")
@@ -475,6 +483,7 @@ CHECKS = {
         sf_pate_teachers,
         sf_pate_utkface,
         small_groups,
+        stand_in,
         teacher_gan_choices,
         theory,
     )
