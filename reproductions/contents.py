@@ -29,6 +29,7 @@ PAPERS = {
     "fairpate_color_mnist": "FairPATE, Tables 1 and 2; Section 5, Appendices F and H",
     "fairpate_figure2": "FairPATE, Section 5, Figures 2 and 3",
     "fairpate_frontiers": "FairPATE, Section 5, Figures 4, 5, 10 to 13",
+    "fairpate_settings": "FairPATE, Table 1: settings; Algorithm 1",
     "fairpate_utkface": "FairPATE, Section 5, UTKFace; Lowy et al. 2023, UTKFace",
     "fairpate_utkface_figures": "FairPATE, Figures 4 (right), 6, 8, 9, 14 and Table 4",
     "group_thresholds": OWN,

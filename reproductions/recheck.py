@@ -168,6 +168,18 @@ def fairpate_frontiers(script: Any) -> Checks:
         yield noisy("PATE, epsilon 1", row[f"{name}s"], getattr(run, name), name)
 
 
+def fairpate_settings(script: Any) -> Checks:
+    """The sound one at its centre, income by sex, one seed."""
+    case = script.CASES[0]
+    row = next(r for r in rows("fairpate_settings") if r["moved"] == case.moved)
+    data = script.TASKS[row["task"]]()
+    share = script.POOL / (0.75 * len(data.y)) * 1.001
+    split = data.split(public=share, test=0.25, random_state=0)
+    error, _, answers, *_ = script.run(case, split, 0)
+    yield noisy("centre", row["all_error"], error, "error")
+    yield noisy("centre", row["all_answers"], answers, "labels")
+
+
 def fairpate_utkface(script: Any) -> Checks:
     """Logistic regression on all private faces, without privacy."""
     wanted = {"method": "no privacy", "public": script.U_PUBLISHED}
@@ -473,6 +485,7 @@ CHECKS = {
         fairpate_color_mnist,
         fairpate_figure2,
         fairpate_frontiers,
+        fairpate_settings,
         fairpate_utkface,
         fairpate_utkface_figures,
         fidelity_beside_sdmetrics,
