@@ -169,7 +169,7 @@ def fairpate_frontiers(script: Any) -> Checks:
 
 
 def fairpate_settings(script: Any) -> Checks:
-    """The sound one at its centre, income by sex, one seed."""
+    """Income by sex, sound, at the centre: one seed."""
     case = script.CASES[0]
     row = next(r for r in rows("fairpate_settings") if r["moved"] == case.moved)
     data = script.TASKS[row["task"]]()
@@ -363,7 +363,7 @@ def fairpate_accounting(script: Any) -> Checks:
 
 
 def stand_in(script: Any) -> Checks:
-    """Maryland's rows for Connecticut's, one seed: how errors are ordered."""
+    """Connecticut by Maryland, one seed: how errors are ordered."""
     row = next(r for r in rows("stand_in") if (r["data"], r["stand_in"]) == ("CT", "MD"))
     fresh = [np.array(script.measure(script.TABLES[name](), 0)) for name in ("CT", "MD")]
     rank = float(stats.spearmanr(fresh[0][:, 0], fresh[1][:, 0])[0])
