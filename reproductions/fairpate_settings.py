@@ -13,8 +13,8 @@ at a time is moved through the published range, the others at their medians, for
 Centre: 100 teachers, T .6, sigma_1 .55, sigma_2 .15 votes for each teacher, M 50, 2,000 public
 rows. Moved: teachers 50 to 200; T .5 to .87, sigma_1 .4 to .73, sigma_2 .067 to .2 for each teacher
 (the ranges of Table 1); M 10 to 200 (the paper names no value); public rows 500 to 10,000. Epsilon
-3, delta 1e-5, margin .05 of demographic parity against the rest. ``"default"`` is the sound one with
-our number of teachers and noise. Three tasks on ACS-Income 2018, Connecticut and Maryland:
+3, delta 1e-5, margin .05 of demographic parity against the rest. ``"default"`` is the sound one
+with our number of teachers and noise. Three tasks on ACS-Income 2018, Connecticut and Maryland:
 
 - income above 50,000 by sex (two groups, two classes);
 - the same by race (five groups);

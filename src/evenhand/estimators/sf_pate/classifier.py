@@ -111,15 +111,19 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     n_queries : int, optional
         How many rows the teachers vote on, chosen at random. Default: 2000, or all.
     answers : {"smoothed", "shares", "labels"}
-        What the student makes of the noisy shares of the votes, with ``variant="student"``.
+        What the student makes of the noisy shares of the votes. With ``variant="teachers"``
+        ``"labels"`` is problem (5) as printed: the student learns the class with the largest noisy
+        share, knows no groups, and is pulled to theta* by the norm of weights (theta* is that of
+        the queried rows); else it learns the shares. With ``variant="student"``:
         ``"smoothed"``: probabilities of the groups for every row, by a regression on the noisy
         shares that knows their noise. ``"shares"``: the shares themselves, as unbiased weights of
         the queried rows. ``"labels"``: the group with the largest noisy share, as in the
         paper.
     pull : float, optional
         lambda: weight of the squared distance to theta*, the model of the public features and
-        labels without a constraint, beside a mean loss; of weights with ``variant="student"``
-        (default .001), of scores, in the mean over the rows, with ``"teachers"`` (default .3). With
+        labels without a constraint, beside a mean loss; of weights with ``variant="student"`` or
+        ``answers="labels"`` (default .001), of scores, in the mean over the rows, with
+        ``"teachers"`` (default .3). With
         ``variant="teachers"`` and ``pull=0`` labels are never read outside the teachers, and are
         protected too.
     student : NetworkStudent, ModuleStudent, Architecture or torch.nn.Module, optional
@@ -331,7 +335,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 rows=given.rows, shares=answers, votes=taught.votes, sigma=plan.sigma
             ),
             notion=self.notion,
-            pull=PULLS[self.variant] if self.pull is None else self.pull,
+            pull=self._default_pull if self.pull is None else self.pull,
             step=self.step,
             student=self._network,
             ledger=plan.ledger,
@@ -426,6 +430,15 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         return known if isinstance(known, TrainedStudent) else as_network(known)
 
     @property
+    def _as_printed(self) -> bool:
+        """Whether fair votes are learned as the paper prints it: their winners, and no groups."""
+        return self.variant == "teachers" and self.answers == "labels"
+
+    @property
+    def _default_pull(self) -> float:
+        return PULLS["student" if self._as_printed else self.variant]
+
+    @property
     def _labels_are_private(self) -> bool:
         return self.variant == "teachers" and self.pull == 0
 
@@ -438,7 +451,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         """Parts of the budget: for votes, for sums that the groups agree with, for the table."""
         table = self.certificate or 0.0
         calibrated = self.answers == "smoothed"
-        if self.variant == "teachers":
+        if self.variant == "teachers" and not self._as_printed:
             # Where nobody may read a class label, nothing that is about labels can be held equal.
             calibrated = not (self._labels_are_private and self.notion.needs_labels)
         sums = (1.0 - table) * (self.calibration or 0.0) if calibrated else 0.0
@@ -468,7 +481,12 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             f"{n_teachers:,} teachers vote on the {what} of {len(queried.rows):,} rows, "
             f"with noise of {queried.sigma:.3g} votes: what the budget pays for."
         ]
-        if self.variant == "teachers" and self.calibration and not self._shares[1]:
+        if self._as_printed:
+            choices.append(
+                "The student is not held to the margin: it learns the winners of the teachers' "
+                "vote, as the paper prints it."
+            )
+        elif self.variant == "teachers" and self.calibration and not self._shares[1]:
             choices.append(
                 "The student is not held to the margin: the notion is about class labels, which "
                 "are protected here."

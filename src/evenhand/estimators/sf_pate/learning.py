@@ -17,7 +17,7 @@ from evenhand.estimators.sf_pate.groups import (
     groups_by_sums,
     one_hot_classes,
 )
-from evenhand.estimators.sf_pate.students import label_student, vote_student
+from evenhand.estimators.sf_pate.students import label_student, student_of_winners, vote_student
 from evenhand.fairness.notion import Notion
 from evenhand.privacy import GNMax, Ledger
 from evenhand.students.learned_features import LearnedFeatures
@@ -120,7 +120,7 @@ def solved(
 def _solved(problem: Problem, variant: str, answers: str, *, labels_are_public: bool) -> Learned:
     if variant == "student":
         return with_estimated_groups(problem, answers)
-    return after_fair_votes(problem, labels_are_public=labels_are_public)
+    return after_fair_votes(problem, answers, labels_are_public=labels_are_public)
 
 
 def with_estimated_groups(problem: Problem, answers: str) -> Learned:
@@ -152,9 +152,12 @@ def with_estimated_groups(problem: Problem, answers: str) -> Learned:
     return Learned(student=learned, violation=violation, bounds=bounds)
 
 
-def after_fair_votes(problem: Problem, *, labels_are_public: bool) -> Learned:
+def after_fair_votes(problem: Problem, answers: str, *, labels_are_public: bool) -> Learned:
     """Solve problem (5): the noisy vote, near theta*, under the constraint by noisy sums."""
     people, queried, rng = problem.people, problem.queried, problem.rng
+    if answers == "labels":
+        learned = student_of_winners(problem.student, people, queried, rng, pull=problem.pull)
+        return _learned_of_votes(learned, math.nan, problem)
     student = vote_student(problem.student, people, queried, rng, pull=problem.pull)
     if problem.sums:
         estimated = groups_by_sums(
@@ -169,6 +172,11 @@ def after_fair_votes(problem: Problem, *, labels_are_public: bool) -> Learned:
         learned, violation = student.under(constraint, rng.spawn(1)[0], step=problem.step)
     else:
         learned, violation = student.free(rng.spawn(1)[0]), math.nan
+    return _learned_of_votes(learned, violation, problem)
+
+
+def _learned_of_votes(learned: Any, violation: float, problem: Problem) -> Learned:
+    people, queried = problem.people, problem.queried
     # A share of two classes carries one noise, a noisy maximum two.
     doubled = math.sqrt(2.0) if people.data.n_classes == 2 else 1.0
     expected = expected_rates(

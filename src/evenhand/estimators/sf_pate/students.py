@@ -14,7 +14,7 @@ from evenhand.students.lagrangian import Constraint, fit_lagrangian
 from evenhand.students.network import Layers, TrainedStudent
 from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.proximal import ProximalLoss
-from evenhand.typing import FloatArray
+from evenhand.typing import FloatArray, IntArray
 
 C: Final = 1.0
 """Inverse ridge of theta* and of a linear student: labels are true, and many."""
@@ -74,6 +74,47 @@ def vote_student(
     if student is None:
         return linear
     return _NetworkOnVotes(student, people, linear, rng.spawn(1)[0])
+
+
+def student_of_winners(
+    student: TrainedStudent | None,
+    people: PeopleInputs,
+    queried: QueriedRows,
+    rng: np.random.Generator,
+    *,
+    pull: float,
+) -> Any:
+    """Return the student of problem (5) as printed: of the class with the largest noisy share.
+
+    theta* is the same model of the queried rows with their true labels, and lambda weighs the
+    squared norm of ``theta - theta*``. Without a pull no class label is read.
+    """
+    X, n_classes = people.X_encoded, people.data.n_classes
+    winner = queried.shares.shares.argmax(axis=1)
+    if student is None:
+        return _linear_of_winners(X, people.data.y_private, queried.rows, winner, n_classes, pull)
+    rows, one_hot = X[queried.rows], np.eye(n_classes)
+    truth = one_hot[people.data.y_private[queried.rows]] if pull else None
+    start = None if truth is None else student.free(rows, truth, rng.spawn(1)[0])
+    layers = student.near(rows, one_hot[winner], rng.spawn(1)[0], start=start, pull=pull)
+    return student.classifier(layers, n_classes)
+
+
+def _linear_of_winners(
+    X: FloatArray, y: IntArray, rows: IntArray, winner: IntArray, n_classes: int, pull: float
+) -> Any:
+    """Do so by logistic regression."""
+
+    def loss(labels: IntArray) -> LabelLoss:
+        return LabelLoss(labels=labels, rows=rows, n_classes=n_classes, C=C)
+
+    anchor = None
+    if pull:
+        first = fit_lagrangian(X, loss(y), None)
+        anchor = np.column_stack([first.coef, first.intercept])
+    noisy = np.zeros(len(X), dtype=np.int64)
+    noisy[rows] = winner
+    return fit_lagrangian(X, loss(noisy), None, anchor=anchor, pull=pull).classifier(n_classes)
 
 
 class _Linear:
