@@ -10,5 +10,9 @@ REFERENCES: Final = ("rest", "pairwise", "overall")
 ANSWERS: Final = ("labels", "shares")
 """What is released about a public row: a noisy winner, or the noisy histogram."""
 
+ADMIT_BY: Final = ("limit", "estimate")
+"""What of a gap about true classes a gate holds within the margin: its upper limit, or the estimate
+of it."""
+
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
 """Where fairness can be put into PATE, along the data's way."""

@@ -26,6 +26,8 @@ SETTINGS = {
     "fairness_weight": 0.5,
     "pull": 0.2,
     "answers": "labels",
+    "admit_by": "estimate",
+    "gate_level": 0.8,
 }
 """A value for each setting that a constructor is given, and none a default."""
 

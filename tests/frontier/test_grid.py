@@ -78,7 +78,10 @@ def test_what_is_the_default_is_not_part_of_a_setting(write: Write) -> None:
 
 def test_what_is_measured_anyhow_is_not_part_of_a_setting(write: Write) -> None:
     path = write(
-        ADULT + RUN + 'fairness = "equalized-odds"\ngap_of = "equalized-odds"\n'
+        ADULT
+        + "calibration_fraction = 0.2\n"
+        + RUN
+        + 'fairness = "equalized-odds"\ngap_of = "equalized-odds"\n'
         '[[runs]]\nmethod = ["fairpate", "pate"]\nepsilon = 1\nmargin = 0.05\n'
         'gap_of = ["demographic-parity", "equalized-odds"]\n'
     )
@@ -164,10 +167,16 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         ),
         (
             ADULT
-            + RUN.replace('"fairpate"', '["fairpate", "dpsgd"]')
+            + RUN.replace('"fairpate"', '["fair-shares", "dpsgd"]')
             + 'fairness = "error-parity"\n',
             "'dpsgd' holds 'demographic-parity' alone, got fairness = 'error-parity'",
         ),
+        (
+            ADULT + RUN + 'fairness = "error-parity"\n',
+            "has a gate about true classes.*calibration_fraction = 0.2.*or take 'fair-shares'",
+        ),
+        (ADULT + RUN + 'admit_by = "limits"\n', r"Did you mean 'limit'\?"),
+        (ADULT + RUN + "gate_level = 1\n", "gate_level must lie strictly between 0 and 1"),
         (ADULT + '[[runs]]\nmethod = "dp-post-procesing"\n', "mean 'dp-post-processing'"),
         (ADULT + RUN + 'fairness = "equalised-odds"\n', r"Did you mean 'equalized-odds'\?"),
         (

@@ -13,6 +13,7 @@ from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import DemographicParity
 
 _SOUND = REGISTERED["fairpate"]
+_OF_SOUND = ("calibration", "reference", "admit_by", "gate_level")
 
 
 @registered(
@@ -20,7 +21,7 @@ _SOUND = REGISTERED["fairpate"]
         _SOUND,
         name="fairpate-published",
         words="FairPATE with its gate as printed, which leaves the margin: to compare with.",
-        reads=tuple(one for one in _SOUND.reads if one not in ("calibration", "reference")),
+        reads=tuple(one for one in _SOUND.reads if one not in _OF_SOUND),
         notions=(DemographicParity.name,),
         reference="rest",
     )

@@ -114,7 +114,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             "wrong (error-parity); how often a class is predicted to records that are not of it, "
             "or are of it (false-positive-parity, true-positive-rate-parity); the whole "
             "distribution of the score (generalized-demographic-parity; sf-student and "
-            "sf-teachers). All but the first bind the model alone. Or a notion of your own by its "
+            "sf-teachers). Or a notion of your own by its "
             "class: its module is imported, which runs its code.",
         ),
     ] = DEMOGRAPHIC_PARITY
@@ -142,7 +142,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         typer.Option(
             metavar="FILE",
             help="Public rows with features, label and sensitive columns, on which a --fairness "
-            "about true classes is read. Without it, it is read from the released answers.",
+            "about true classes is read. --method fairpate needs it, and asks the teachers about "
+            "it; of others it is read from the released answers without it.",
             rich_help_panel=FILES,
         ),
     ] = None
@@ -282,6 +283,23 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=MECHANISM,
         ),
     ] = None
+    admit_by: Annotated[
+        str,
+        choice(
+            _words.ADMIT_BY,
+            help="What of a gap about true classes must be within the margin for --method fairpate "
+            "to give an answer: its upper limit, or its estimate, of which nothing is promised.",
+            rich_help_panel=FAIRNESS,
+        ),
+    ] = _words.ADMIT_BY[0]
+    gate_level: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Confidence of that limit, over the calibration rows. In (0, 1).",
+            rich_help_panel=FAIRNESS,
+        ),
+    ] = 0.95
     sigma: Annotated[
         float | None,
         typer.Option(
@@ -527,6 +545,19 @@ def _check_margin(given: TrainOptions) -> None:
             f"--group-thresholds keep demographic parity, got --fairness {given.fairness}. "
             f"Leave one of them out."
         )
+    of_truth = [name for name in ("admit_by", "gate_level") if name in given.given]
+    if of_truth and not notion.needs_labels:
+        raise ValueError(
+            f"--{of_truth[0].replace('_', '-')} is about true classes, and --fairness "
+            f"{given.fairness} is about predictions alone. Leave it out."
+        )
+    if given.calibration is None and notion.needs_labels and given.spec.accepts("admit_by"):
+        raise ValueError(
+            f"--fairness {given.fairness} is about true classes, and nothing tells the gate of "
+            f"--method {given.method} of them. Give --calibration FILE: public rows with features, "
+            f"label and sensitive columns, hundreds of each group; or take --method fair-shares, "
+            f"which reads the margin from the released answers."
+        )
     if given.calibration is not None and not notion.needs_labels:
         raise ValueError(
             f"--calibration brings true classes, and --fairness {given.fairness} is about "
@@ -579,6 +610,7 @@ NOT_ALWAYS_READ: Final = {
     "answers": "gates labels, releases shares alone, or asks no teachers",
     "fairness": "keeps no margin",
     "calibration": "reads no calibration rows",
+    **dict.fromkeys(("admit_by", "gate_level"), "has no gate that reads true classes"),
     "confidence": "chooses no model by rows that were held out",
     **dict.fromkeys(
         ("public", "public_fraction"),

@@ -6,7 +6,8 @@ From there to what is released, private rows go through each module once:
 1. ``read`` (``inputs``) checks and parts them; ``teachers.partition`` assigns them to teachers.
 2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
 3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
-4. ``ask`` (``voting``) releases answers from the votes; the ledger charges each draw before it.
+4. ``calibrate`` buys answers to labelled rows, where a gate is about true classes; ``ask``
+   (``voting``) releases answers from the votes. The ledger charges each draw before it.
 5. ``conclude`` (``students``) reads public rows and answers.
 
 What a step hands on is a value of ``steps``. A sweep over settings takes the same steps, and those
@@ -93,6 +94,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         read = self.read(given)
         plan = self.plan(read, given.ledger)
         taught = self.teach(read, given.progress)
+        plan = self.calibrate(taught, plan)
         answers = self.ask(taught, plan, given.progress)
         self.conclude(taught, plan, answers)
 
@@ -216,6 +218,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         n_teachers, why_so_many = self._chosen_teachers(data)
         gate = self._open_gate(data)
         moves = 1 if data.cast is None else data.cast.moves
+        rows = given.calibration if self.asks_calibration(given) else None
         run = open_run(
             self._checked_budget(),
             ledger,
@@ -233,7 +236,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             self._what_is_released(),
             run,
             n_teachers=n_voters,
-            n_queries=data.n_public,
+            n_queries=data.n_public + (len(rows) if rows is not None else 0),
             n_classes=data.n_classes,
             moves=moves,
         )
@@ -268,8 +271,26 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             progress=stage(progress, "teachers"),
             **more,
         )
-        votes = Votes.of(self._vote(ensemble, X_public, data), data.n_classes)
-        return Taught(given=given, votes=votes, encoder=encoder, X_public=X_public)
+        labelled: Votes | None = None
+        if self.asks_calibration(given):
+            assert given.calibration is not None
+            rows = np.concatenate([X_public, encoder.transform(given.calibration.X)])
+            cast = ensemble.vote(rows)  # at once: votes that were cast elsewhere have one order
+            labelled = Votes.of(cast[:, len(X_public) :], data.n_classes)
+            votes = Votes.of(cast[:, : len(X_public)], data.n_classes)
+        else:
+            votes = Votes.of(self._vote(ensemble, X_public, data), data.n_classes)
+        return Taught(
+            given=given,
+            votes=votes,
+            encoder=encoder,
+            X_public=X_public,
+            calibration_votes=labelled,
+        )
+
+    def calibrate(self, taught: Taught, plan: Plan) -> Plan:
+        """Buy what a gate must know of true classes before it is opened; most need nothing."""
+        return plan
 
     def ask(self, taught: Taught, plan: Plan, progress: Progress | None = None) -> Answers | Shares:
         """Release labels or noisy shares of the votes, each draw charged before it is made."""
@@ -377,6 +398,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def _vote(self, ensemble: Ensemble, X_public: FloatArray, data: FitInputs) -> IntArray:
         """Let each teacher vote on each public row."""
         return ensemble.vote(X_public)
+
+    def asks_calibration(self, given: Given) -> bool:
+        """Whether the teachers vote on calibration rows, and answers to them are bought."""
+        return False
 
     def _open_gate(self, data: FitInputs) -> Gate | None:
         """Return a new gate, where one stands before the labels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +15,17 @@ from evenhand import _checks, _values
 from evenhand.estimators.inputs import FitArguments, FitInputs, checked_features
 from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness import gap_of
+from evenhand.fairness.calibration import CalibratedJoint
+from evenhand.fairness.gate import GateCalibration
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import JointTally
+from evenhand.privacy import BudgetExceeded, Ledger
 from evenhand.students.student import Student
 from evenhand.students.within import Within
 from evenhand.typing import Array, IntArray
+from evenhand.voting.blocks import Mechanism, stages
 
 _SHOWN = 5
 
@@ -84,6 +89,63 @@ def read_calibration(
     )
     _refuse_empty_cells(notion, labels, groups.codes, data.classes, names)
     return Calibration(X=X, labels=labels, groups=groups.codes)
+
+
+def rows_to_ask(
+    groups: IntArray, mechanism: Mechanism, ledger: Ledger, rng: np.random.Generator
+) -> IntArray:
+    """Return the calibration rows that the teachers are asked about, ascending.
+
+    As many as half of what is left pays for, and of each group the same number where it has so
+    many. Within a group they are drawn at random: what is true behind an answer is asked of each
+    group by itself, so this is a sample. All of it follows from public numbers.
+
+    Raises
+    ------
+    BudgetExceeded
+        If that is none.
+    """
+    check, answer = stages(mechanism)
+    n = min(len(groups), ledger.affordable(*(answer,) if check is None else (check, answer)) // 2)
+    if not n:
+        raise BudgetExceeded(
+            f"{mechanism!r} costs so much that the budget pays for no calibration row and a query "
+            f"beside it. Raise epsilon or sigma, or hold the student alone to the margin: "
+            f"answer_margin=False."
+        )
+    lines = [rng.permutation(np.flatnonzero(groups == z)) for z in np.unique(groups)]
+    turns = np.concatenate([np.arange(len(line)) for line in lines])
+    every = np.concatenate(lines)[np.argsort(turns, kind="stable")]
+    found: IntArray = np.sort(every[:n])
+    return found
+
+
+class LimitsTooWide(UserWarning):
+    """The calibration rows tell less of the truth than the margin needs."""
+
+
+def warn_of_wide_limits(known: GateCalibration, notion: RateNotion, names: tuple[str, ...]) -> None:
+    """Warn where even groups with one and the same rate would be outside the margin."""
+    if known.admit_by != "limit" or len(names) < 2:
+        return
+    joint = CalibratedJoint(
+        answered=known.labelled.predicted, labelled=known.labelled, sampled=False
+    )
+    found = joint.gap(notion, level=known.level)
+    width = found.high - (0.0 if math.isnan(found.value) else found.value)
+    if width > notion.margin:
+        n = int(known.labelled.totals.sum())
+        enough = round(n * (width / notion.margin) ** 2, -2)
+        warnings.warn(
+            f"{n:,} answers to calibration rows leave the gap of {notion.title} uncertain by "
+            f"{width:.3f}, more than the margin of {notion.margin:g}: groups with equal rates "
+            f"would not pass, and a late group may get no answer at all. Give more calibration "
+            f"rows and the budget for them (some {enough:,.0f} answers bring the uncertainty down "
+            f"to the margin), raise the margin, or lower gate_level. "
+            f"admit_by='estimate' goes by the estimate, and promises nothing.",
+            LimitsTooWide,
+            stacklevel=6,
+        )
 
 
 def calibration_gap(student: Student) -> Estimate | None:

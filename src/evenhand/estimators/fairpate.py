@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
+from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
+from evenhand._words import ADMIT_BY
+from evenhand.estimators.calibration import rows_to_ask, warn_of_wide_limits
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import refuse_mechanism
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
-from evenhand.estimators.steps import Plan, Taught
+from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.gate.gate import Gate, has_gate, open_gate
+from evenhand.fairness.gate import CalibratedGate, GateCalibration
+from evenhand.fairness.gate.gate import Gate, open_gate
 from evenhand.fairness.notion import RateNotion
+from evenhand.privacy import Ledger
 from evenhand.students.within import Within
-from evenhand.voting import Answers, Shares
+from evenhand.voting import Answers, Shares, Votes
 from evenhand.voting.blocks import Mechanism
+from evenhand.voting.calibration import ask_calibration
+from evenhand.voting.shares import Rounds
 
 
 @registered(
@@ -34,6 +42,8 @@ from evenhand.voting.blocks import Mechanism
             "margin",
             "reference",
             "confidence",
+            "admit_by",
+            "gate_level",
         ),
         needs=("epsilon", "margin"),
         notions=OF_DECISIONS,
@@ -54,9 +64,9 @@ class FairPATEClassifier(MarginClassifier):
     budget : Budget
         The (epsilon, delta) that the whole fit may spend. Needed.
     fairness : RateNotion
-        The margin. Needed; such as ``DemographicParity`` or ``TruePositiveRateParity``. Demographic
-        parity binds the answers and the student; the others, which are about true classes, bind the
-        student alone.
+        The margin. Needed; such as ``DemographicParity`` or ``TruePositiveRateParity``. It binds
+        the answers and the student. One about true classes needs calibration rows: the teachers
+        are asked about them too, at a cost, and what is true behind their answers tells the gate.
     n_teachers : int, optional
         Each is trained on its own part of the private rows. At most the number of records.
         Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
@@ -68,10 +78,19 @@ class FairPATEClassifier(MarginClassifier):
     student : scikit-learn classifier, optional
         Learns from the answered public rows, and knows of no margin. Default: a logistic
         regression whose own decisions on the public rows are held within the margin; it needs no
-        group to predict.
+        group to predict. Under a margin about true classes one of your own needs
+        ``student_margin=False``.
     student_margin : bool, default True
         Whether the default student is held within the margin as well. False: it learns the answers
         as they are, as the paper's does, and may leave the margin that they keep.
+    answer_margin : bool, default True
+        Whether the answers are held within the margin, by the gate. False: the margin binds the
+        student alone, and no answer is refused for it.
+    admit_by : {"limit", "estimate"}
+        What of a gap about true classes must be within the margin for an answer to be given: its
+        upper limit at ``gate_level``, or its estimate, of which nothing is promised.
+    gate_level : float, default 0.95
+        Confidence of that limit, over the calibration rows, in (0, 1).
     cold_start : int, optional
         Answers of a late group that are withheld before a block of them may be released. Default:
         50, or ``2 / margin`` where that is more.
@@ -94,8 +113,11 @@ class FairPATEClassifier(MarginClassifier):
     groups_ : tuple of str
         Names of the groups of the public rows.
     gate_ : Gate or None
-        The table of given answers and its ``gap``; None for a notion that needs true
-        classes.
+        The table of given answers and its ``gap``; None with ``answer_margin=False``. A gate about
+        true classes has the ``estimate`` of the gap too, and as ``gap`` what it holds within the
+        margin.
+    calibration_ : GateCalibration or None
+        What it knew of true classes: answers to calibration rows, counted.
     bound_, within_margin_, public_gap_ : bool, bool or None, float
         Whether the margin was a constraint on the student, whether it was met (if not, the best
         student found is kept, with a warning), and the student's gap where the margin is read. A
@@ -115,14 +137,18 @@ class FairPATEClassifier(MarginClassifier):
     -------
     Neighbors : replace one record, or add or remove one unit, as for ``PATEClassifier``.
     Cost : at most the budget. A refusal that depends on a noisy winner is charged in full: with two
-        classes it publishes the label. A query that could not be answered is never asked.
+        classes it publishes the label. A query that could not be answered is never asked. Answers
+        to calibration rows are charged as any others, before the queries: to as many rows as half
+        of the budget pays for, the same number of each group where there are enough.
 
     Notes
     -----
     Two sets keep the margin: the *answers that the student learns from*, after every answer and
     for every group and class, and the *student's decisions on the public rows* (where
-    ``within_margin_``). On new rows its gap is measured, not promised; it is near if they come from
-    the population of the public rows. The gate as the paper printed it, which does not keep its
+    ``within_margin_``). About true classes the first is kept by the upper limit of the gap, given
+    what the answers to calibration rows say of the truth, and the second on the calibration rows.
+    On new rows the gap is measured, not promised; it is near if they come from the population of
+    the public rows. The gate as the paper printed it, which does not keep its
     margin, is in ``evenhand.baselines.published_fairpate``.
 
     References
@@ -134,61 +160,142 @@ class FairPATEClassifier(MarginClassifier):
     mechanism: Mechanism | None = None
     student: Any = None
     student_margin: bool = True
+    answer_margin: bool = True
+    admit_by: str = "limit"
+    gate_level: float = 0.95
     cold_start: int | None = None
     keep_order: bool = False
 
     gate_: Gate | None = field(init=False)
+    calibration_: GateCalibration | None = field(init=False)
 
     def _what_is_released(self) -> str:
         way_out = "use FairSharesClassifier, which learns from noisy shares"
         return refuse_mechanism(self.mechanism, "labels", way_out)
 
     def _describe(self) -> FittedModel:
-        gap = None if self.gate_ is None else self.gate_.gap
-        return replace(super()._describe(), answered_gap=gap)
+        gate = self.gate_
+        return replace(
+            super()._describe(),
+            answered_gap=None if gate is None else gate.gap,
+            calibration=self.calibration_,
+        )
 
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)
-        self.gate_ = None
-
-    @property
-    def _gate_is_set(self) -> bool:
-        """Whether a parameter of the gate was changed."""
-        return self.cold_start is not None or self.keep_order
+        self.gate_, self.calibration_ = None, fitted.calibration
 
     def _notion(self, data: FitInputs) -> RateNotion:
         notion = super()._notion(data)
+        _checks.one_of("admit_by", self.admit_by, ADMIT_BY)
+        _checks.open_unit("gate_level", self.gate_level)
         if notion.confidence is not None and not self.student_margin:
             raise ValueError(
                 f"confidence={notion.confidence:g} chooses among students that are held to the "
                 f"margin, and student_margin=False leaves it to the gate. Leave one of them out."
             )
-        if notion.needs_labels:
-            if not self.student_margin:
-                raise ValueError(
-                    f"student_margin=False leaves the margin to the gate, and "
-                    f"{type(notion).__name__} has none: it binds the student alone. Leave it out, "
-                    f"or use DemographicParity."
-                )
-            if self._gate_is_set:
-                raise ValueError(
-                    f"cold_start and keep_order are about the gate, and {type(notion).__name__} "
-                    f"has none: it binds the student alone. Leave them out, or use "
-                    f"DemographicParity."
-                )
+        if not (self.answer_margin or self.student_margin):
+            raise ValueError(
+                "answer_margin=False and student_margin=False leave nothing that is held to the "
+                "margin. Leave one of them out, or use PATEClassifier."
+            )
+        changed = _changed(self)
+        if not self.answer_margin and changed:
+            raise ValueError(
+                f"{' and '.join(changed)} {'is' if len(changed) == 1 else 'are'} about the gate, "
+                f"and answer_margin=False opens none. Leave one of them out."
+            )
+        useless = [name for name in changed if name in OF_TRUE_CLASSES]
+        if useless and not notion.needs_labels:
+            raise ValueError(
+                f"{' and '.join(useless)} {'is' if len(useless) == 1 else 'are'} about true "
+                f"classes, and {type(notion).__name__} is about answers alone. Leave it out."
+            )
         return notion
+
+    def plan(self, given: Given, ledger: Ledger | None = None) -> Plan:
+        """Refuse a gate without the rows that it needs, and plan; see the base."""
+        notion = self._notion(given.data)
+        if self._gate_reads_truth(notion) and given.calibration is None:
+            kind = type(notion).__name__
+            raise ValueError(
+                f"{kind} is about true classes, and nothing tells the gate of them. Pass "
+                f"X_calibration, y_calibration and sensitive_features_calibration: public rows "
+                f"with labels and groups, hundreds of each group. Without such rows, hold the "
+                f"student alone to the margin, by the released answers: answer_margin=False, or "
+                f"FairSharesClassifier."
+            )
+        return super().plan(given, ledger)
+
+    def calibrate(self, taught: Taught, plan: Plan) -> Plan:
+        """Buy answers to calibration rows, and open the gate that knows what they say."""
+        votes, calibration = taught.calibration_votes, taught.given.calibration
+        if not self.asks_calibration(taught.given):
+            return plan
+        assert votes is not None
+        assert calibration is not None
+        data = taught.given.data
+        notion, groups = self._notion(data), data.required_groups
+        mechanism = plan.mechanism
+        assert not isinstance(mechanism, Rounds)  # labels are released, not shares
+        seed = copy.deepcopy(taught.given.rng).spawn(2)[1]
+        rows = rows_to_ask(calibration.groups, mechanism, plan.ledger, seed)
+        known = GateCalibration(
+            labelled=ask_calibration(
+                Votes(counts=votes.counts[rows], n_teachers=votes.n_teachers),
+                calibration.labels[rows],
+                calibration.groups[rows],
+                mechanism,
+                plan.ledger,
+                n_groups=groups.n_groups,
+            ),
+            level=self.gate_level,
+            admit_by=self.admit_by,
+        )
+        warn_of_wide_limits(known, notion, groups.names)
+        gate = open_gate(
+            notion, groups.n_groups, data.n_classes, cold_start=self.cold_start, calibration=known
+        )
+        said = (
+            f"{len(rows):,} of the {len(calibration):,} calibration rows are asked, and paid for "
+            f"as the public rows are: as many as half of the budget pays for."
+        )
+        return replace(plan, gate=gate, choices=(*plan.choices, said))
+
+    def asks_calibration(self, given: Given) -> bool:
+        """Whether the gate is about true classes, and there are rows that tell of them."""
+        rows = given.calibration
+        return rows is not None and self._gate_reads_truth(self._notion(given.data))
+
+    def _gate_reads_truth(self, notion: RateNotion) -> bool:
+        return self.answer_margin and notion.needs_labels
+
+    @property
+    def _binds_student(self) -> bool:
+        return self.student_margin
 
     def _within(self, taught: Taught) -> Within | None:
         return super()._within(taught) if self.student_margin else None
 
     def _open_gate(self, data: FitInputs) -> Gate | None:
-        """Open the gate on labels; a notion that needs true classes has none."""
+        """Open the gate on labels; one about true classes is opened by ``calibrate``."""
         notion = self._notion(data)
-        if not has_gate(notion):
+        if not self.answer_margin or notion.needs_labels:
             return None
         size = data.required_groups.n_groups, data.n_classes
         return open_gate(notion, *size, cold_start=self.cold_start)
 
     def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:
         self.gate_ = plan.gate
+        gate = plan.gate
+        self.calibration_ = gate.calibration if isinstance(gate, CalibratedGate) else None
         super()._conclude(taught, plan, answers)
+
+
+OF_TRUE_CLASSES: Final = ("admit_by", "gate_level")
+OF_GATE: Final = (*OF_TRUE_CLASSES, "cold_start", "keep_order")
+
+
+def _changed(model: FairPATEClassifier) -> list[str]:
+    """Return the parameters of the gate that are not as they were."""
+    return [name for name in OF_GATE if getattr(model, name) != getattr(type(model), name)]

@@ -15,8 +15,9 @@ from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
-from evenhand.fairness import DemographicParity, FairnessKind
-from evenhand.fairness.notion import Notion
+from evenhand.fairness import FairnessKind
+from evenhand.fairness.gate import GateCalibration
+from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.guarantee import no_guarantee
@@ -76,7 +77,10 @@ class FittedModel:
     answers : Answers, Shares or None
         What was released about each public row, and why some have none.
     answered_gap : float or None
-        Gap of the answers by the gate's own table; None where no gate stood, and after loading.
+        Gap of the answers by the gate's own table, about true classes what the gate holds within
+        the margin; None where no gate stood, and after loading.
+    calibration : GateCalibration or None
+        What the gate knew of true classes: answers to calibration rows, counted.
     choices : tuple of str
         What was chosen where an argument was left out, and why. Public numbers only.
     yardstick : Yardstick or None
@@ -119,6 +123,7 @@ class FittedModel:
     mechanism: str | None = None
     answers: Answers | Shares | None = field(default=None, repr=False)
     answered_gap: float | None = None
+    calibration: GateCalibration | None = field(default=None, repr=False)
     choices: tuple[str, ...] = ()
     yardstick: Yardstick | None = None
     numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
@@ -195,9 +200,9 @@ class FittedModel:
         core = self.core
         if not isinstance(self.answers, Answers) or self.answers.groups is None:
             return None
-        assert isinstance(core.fairness, DemographicParity)
+        assert isinstance(core.fairness, RateNotion)
         assert core.groups is not None
-        return Disparity.of(self.answers, core.groups, core.fairness)
+        return Disparity.of(self.answers, core.groups, core.fairness, core.calibration)
 
     @property
     def warnings(self) -> tuple[str, ...]:

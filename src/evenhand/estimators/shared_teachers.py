@@ -92,19 +92,26 @@ def fit_many(
     plans: dict[int, Plan] = {}
     own: dict[int, Given] = {}  # with calibration rows for those that read them
     for i, model in enumerate(models):
-        try:
-            plans[i] = model.plan(given)
-        except BudgetExceeded as error:
-            refused[i] = error
-            continue
-        _require_same_number(plans[i], given)
         own[i] = given
         if isinstance(model, MarginClassifier) and model.fairness and model.fairness.needs_labels:
             rows = read_calibration(first, given.data, model.fairness, labelled)
             own[i] = replace(given, calibration=rows)
+        try:
+            plans[i] = model.plan(own[i])
+        except BudgetExceeded as error:
+            refused[i] = error
+            continue
+        _require_same_number(plans[i], given)
     if not plans:
         return refused
-    taught = first.teach(given, progress)
+    reader = next((i for i in plans if models[i].asks_calibration(own[i])), next(iter(plans)))
+    taught = copy.copy(models[reader]).teach(own[reader], progress)
+    for i in list(plans):
+        try:
+            plans[i] = models[i].calibrate(replace(taught, given=own[i]), plans[i])
+        except BudgetExceeded as error:
+            refused[i] = error
+            del plans[i]
     asked = _ask_together(models, plans, taught, progress)
     for i, plan in plans.items():
         here = replace(taught, given=own[i])

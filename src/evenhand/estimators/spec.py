@@ -22,7 +22,16 @@ PUBLIC_ROWS: Final = ("public", "public_fraction")
 CALIBRATION: Final = ("X_calibration", "y_calibration", "sensitive_features_calibration")
 """Arguments of ``fit``: public rows with labels and groups."""
 
-BY_NAME: Final = ("n_teachers", "answers", "at", "hidden", "fairness_weight", "pull")
+BY_NAME: Final = (
+    "n_teachers",
+    "answers",
+    "at",
+    "hidden",
+    "fairness_weight",
+    "pull",
+    "admit_by",
+    "gate_level",
+)
 """Settings that a constructor takes by the same name."""
 
 

@@ -56,7 +56,7 @@ class Plan:
         Pays for it.
     mechanism : GNMax, ConfidentGNMax, LNMax or Rounds
     gate : Gate or None
-        Stands before the labels.
+        Stands before the labels. One that reads true classes is opened by ``calibrate``.
     n_teachers : int
     choices : tuple of str
         What was chosen by default, and why.
@@ -81,9 +81,12 @@ class Taught:
         Fitted on public rows.
     X_public : ndarray, shape (n_public, n_encoded), or pictures
         The public rows, encoded.
+    calibration_votes : Votes or None
+        What they say about the calibration rows, where a gate reads true classes.
     """
 
     given: Given
     votes: Votes
     encoder: PublicEncoder | PixelEncoder
     X_public: Any
+    calibration_votes: Votes | None = None

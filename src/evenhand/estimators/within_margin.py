@@ -61,10 +61,16 @@ class MarginClassifier(TeacherEnsembleClassifier):
             "fairness=DemographicParity(margin=0.05); for no margin use PATEClassifier.",
         )
         _checks.one_of("small_groups", self.small_groups, SMALL_GROUPS)
-        refuse_unbound(self.student, notion)
+        if self._binds_student:
+            refuse_unbound(self.student, notion)
         if notion.needs_labels:
             rates_of(notion, data.n_classes)
         return notion
+
+    @property
+    def _binds_student(self) -> bool:
+        """Whether the student is to be held within the margin."""
+        return True
 
     def _within(self, taught: Taught) -> Within | None:
         """Say on which rows the student's margin is read."""

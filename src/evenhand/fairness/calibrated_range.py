@@ -22,6 +22,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._words import REFERENCES
 from evenhand.fairness.intervals import clopper_pearson
+from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import ratio
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
@@ -58,7 +59,7 @@ class Column:
         counted, missed = (
             # A class never answered has share 0, whatever the truth would have been.
             float(np.where((shares == 0) | (part == 0), 0.0, shares * part).sum())
-            for part in (self._part(self.hits), self._part(self._misses))
+            for part in (self._part(self.hits), self._part(self.misses))
         )
         if self.among.all():
             return counted, 1.0
@@ -68,13 +69,13 @@ class Column:
     def limits(self, error: float) -> Limits:
         """Range of rate and denominator, each a, v and m missing with probability ``error``."""
         low, high = _limits_of_shares(self.answered, error, sampled=self.sampled)
-        least, most = self._part_limits(self.hits, error)
+        least, most = self.part_limits(self.hits, error)
         everything = range(len(low))
         if self.among.all():
             bottom = -_most(low, high, [-v for v in least], 1.0, everything)
             top = _most(low, high, most, 1.0, everything)
             return Limits(low=min(bottom, 1.0), high=min(top, 1.0), least=1.0, most=1.0)
-        fewest, missed = self._part_limits(self._misses, error)
+        fewest, missed = self.part_limits(self.misses, error)
         lower_whole = [min(1.0, v + m) for v, m in zip(least, fewest, strict=True)]
         upper_whole = [min(1.0, v + m) for v, m in zip(most, missed, strict=True)]
         return Limits(
@@ -85,7 +86,8 @@ class Column:
         )
 
     @property
-    def _misses(self) -> BoolArray:
+    def misses(self) -> BoolArray:
+        """Pairs that the rate is taken among and that do not count."""
         misses: BoolArray = self.among[:, None] & ~self.hits
         return misses
 
@@ -94,7 +96,7 @@ class Column:
         part = ratio((self.labelled * members).sum(axis=0), self.labelled.sum(axis=0))
         return np.where(members.any(axis=0), np.where(members.all(axis=0), 1.0, part), 0.0)
 
-    def _part_limits(self, members: BoolArray, error: float) -> tuple[list[float], list[float]]:
+    def part_limits(self, members: BoolArray, error: float) -> tuple[list[float], list[float]]:
         """Limits of that part; exact where all true classes are members, or none."""
         hits, trials = (self.labelled * members).sum(axis=0), self.labelled.sum(axis=0)
         low, high = clopper_pearson(hits, trials, error=error)
@@ -115,16 +117,21 @@ class Limits:
 
 def weighted_rate(columns: Sequence[Column], *, error: float) -> tuple[float, float, float]:
     """Value, least and greatest of the rate of everybody: all groups as one long column."""
-    everybody = Column(
+    everybody = _pooled(columns)
+    n_limits = len(everybody.answered) * (1 + everybody.sampled)
+    limits = everybody.limits(error / n_limits)
+    return everybody.value[0], limits.low, limits.high
+
+
+def _pooled(columns: Sequence[Column]) -> Column:
+    """Return the column of several groups together: an answer of each is one of its own."""
+    return Column(
         answered=np.concatenate([c.answered for c in columns]),
         labelled=np.hstack([c.labelled for c in columns]),
         among=columns[0].among,
         hits=np.hstack([c.hits for c in columns]),
         sampled=columns[0].sampled,
     )
-    n_limits = len(everybody.answered) * (1 + everybody.sampled)
-    limits = everybody.limits(error / n_limits)
-    return everybody.value[0], limits.low, limits.high
 
 
 def largest_gap(
@@ -149,7 +156,7 @@ def largest_gap(
         reference = "pairwise"  # the rest of one is the other
     sampled = kinds[0][0].sampled
     weighed = reference != "pairwise"
-    n_limits = n_groups * _n_parts([columns[0] for columns in kinds])
+    n_limits = n_truth_limits(kinds)
     if sampled:  # of two complementary shares one says both
         n_limits += n_groups * (1 if n_classes == 2 else n_classes)
         n_limits += weighed * (1 if n_groups == 2 else n_groups)
@@ -171,8 +178,12 @@ def largest_gap(
                 continue
             weight_low = [shares[0][y] * limits[y].least for y in range(n_groups)]
             weight_high = [shares[1][y] * limits[y].most for y in range(n_groups)]
-            least = -_mean(others, weight_low, weight_high, [-one.low for one in limits], 0.0)
-            most = _mean(others, weight_low, weight_high, [one.high for one in limits], 1.0)
+            if sampled:
+                least = -_mean(others, weight_low, weight_high, [-one.low for one in limits], 0.0)
+                most = _mean(others, weight_low, weight_high, [one.high for one in limits], 1.0)
+            else:
+                pool = _pooled([columns[y] for y in others]).limits(error)
+                least, most = pool.low, pool.high
             low, high = _apart(limits[z], least, most)
             own, rest = 1.0, _known_mean(others, known, sizes)
             if reference == "overall":  # group - everybody = (group - rest) * weight of the rest
@@ -189,11 +200,29 @@ def largest_gap(
     return float(np.fmax.reduce(values)), max(lows), max(highs)
 
 
+def columns_of(
+    rates: Rates, labelled: IntArray, answered: IntArray, *, sampled: bool
+) -> list[list[Column]]:
+    """Return a column per kind of rate and group, of counts by group."""
+    return [
+        [
+            Column(answered=own, labelled=truth, among=among, hits=hits, sampled=sampled)
+            for own, truth in zip(answered, labelled, strict=True)
+        ]
+        for among, hits in zip(rates.among, rates.hits, strict=True)
+    ]
+
+
+def n_truth_limits(kinds: Sequence[Sequence[Column]]) -> int:
+    """Count the limits of the truth given an answer, over groups: they share an error."""
+    return len(kinds[0]) * _n_parts([columns[0] for columns in kinds])
+
+
 def _n_parts(kinds: Sequence[Column]) -> int:
     """Count the probabilities of the truth given an answer; of two that add up to 1, one."""
     found = set()
     for kind in kinds:
-        for members in (kind.hits,) if kind.among.all() else (kind.hits, kind._misses):
+        for members in (kind.hits,) if kind.among.all() else (kind.hits, kind.misses):
             for j, column in enumerate(members.T):
                 if column.any() and not column.all():
                     found.add((j, (column if column[0] else ~column).tobytes()))

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness.calibrated_range import Column, largest_gap, weighted_rate
+from evenhand.fairness.calibrated_range import Column, columns_of, largest_gap, weighted_rate
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.notions import ErrorParity
@@ -158,19 +158,7 @@ class CalibratedJoint:
 
     def _columns(self, rates: Rates) -> list[list[Column]]:
         """Return a column per kind of rate and group."""
-        return [
-            [
-                Column(
-                    answered=self.answered.counts[z],
-                    labelled=self.labelled.counts[z],
-                    among=among,
-                    hits=hits,
-                    sampled=self.sampled,
-                )
-                for z in range(self.labelled.n_groups)
-            ]
-            for among, hits in zip(rates.among, rates.hits, strict=True)
-        ]
+        return columns_of(rates, self.labelled.counts, self.answered.counts, sampled=self.sampled)
 
     def _estimate(
         self, name: str, definition: str, value: float, low: float, high: float, level: float

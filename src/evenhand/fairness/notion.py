@@ -77,6 +77,11 @@ class Notion(ABC):
         return self.name.replace("-", " ")
 
     @property
+    def against(self) -> str:
+        """What a group is compared with, in words."""
+        return _SAID[self.reference]
+
+    @property
     def on_decisions(self) -> bool:
         """Whether the difference is that of decisions; False: that of the probabilities."""
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from inspect import isabstract
 from typing import Any, ClassVar, Final, TypeVar
@@ -252,6 +252,40 @@ def notion_named(name: str) -> type[Notion]:
     known = _notions.NOTIONS
     made: type[Notion] = _class_at(known[_checks.one_of("fairness", name, known)])
     return made
+
+
+def notion_to_dict(notion: RateNotion) -> dict[str, Any]:
+    """Return a notion in JSON's types: its name and its arguments."""
+    return {
+        "name": notion.name,
+        **{each.name: getattr(notion, each.name) for each in fields(notion)},
+    }
+
+
+def notion_from_dict(values: Mapping[str, Any]) -> RateNotion:
+    """Read what ``notion_to_dict`` wrote. A name imports nothing: one of your own is known already.
+
+    Raises
+    ------
+    ValueError
+        If the name is not known, or the arguments are not those of the notion.
+    """
+    arguments = dict(values) if isinstance(values, Mapping) else {}
+    name = arguments.pop("name", None)
+    if name not in _notions.OF_DECISIONS:
+        raise ValueError(
+            f"A saved notion must be one of {', '.join(_notions.OF_DECISIONS)}, got {name!r}. One "
+            f"of your own is known once its module is imported and its class is registered "
+            f"(evenhand.fairness.notions.registered)."
+        )
+    kind = known_notions()[name]
+    needed = [each.name for each in fields(kind)]
+    if set(arguments) != set(needed):
+        raise ValueError(
+            f"A saved {name} must have exactly {', '.join(needed)}; got "
+            f"{', '.join(map(str, arguments)) or 'nothing'}."
+        )
+    return kind(**arguments)
 
 
 def spelled(name: str) -> str:

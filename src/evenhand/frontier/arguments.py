@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from evenhand import _checks
-from evenhand._words import ANSWERS, POINTS, REFERENCES
+from evenhand._words import ADMIT_BY, ANSWERS, POINTS, REFERENCES
 from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
@@ -23,6 +23,7 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "answers": ANSWERS,
     "noise": ("exact", "float"),
     "at": POINTS,
+    "admit_by": ADMIT_BY,
 }
 """Arguments that are words, and which."""
 
@@ -40,6 +41,7 @@ NUMBERS: Final = (
     "fairness_weight",
     "reject_margin",
     "confidence",
+    "gate_level",
 )
 OF_ANY: Final = ("gap_of", "reject_margin")
 """What is asked of any model: which gap is measured, and what is refused on the test rows."""
@@ -53,6 +55,8 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
     "fairness": "demographic-parity",
     "reference": "rest",
     "fairness_weight": 1.0,
+    "admit_by": "limit",
+    "gate_level": 0.95,
 }
 
 
@@ -72,7 +76,7 @@ def check_value(name: str, value: Plain) -> Plain:
         return _checks.closed_unit(name, value)
     if name == "fairness_weight":
         return _checks.non_negative(name, value)
-    if name in ("delta", "confidence"):
+    if name in ("delta", "confidence", "gate_level"):
         return _checks.open_unit(name, value)
     return _checks.positive(name, value)
 

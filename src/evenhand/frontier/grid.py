@@ -16,8 +16,10 @@ from evenhand._notions import called_now
 from evenhand._random import LARGEST_SEED
 from evenhand.datasets.features.reading import PictureReading
 from evenhand.datasets.features.words import NONE, file_in, parts_of, with_file
+from evenhand.fairness.notions import notion_named
 from evenhand.frontier.arguments import (
     ARGUMENTS,
+    DEFAULTS,
     arguments_of,
     check_value,
     refuse_mixed,
@@ -92,7 +94,7 @@ class Grid:
                 f"The grid stands for {size * len(seeds):,.0f} settings, above {MOST_SETTINGS:,}. "
                 f"Take fewer values for some of its arguments."
             )
-        self.settings()  # every one of them can be made
+        _refuse_gates_without_truth(self.data, self.settings())  # every one of them can be made
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Grid:
@@ -178,6 +180,21 @@ def _refuse_records_for_units(data: DataSource, methods: Sequence[str]) -> None:
                 f"The method {method!r} promises something for each record, and [data] unit = "
                 f"{data.unit!r} asks for a promise for each {data.unit_name}. Take {able}, or "
                 f"leave out unit."
+            )
+
+
+def _refuse_gates_without_truth(data: DataSource, settings: Sequence[Setting]) -> None:
+    """Raise ValueError where a gate is about true classes and no rows tell of them."""
+    if data.calibration is not None or data.calibration_fraction:
+        return
+    for setting in settings:
+        name = str(setting.arguments.get("fairness", DEFAULTS["fairness"]))
+        if METHODS[setting.method].accepts("admit_by") and notion_named(name).needs_labels:
+            raise ValueError(
+                f"The method {setting.method!r} with fairness = {name!r} has a gate about true "
+                f"classes, and nothing tells it of them. Add labelled public rows to [data]: "
+                f"calibration = a file, or calibration_fraction = 0.2 for a built-in set; or take "
+                f"'fair-shares', which reads the margin from the released answers."
             )
 
 

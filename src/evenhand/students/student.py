@@ -397,9 +397,10 @@ def refuse_unbound(student: Any, notion: Notion) -> None:
         )
     if notion.needs_labels:
         raise ValueError(
-            f"{type(notion).__name__} binds a linear student or a network alone, and no gate "
-            f"stands for it: with student={type(student).__name__} nothing would keep the margin. "
-            f"Leave student=None, give a network, or use PATEClassifier and measure the gap."
+            f"{type(notion).__name__} binds a linear student or a network alone: with "
+            f"student={type(student).__name__} nothing would keep the margin. Leave student=None, "
+            f"give a network, hold the answers alone to the margin (FairPATEClassifier with "
+            f"student_margin=False), or use PATEClassifier and measure the gap."
         )
 
 

@@ -37,7 +37,8 @@ class CastVotes:
         if n_queries != self.votes.shape[1]:
             raise ValueError(
                 f"The votes answer {self.votes.shape[1]} queries, but X has {n_queries} rows. "
-                "Give one column of votes for each public row, in the same order."
+                "Give one column of votes for each public row, in the same order, and after these "
+                "for each calibration row, where a gate asks about them."
             )
         return self.votes.copy()
 
@@ -48,7 +49,8 @@ class OutsideVotes(FittedByRecords, Shown):
     Parameters
     ----------
     source : array of shape (n_teachers, n_queries), DataFrame, or path
-        One row for each teacher, one column for each public row, in its order. Whole numbers are
+        One row for each teacher, one column for each public row, in its order; after these one for
+        each calibration row, where FairPATE's gate asks about them. Whole numbers are
         class codes; with ``classes`` they are class names. A file is ``.npy``, ``.npz`` (one
         array), ``.csv`` (a header line, then a line for each teacher) or ``.parquet``. Nothing in
         a file is executed.

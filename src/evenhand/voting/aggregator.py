@@ -37,7 +37,9 @@ def aggregate(
 
     1. the table of given answers is public, so the classes A that the query's group may still
        receive are known *before* asking; no class, no question, no cost;
-    2. noisy threshold over the classes in A: ``max_{k in A} n_k + noise >= T``;
+    2. noisy threshold over the classes in A: ``max_{k in A} n_k + noise >= T``; where calibration
+       rows tell the gate of true classes, over all classes, as those rows were asked: else the
+       truth behind an answer would depend on A;
     3. noisy winner over *all* classes, charged in full whatever comes out;
     4. the gate: a winner outside A is refused, an answer to a new group is withheld until a block
        of that group's answers fits the margin.
@@ -134,6 +136,7 @@ def _answer_gated(
         return bool(delivered)
 
     check, answer, offer = blocks.check, blocks.answer, gate.offer
+    every = None if not gate.gate.notion.needs_labels else tuple(range(votes.n_classes))
     while size := blocks.open(len(queue)):
         asked = drawn = 0
         check_noise, answer_noise = blocks.check_noise.tolist(), blocks.answer_noise.tolist()
@@ -141,7 +144,7 @@ def _answer_gated(
             row, group, allowed = taken
             asked += 1
             if check is not None and not check.decide_row(
-                counts[row], check_noise[asked - 1], admissible=allowed
+                counts[row], check_noise[asked - 1], admissible=every or allowed
             ):
                 reasons[row] = Reason.NO_CONSENSUS
                 continue

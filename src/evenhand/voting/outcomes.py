@@ -9,6 +9,9 @@ from typing import Final
 import numpy as np
 
 from evenhand.fairness import DemographicParity
+from evenhand.fairness.gate import GateCalibration
+from evenhand.fairness.gate.calibrated import calibrated_trace
+from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import gap_trace
 from evenhand.typing import FloatArray, IntArray
@@ -119,42 +122,56 @@ class Disparity:
 
     Parameters
     ----------
-    notion : DemographicParity
+    notion : RateNotion
         The margin, and what a group is compared with.
     n_given : ndarray of int64, shape (n_events,)
         Answers given up to and including each event. Answers given together are one event.
     gaps : ndarray of float64, shape (n_events,)
-        Largest difference of rates after each event; 0.0 while one group alone has answers.
+        Largest difference of rates after each event; 0.0 while one group alone has answers. Of
+        rates of true classes: what the gate held within the margin.
     n_outside : int
         Events after which the gap was above the margin, decided in fractions.
     joined : tuple of (str, int)
         Each group that has answers, and how many answers had been given after the event that
         brought its first.
+    calibration : GateCalibration or None
+        What was known of true classes; None for a notion that needs none.
 
     Privacy
     -------
     A function of the released answers and of public groups: covered by the guarantee.
     """
 
-    notion: DemographicParity
+    notion: RateNotion
     n_given: IntArray
     gaps: FloatArray
     n_outside: int
     joined: tuple[tuple[str, int], ...]
+    calibration: GateCalibration | None = None
 
     @classmethod
-    def of(cls, answers: Answers, groups: tuple[str, ...], notion: DemographicParity) -> Disparity:
+    def of(
+        cls,
+        answers: Answers,
+        groups: tuple[str, ...],
+        notion: RateNotion,
+        calibration: GateCalibration | None = None,
+    ) -> Disparity:
         """Replay the answers in the order in which they were given."""
         if answers.groups is None:
             raise ValueError("These answers have no groups: without a gate there is no margin.")
         z, k = answers.groups[answers.order], answers.labels[answers.order]
-        gaps = gap_trace(z, k, answers.events, reference=notion.reference)
         ends = np.flatnonzero(np.diff(answers.events, append=-1) != 0) + 1
-        n_outside = 0
-        for event in np.flatnonzero(gaps > notion.margin - CLOSE):
-            upto = slice(ends[event])
-            table = Tally.of(z[upto], k[upto], len(groups), answers.n_classes)
-            n_outside += not notion.holds(table.counts)
+        if isinstance(notion, DemographicParity):
+            gaps = gap_trace(z, k, answers.events, reference=notion.reference)
+            n_outside = 0
+            for event in np.flatnonzero(gaps > notion.margin - CLOSE):
+                upto = slice(ends[event])
+                table = Tally.of(z[upto], k[upto], len(groups), answers.n_classes)
+                n_outside += not notion.holds(table.counts)
+        else:
+            size = len(groups), answers.n_classes
+            gaps, n_outside = calibrated_trace(z, k, ends, notion, *size, calibration)
         firsts = [(group, np.flatnonzero(z == code)) for code, group in enumerate(groups)]
         joined = [
             (group, int(ends[np.searchsorted(ends, rows[0], side="right")]))
@@ -167,6 +184,29 @@ class Disparity:
             gaps=gaps,
             n_outside=n_outside,
             joined=tuple(sorted(joined, key=lambda pair: pair[1])),
+            calibration=calibration,
+        )
+
+    @property
+    def what(self) -> str:
+        """What the gap is, in a sentence."""
+        against = self.notion.against
+        if self.calibration is None:
+            return (
+                f"The gap is the largest difference, over groups and classes, between a group and "
+                f"{against} in {self.notion.words}."
+            )
+        known, n = self.calibration, int(self.calibration.labelled.totals.sum())
+        of = (
+            f"the upper limit, with {known.level:.0%} confidence,"
+            if known.admit_by == "limit"
+            else "the estimate, which promises nothing of the gap itself,"
+        )
+        return (
+            f"The gap is {of} of the largest difference between a group and {against} in "
+            f"{self.notion.words}. What is true behind an answer is taken from the teachers' "
+            f"answers to {n:,} labelled calibration rows, which were charged as any others; it is "
+            f"expected of the given answers, provided that both kinds of rows are alike."
         )
 
     @property

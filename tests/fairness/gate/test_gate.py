@@ -5,7 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from evenhand.fairness import DemographicParity, DemographicParityGate, ErrorParity, RejectOption
+from evenhand.fairness import (
+    DemographicParity,
+    DemographicParityGate,
+    ErrorParity,
+    GeneralizedDemographicParity,
+    RejectOption,
+)
 from evenhand.fairness.gate.gate import GATES, gate_from_dict, gate_of, has_gate, open_gate
 
 
@@ -48,12 +54,19 @@ def test_a_reject_option_opens_and_restores_the_gate_of_its_notion(
     assert np.array_equal(again.counts, option.counts)
 
 
-def test_a_notion_without_a_gate_says_so() -> None:
-    notion = ErrorParity(margin=0.1)
+def test_a_notion_of_scores_has_no_gate_and_says_so() -> None:
+    notion = GeneralizedDemographicParity(margin=0.1)
+    assert has_gate(ErrorParity(margin=0.1))
     assert not has_gate(notion)
-    with pytest.raises(ValueError, match=r"ErrorParity has no gate.*DemographicParity"):
+    with pytest.raises(ValueError, match=r"GeneralizedDemographicParity has no gate.*RateNotion"):
+        open_gate(notion, 2, 2)  # type: ignore[arg-type]
+
+
+def test_a_gate_about_true_classes_asks_for_the_rows_that_tell_of_them() -> None:
+    notion = ErrorParity(margin=0.1)
+    with pytest.raises(ValueError, match=r"ErrorParity is about true classes.*Give calibration="):
         open_gate(notion, 2, 2)
-    with pytest.raises(ValueError, match="ErrorParity has no gate"):
+    with pytest.raises(ValueError, match="ErrorParity is about true classes"):
         RejectOption(notion, ["a", "b"], ["no", "yes"])
-    with pytest.raises(ValueError, match="A gate's format must be 'evenhand demographic"):
+    with pytest.raises(ValueError, match=r"A gate's format must be .*'evenhand demographic"):
         gate_from_dict({"format": "another 1"})

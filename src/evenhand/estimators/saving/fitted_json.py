@@ -15,6 +15,7 @@ from evenhand.estimators import parameters, small_groups
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.margins import WHERE, Bound, Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness.gate import GateCalibration
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import require_notion
 from evenhand.fairness.yardstick import Yardstick
@@ -45,6 +46,7 @@ def to_json(fitted: FittedModel) -> dict[str, Any]:
         "derived": _of_derived(fitted.derived),
         "true_groups": _of_true_groups(fitted.true_groups),
         "yardstick": None if fitted.yardstick is None else fitted.yardstick.to_dict(),
+        "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
     }
 
 
@@ -82,6 +84,7 @@ def from_json(
         true_groups=_to_true_groups(head["true_groups"]),
         n_teachers=None if found["n_teachers"] is None else int(found["n_teachers"]),
         choices=tuple(_texts(head["choices"])),
+        calibration=_to_calibration(head.get("calibration"), groups or (), names),
         yardstick=None if head["yardstick"] is None else Yardstick.from_dict(head["yardstick"]),
         numbers={name: _number_or_array(value) for name, value in head["numbers"].items()},
         extractor=(
@@ -89,6 +92,17 @@ def from_json(
         ),
         encoder=_to_encoder(head["encoder"]),
     )
+
+
+def _to_calibration(
+    values: Mapping[str, Any] | None, groups: tuple[str, ...], classes: tuple[str, ...]
+) -> GateCalibration | None:
+    if values is None:
+        return None
+    calibration = GateCalibration.from_dict(values)
+    if calibration.labelled.counts.shape[:2] != (len(groups), len(classes)):
+        raise ValueError("the calibration rows are not counted by its groups and classes.")
+    return calibration
 
 
 def of_cuts(cuts: Cuts) -> dict[str, Any]:

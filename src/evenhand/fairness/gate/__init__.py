@@ -1,11 +1,14 @@
 """The gate: which answers may be given so that the given set stays within a margin."""
 
+from evenhand.fairness.gate.calibrated import CalibratedGate, GateCalibration
 from evenhand.fairness.gate.demographic_parity import DemographicParityGate
 from evenhand.fairness.gate.reject_option import RejectOption
 from evenhand.fairness.gate.state_file import StateFile
 
 __all__ = [
+    "CalibratedGate",
     "DemographicParityGate",
+    "GateCalibration",
     "RejectOption",
     "StateFile",
 ]

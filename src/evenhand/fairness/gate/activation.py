@@ -1,4 +1,7 @@
-"""The largest part of a late group's withheld answers that fits the table.
+"""The part of a late group's withheld answers that is released at once, as it fits the table.
+
+Under demographic parity it is the largest part there is (``largest_block``); under other margins
+what is left once the answers that lead furthest from them are taken away (``nearly_all``).
 
 For a block of ``s`` answers, ``n[k]`` of class k, every gap is within the margin exactly when each
 ``n[k]`` lies between bounds that depend on ``s`` alone. So a block of size s exists if and only if
@@ -17,6 +20,59 @@ from math import floor
 from typing import NamedTuple
 
 from evenhand.fairness.gate.admission import GivenTable
+
+RETRY = 10
+"""While no block fits, another is looked for once this part more answers is withheld."""
+
+CLOSE = 1e-9
+"""An excess in floats below it is decided again, in fractions."""
+
+
+def nearly_all(
+    table: GivenTable,
+    group: int,
+    held: Sequence[int],
+    excess: Callable[[], Fraction],
+    nearly: Callable[[], float],
+) -> tuple[int, ...] | None:
+    """Return held answers that fit together, found by taking away one after the other.
+
+    From all that is held, the answer is taken away whose class leaves the least excess, until there
+    is none. It finds a block wherever it meets one on the way, which need not be the largest. While
+    nothing fits it looks again whenever a tenth more is held, not after each answer.
+
+    Parameters
+    ----------
+    table : GivenTable
+        Answers of the active groups; as it was, in the end.
+    group : int
+        The late one, which has none in it.
+    held : sequence of int
+        Its withheld answers, per class.
+    excess : callable
+        By how much the gap of ``table`` is above the margin.
+    nearly : callable
+        The same in floats, which is faster: it says which answer is taken away.
+    """
+    if sum(held) % max(1, sum(held) // RETRY):
+        return None
+    block = list(held)
+    for label, times in enumerate(block):
+        table.add(group, label, times)
+    over = nearly()
+    while not (fits := over < CLOSE and excess() <= 0) and sum(block) > 1:
+        found = []
+        for label, times in enumerate(block):
+            if times:
+                table.add(group, label, -1)
+                found.append((nearly(), label))
+                table.add(group, label)
+        over, label = min(found)
+        table.add(group, label, -1)
+        block[label] -= 1
+    for label, times in enumerate(block):
+        table.add(group, label, -times)
+    return tuple(block) if fits else None
 
 
 class Line(NamedTuple):

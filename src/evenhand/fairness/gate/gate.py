@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from evenhand.fairness.notion import RateNotion
 from evenhand.typing import IntArray
+
+if TYPE_CHECKING:
+    from evenhand.fairness.gate.calibrated import GateCalibration
 
 
 class Outcome(NamedTuple):
@@ -47,7 +50,10 @@ class Gate(Protocol):
     def of(
         cls, notion: Any, n_groups: int, n_classes: int, *, cold_start: int | None = None
     ) -> Self:
-        """Return a new gate that keeps the margin of a notion."""
+        """Return a new gate that keeps the margin of a notion.
+
+        That of a notion about true classes takes ``calibration=`` as well.
+        """
 
     @property
     def notion(self) -> RateNotion:
@@ -117,14 +123,28 @@ def has_gate(notion: object) -> bool:
 
 
 def open_gate(
-    notion: RateNotion, n_groups: int, n_classes: int, *, cold_start: int | None = None
+    notion: RateNotion,
+    n_groups: int,
+    n_classes: int,
+    *,
+    cold_start: int | None = None,
+    calibration: GateCalibration | None = None,
 ) -> Gate:
     """Return a new gate that keeps given answers within the margin of a notion.
+
+    Parameters
+    ----------
+    notion : RateNotion
+    n_groups, n_classes : int
+    cold_start : int, optional
+        Default: 50, or ``2 / margin`` where that is more.
+    calibration : GateCalibration, optional
+        Labelled rows with answers, for a notion about true classes, which needs them; for no other.
 
     Raises
     ------
     ValueError
-        If the notion has no gate.
+        If the notion has no gate, or needs calibration rows and there are none.
 
     Examples
     --------
@@ -133,11 +153,17 @@ def open_gate(
     (0, 1)
     >>> open_gate(EqualizedOdds(margin=0.1), n_groups=2, n_classes=2)
     Traceback (most recent call last):
-    ValueError: EqualizedOdds has no gate: answers can be held within a margin of DemographicParity.
+    ValueError: EqualizedOdds is about true classes, which answers alone do not tell. ...
     """
+    if calibration is not None and not notion.needs_labels:
+        raise ValueError(
+            f"{type(notion).__name__} is about answers alone, so calibration rows would not be "
+            f"read. Leave calibration out."
+        )
     for kind in type(notion).__mro__:
         if kind in GATES:
-            return GATES[kind].of(notion, n_groups, n_classes, cold_start=cold_start)
+            more = {} if calibration is None else {"calibration": calibration}
+            return GATES[kind].of(notion, n_groups, n_classes, cold_start=cold_start, **more)
     able = " or ".join(kind.__name__ for kind in GATES)
     raise ValueError(
         f"{type(notion).__name__} has no gate: answers can be held within a margin of {able}."
