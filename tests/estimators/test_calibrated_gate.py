@@ -25,6 +25,8 @@ from evenhand.estimators.shared_teachers import fit_many
 from evenhand.fairness.calibration import CalibratedJoint
 from evenhand.fairness.gate import CalibratedGate
 from evenhand.fairness.tally import Tally
+from evenhand.owners.collection import OwnerVotes
+from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, Ledger, SeededNoise
 from evenhand.report import write_report
 
@@ -189,3 +191,18 @@ def test_a_threshold_is_asked_over_all_classes_as_of_the_calibration_rows(town: 
     model = town.fit(gated(ErrorParity(margin=MARGIN), mechanism=mechanism), **town.labelled)
     assert model.answers_.n_checks > model.answers_.n_draws > 0
     assert model.gate_.calibration.labelled.totals.sum() < 800  # those that failed are left out
+
+
+def test_votes_of_owners_say_nothing_of_calibration_rows(town: Town) -> None:
+    rows = town.X[town.public]
+    cast = (rows["a"] + rows["b"] > 0.8).map({True: "yes", False: "no"})
+    said = [VoteFile.cast(f"owner {i}", cast, rows, classes=["no", "yes"]) for i in range(60)]
+    with pytest.raises(ValueError, match=r"files hold votes on the public rows alone.*answer_mar"):
+        FairPATEClassifier.from_votes(
+            OwnerVotes.of(said, signed=False),
+            rows,
+            town.groups[town.public],
+            budget=Budget(epsilon=8.0, delta=1e-3),
+            fairness=EqualizedOdds(margin=MARGIN),
+            **town.labelled,
+        )

@@ -225,6 +225,12 @@ class FairPATEClassifier(MarginClassifier):
                 f"student alone to the margin, by the released answers: answer_margin=False, or "
                 f"FairSharesClassifier."
             )
+        if self._gate_reads_truth(notion) and given.data.cast is not None:
+            raise ValueError(
+                f"The owners' files hold votes on the public rows alone, and a gate about "
+                f"{notion.title} needs votes on the calibration rows. Hold the student alone to "
+                f"the margin: answer_margin=False, or FairSharesClassifier."
+            )
         return super().plan(given, ledger)
 
     def calibrate(self, taught: Taught, plan: Plan) -> Plan:
