@@ -2,10 +2,12 @@
 
     python reproductions/fairpate_utkface_figures.py [--part cells tuned time] [--seeds 5] [--save]
 
-Splits, features and settings are those of fairpate_utkface.py, with 1,500 public faces as in the
-paper, delta 1e-5, sound accounting, floating-point noise from the operating system. "gate" is the
-paper's algorithm made sound: a gate at the aggregator, and a student that nothing binds. "as
-printed" has Algorithm 1's own test; it is charged alike. "shares" is ``FairSharesClassifier``.
+Splits and features are those of fairpate_utkface.py, settings those of its first version (24
+components, twice the default of teachers, 48 for gradients; ``SETTINGS``), with 1,500 public faces
+as in the paper, delta 1e-5, sound accounting, floating-point noise from the operating system.
+"gate" is the paper's algorithm made sound: a gate at the aggregator, and a student that nothing
+binds. "as printed" has Algorithm 1's own test; it is charged alike. "shares" is the library's
+``FairSharesClassifier``.
 S_pre and S_in are PATE with fairness before and in the student. DP-FERMI is the clipped one, with
 weights 0, .5, 2. Epsilon 1, 2, 5, 10, margins .01, .05, .2. Gaps are of one race against the rest.
 
@@ -59,7 +61,7 @@ from _faces import U_PUBLISHED, Split, faces, split
 from _pictures import Panel, Series, axis, draw
 from _table import commit, interval, keep, kept, rule, write
 from fairpate_figure2 import error_at
-from fairpate_utkface import CHOSEN, DELTA, report_on, teachers_at
+from fairpate_utkface import DELTA, report_on, teachers_at
 
 from evenhand import (
     Budget,
@@ -78,6 +80,7 @@ MARGINS = (0.01, 0.05, 0.2)
 WEIGHTS = (0.0, 0.5, 2.0)
 GATE, SHARES, PRINTED, FERMI = "gate", "shares", "as printed", "DP-FERMI"
 OURS = (GATE, SHARES)
+SETTINGS = {"components": 24, "teachers": 2.0, "components of gradients": 48}
 PRESET = ConfidentGNMax(threshold=50.0, sigma_check=40.0, sigma=15.0)
 Rows = list[dict[str, Any]]
 
@@ -93,7 +96,7 @@ def common(rows: Split, epsilon: float, seed: int) -> dict[str, Any]:
     """Return the settings that all ensembles share."""
     return {
         "budget": Budget(epsilon=epsilon, delta=DELTA),
-        "n_teachers": teachers_at(len(rows.private.y), epsilon, CHOSEN["teachers"]),
+        "n_teachers": teachers_at(len(rows.private.y), epsilon, SETTINGS["teachers"]),
         "noise": FloatNoise(),
         "random_state": seed,
     }
@@ -114,8 +117,8 @@ def together(rows: Split, models: list[Any]) -> list[Any]:
 
 def cells(seed: int) -> Iterator[dict[str, Any]]:
     """Every method at every epsilon and margin, and the gate with its reject option."""
-    rows = split(faces(), seed, U_PUBLISHED, int(CHOSEN["components"]))
-    other = split(faces(), seed, U_PUBLISHED, int(CHOSEN["components of DP-SGD"]))
+    rows = split(faces(), seed, U_PUBLISHED, int(SETTINGS["components"]))
+    other = split(faces(), seed, U_PUBLISHED, int(SETTINGS["components of gradients"]))
     for epsilon in EPSILONS:
         settings = common(rows, epsilon, seed)
         gates = together(rows, [gate(margin, **settings) for margin in MARGINS])
@@ -154,7 +157,7 @@ def cells(seed: int) -> Iterator[dict[str, Any]]:
 
 def tuned(seed: int) -> Iterator[dict[str, Any]]:
     """Tune the student of every gate on the public rows with their labels."""
-    rows = split(faces(), seed, U_PUBLISHED, int(CHOSEN["components"]))
+    rows = split(faces(), seed, U_PUBLISHED, int(SETTINGS["components"]))
     for epsilon in EPSILONS:
         settings = common(rows, epsilon, seed)
         models = together(rows, [gate(margin, **settings) for margin in MARGINS])
@@ -193,7 +196,7 @@ def answered(model: Any, rows: Split, margin: float) -> dict[str, float]:
 
 def times(seed: int) -> Iterator[dict[str, Any]]:
     """Processor time of a fit: PATE, the gate, and the default."""
-    rows = split(faces(), seed, U_PUBLISHED, int(CHOSEN["components"]))
+    rows = split(faces(), seed, U_PUBLISHED, int(SETTINGS["components"]))
     settings = common(rows, 4.0, seed) | {"n_teachers": 100}
     fairness = DemographicParity(margin=0.01)
     makes = {

@@ -195,7 +195,7 @@ def fairpate_utkface_figures(script: Any) -> Checks:
     """Take the gate of one cell, without and with its reject option."""
     wanted = {"part": "cells", "method": script.GATE, "epsilon": 2.0, "margin": 0.05}
     (row,) = script.select(rows("fairpate_utkface_figures"), **wanted)
-    data = script.split(script.faces(), 0, script.U_PUBLISHED, int(script.CHOSEN["components"]))
+    data = script.split(script.faces(), 0, script.U_PUBLISHED, int(script.SETTINGS["components"]))
     model = script.gate(0.05, **script.common(data, 2.0, 0))
     model.fit(data.private.X, data.private.y, **script.public(data))
     found = script.measured(script.GATE, model, data) | script.answered(model, data, 0.05)

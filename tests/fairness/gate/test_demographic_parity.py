@@ -513,6 +513,32 @@ def test_a_gate_refuses_what_it_cannot_mean() -> None:
             gate.admissible(group)
 
 
+def tables_of(size: int, n_classes: int) -> list[tuple[int, ...]]:
+    """Every way in which answers of a group can fall on classes."""
+    if n_classes == 1:
+        return [(size,)]
+    return [(n, *rest) for n in range(size + 1) for rest in tables_of(size - n, n_classes - 1)]
+
+
+@pytest.mark.parametrize(("n_classes", "n_locked"), [(3, 0), (4, 6)])
+def test_two_groups_are_locked_only_by_two_classes_at_either_margin(
+    n_classes: int, n_locked: int
+) -> None:
+    # Every table with 2 / margin answers of each of two groups. Where a group may have no class,
+    # two of its classes would fall below the lower margin by one more answer of any other.
+    size, found = 8, []
+    for one, two in itertools.product(tables_of(size, n_classes), repeat=2):
+        if max(abs(a - b) for a, b in zip(one, two, strict=True)) * 4 > size:
+            continue
+        table = table_of([[*one], [*two]])
+        if not any(ADMISSION["rest"](table, z, 1, 4) for z in (0, 1)):
+            found.append((one, two))
+    assert len(found) == n_locked
+    for one, two in found:
+        apart = [a - b for a, b in zip(one, two, strict=True)]
+        assert sorted(apart) == [-2, -2, 2, 2]
+
+
 def test_a_gate_says_when_no_active_group_can_move() -> None:
     gate = DemographicParityGate(0.1, 2, 2, cold_start=3)
     assert not gate.locked
