@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evenhand._version import __version__
+from evenhand.cli.aggregate import aggregate
 from evenhand.cli.audit import audit
 from evenhand.cli.check import check
 from evenhand.cli.command import Command
@@ -17,6 +18,7 @@ from evenhand.cli.evaluate import evaluate
 from evenhand.cli.failures import CommandGroup, traceback_of
 from evenhand.cli.frontier import frontier
 from evenhand.cli.inspect import inspect
+from evenhand.cli.owner import owner
 from evenhand.cli.predict import predict
 from evenhand.cli.serve import serve, tokens
 from evenhand.cli.synthesize import synthesize
@@ -36,6 +38,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(inspect)
 app.command(cls=Command)(train)
+app.command()(aggregate)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(frontier)
@@ -46,6 +49,7 @@ app.command()(verify)
 app.command()(audit)
 app.add_typer(datasets, name="datasets")
 app.add_typer(tokens, name="tokens")
+app.add_typer(owner, name="owner")
 
 
 def _print_version(asked: bool) -> None:

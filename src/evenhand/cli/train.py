@@ -103,7 +103,7 @@ def train(given: TrainOptions) -> None:
         )
     summary = results.of_run(model, measured, given.compared_with) | {
         "model": str(given.out),
-        "account": None if ledger is None else _account(ledger),
+        "account": None if ledger is None else account_of(ledger),
         "wall_s": time.perf_counter() - started,
     }
     if left is not None and given.epsilon is not None and left < given.epsilon:
@@ -223,7 +223,7 @@ def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
     )
 
 
-def _account(ledger: Ledger) -> dict[str, Any]:
+def account_of(ledger: Ledger) -> dict[str, Any]:
     """Return the state of the account for a result. All of it is public."""
     return {
         "name": ledger.account,
@@ -237,7 +237,7 @@ def _account(ledger: Ledger) -> dict[str, Any]:
 
 def _sentence(ledger: Ledger) -> str:
     """Say in one sentence what the account has left."""
-    state = _account(ledger)
+    state = account_of(ledger)
     return (
         f"The account {state['name']!r} has spent epsilon={state['epsilon_spent']:.3f} of "
         f"{state['epsilon']:g} at delta={state['delta']:g}; what is left is worth "

@@ -45,15 +45,30 @@ def load_skops(folder: Folder, name: Any, trusted: Iterable[str]) -> Any:
     TypesNotTrusted
         Naming every other type; then nothing was imported, made or called.
     """
-    content = folder.content(name)
+    way_out = (
+        "If you trust whoever made this folder, name them: evenhand.load(path, trusted={strange}), "
+        "or --trust TYPE for each."
+    )
+    return read_skops(folder.content(name), folder.path / name, trusted, way_out)
+
+
+def read_skops(content: bytes, where: Path, trusted: Iterable[str], way_out: str) -> Any:
+    """Make the object in a file, if all of its types are harmless or trusted by name.
+
+    ``way_out`` ends the message; ``{strange}`` in it stands for the list of the types.
+
+    Raises
+    ------
+    TypesNotTrusted
+        Naming every other type; then nothing was imported, made or called.
+    """
     allowed = _own_types() | {str(one) for one in trusted}
     strange = sorted(not_trusted(content) - allowed)
     if strange:
         raise TypesNotTrusted(
-            f"{folder.path / name} holds objects of types that can run code or reach memory that "
-            f"is not theirs: {', '.join(strange)}. Nothing was loaded. If you trust whoever made "
-            f"this folder, name them: evenhand.load(path, trusted={strange!r}), or --trust TYPE "
-            f"for each."
+            f"{where} holds objects of types that can run code or reach memory that "
+            f"is not theirs: {', '.join(strange)}. Nothing was loaded. "
+            f"{way_out.format(strange=strange)}"
         )
     import skops.io
 

@@ -116,10 +116,11 @@ class OwnerVotes:
             wrong += _faults(given, known, unit, keys, signed)
         if wrong:
             listed = "\n".join(f"  {words}" for words in wrong)
+            left = "" if len(wrong) >= len(given) else ", or leave their files out"
             raise VotesRefused(
                 f"The votes were not counted, and nothing was spent: "
                 f"{len(wrong)} of them cannot be used.\n{listed}\n"
-                f"Ask these owners again, or leave their files out: the others are enough."
+                f"Ask these owners again{left}."
             )
         if not given:
             raise VotesRefused("There are no votes. Name at least one file of votes.")

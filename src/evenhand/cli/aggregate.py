@@ -1,0 +1,312 @@
+"""``evenhand aggregate``: a model folder from the votes of several owners on public rows."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from evenhand._roles import Roles
+from evenhand.cli import options, results
+from evenhand.cli.console import progress_bars, table
+from evenhand.cli.options import ACCOUNT, FAIRNESS, FILES, PRIVACY, choice
+from evenhand.cli.output import Training, require_free, write_model_folder
+from evenhand.cli.tables import group_columns, read, sensitive_features
+from evenhand.cli.train import account_of
+
+if TYPE_CHECKING:
+    from evenhand._signing import PublicKey
+    from evenhand.owners.collection import OwnerVotes
+    from evenhand.privacy import Ledger
+
+METHODS: Final = ("fair-shares", "fairpate", "pate")
+DELTA: Final = 1e-5
+
+
+def aggregate(
+    votes: Annotated[
+        list[Path],
+        typer.Argument(metavar="VOTES...", help="Files of votes, one of each owner."),
+    ],
+    public: Annotated[
+        Path, typer.Option(metavar="FILE", help="The public rows that the owners voted on.")
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="New folder for the model and its report.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="What the model may cost each unit, at --delta.")],
+    delta: Annotated[
+        float,
+        typer.Option(help="Chance that the bound fails. Below 1 / the number of units."),
+    ] = DELTA,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Sensitive column of the public rows; may be repeated."
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="How far apart the groups' rates may be.")
+    ] = None,
+    method: Annotated[
+        str, choice(METHODS, help="What is released of the votes: shares, or labels past a gate.")
+    ] = "fair-shares",
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NOUN",
+            help="Refuse votes that protect another: owner, or record.",
+            show_default="whom the files protect, all of them the same",
+        ),
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Public keys of the owners, NAME.pub.pem, from a source other than the votes.",
+            show_default="those in the files, which the claim warns of",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the classes in --test. In the public rows it is not read.",
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Column that is no feature.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Labelled rows to measure the model on.")
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="CLASS", help="The favourable class.", rich_help_panel=FAIRNESS),
+    ] = None,
+    reference: options.Reference = "rest",
+    noise: Annotated[
+        str, choice(options.NOISES, help="Kind of noise.", rich_help_panel=PRIVACY)
+    ] = "exact",
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Where the account of these owners is kept, over all rounds.",
+            rich_help_panel=ACCOUNT,
+        ),
+    ] = None,
+    account: Annotated[str, typer.Option(help="Its name.", rich_help_panel=ACCOUNT)] = "owners",
+    account_epsilon: Annotated[
+        float | None,
+        typer.Option(help="What all rounds may spend together.", rich_help_panel=ACCOUNT),
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY.pem", help="Sign the folder.", rich_help_panel=FILES),
+    ] = None,
+    seed: options.Seed = None,
+    json: options.Json = False,
+) -> None:
+    """Make a private model within a margin of the votes of owners that do not pool their data.
+
+    All files of votes are checked before anything is spent: signatures, the public rows, classes,
+    units, and whether an owner votes twice. Every bad file is named at once.
+    """
+    started = time.perf_counter()
+    _check(method, groups, margin, test, label, ledger, account_epsilon)
+    require_free(out)
+    key = options.private_key(sign)
+    roles = Roles(label=label or "vote", sensitive=tuple(groups or ()), drop=tuple(drop or ()))
+    with progress_bars() as bars:
+        bars.begin("reading the votes")
+        from evenhand.report import write_report
+
+        table_of = read(public)
+        table_of.require(roles.drop, "which --drop names")
+        collected = _collected(votes, table_of, unit, keys)
+        names = [name for name in table_of if name not in roles.not_features]
+        rows = table_of.select(names).frame
+        settings = _settings(method, epsilon, delta, margin, reference, noise, seed)
+        budget = _account(collected, ledger, account, account_epsilon, delta, noise)
+        if budget is not None:
+            settings.pop("noise")
+        more: dict[str, Any] = {}
+        if roles.sensitive and method != "pate":
+            found = sensitive_features(group_columns(table_of, roles.sensitive))
+            more["sensitive_features_public"] = found
+        model = _estimator(method).from_votes(
+            collected, rows, ledger=budget, progress=bars, **more, **settings
+        )
+        trial = None if test is None else results.read_trial(test, roles)
+        measured = results.measure(model, trial, positive=positive) if trial else None
+        bars.begin("writing")
+        write_model_folder(
+            model,
+            out,
+            training=Training.of(
+                "aggregate", roles, reference=reference, margin=margin, positive=positive
+            ),
+            write_report=lambda path: write_report(
+                model, path, dataset=_facts(collected, public, roles), measured=measured
+            ),
+            key=key,
+        )
+    summary = results.of_run(model, measured, reference) | {
+        "model": str(out),
+        "owners": _owners(collected),
+        "account": None if budget is None else account_of(budget),
+        "wall_s": time.perf_counter() - started,
+    }
+    results.show_run(
+        model,
+        summary,
+        measured,
+        reference,
+        _fingerprints(collected),
+        f"The model, its claim and report.html are in {out}.",
+        json=json,
+    )
+
+
+def _check(
+    method: str,
+    groups: list[str] | None,
+    margin: float | None,
+    test: Path | None,
+    label: str | None,
+    ledger: str | None,
+    account_epsilon: float | None,
+) -> None:
+    """Refuse what does not go together, before any file is read."""
+    if method != "pate" and (not groups or margin is None):
+        absent = " and ".join(
+            name for name, value in (("--groups", groups), ("--margin", margin)) if not value
+        )
+        raise ValueError(
+            f"--method {method} keeps a margin between groups of the public rows: {absent} is "
+            f"missing. Give both, or use --method pate, which keeps none."
+        )
+    if method == "pate" and margin is not None:
+        raise ValueError("--method pate keeps no margin. Leave --margin out, or use fair-shares.")
+    if test is not None and label is None:
+        raise ValueError("--test needs --label, the column of its classes.")
+    if (ledger is None) != (account_epsilon is None):
+        raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
+
+
+def _collected(files: list[Path], public: Any, unit: str | None, keys: Path | None) -> OwnerVotes:
+    """Check the votes of all owners."""
+    from evenhand.owners.collection import OwnerVotes
+    from evenhand.owners.digests import PublicRows
+
+    known = None if keys is None else _keys_in(keys)
+    rows = PublicRows.of(public.frame)
+    return OwnerVotes.of(files, X_public=rows, unit=unit, keys=known)
+
+
+def _keys_in(folder: Path) -> dict[str, PublicKey]:
+    from evenhand._signing import PublicKey
+
+    ending = ".pub.pem"
+    files = sorted(folder.glob(f"*{ending}"))
+    if not files:
+        raise FileNotFoundError(
+            f"{folder} has no file NAME{ending}. Put the public key of each owner there, which "
+            f"evenhand owner keys made."
+        )
+    return {file.name.removesuffix(ending): PublicKey.read(file) for file in files}
+
+
+def _settings(
+    method: str,
+    epsilon: float,
+    delta: float,
+    margin: float | None,
+    reference: str,
+    noise: str,
+    seed: int | None,
+) -> dict[str, Any]:
+    from evenhand.fairness import DemographicParity
+    from evenhand.privacy import Budget
+
+    found: dict[str, Any] = {
+        "budget": Budget(epsilon=epsilon, delta=delta),
+        "noise": options.noise(noise),
+        "random_state": seed,
+    }
+    if method != "pate":
+        assert margin is not None
+        found["fairness"] = DemographicParity(margin=margin, reference=reference)
+    return found
+
+
+def _estimator(method: str) -> Any:
+    from evenhand.methods import method_named
+
+    return method_named("--method", method).estimator
+
+
+def _account(
+    votes: OwnerVotes,
+    ledger: str | None,
+    account: str,
+    epsilon: float | None,
+    delta: float,
+    noise: str,
+) -> Ledger | None:
+    """Open the account of the owners: a round that is run twice is charged twice."""
+    if ledger is None or epsilon is None:
+        return None
+    from evenhand.privacy import Budget, DatabaseStore, Ledger
+
+    return Ledger(
+        Budget(epsilon=epsilon, delta=delta),
+        noise=options.noise(noise),
+        store=DatabaseStore(ledger),
+        account=account,
+        facts={"asked": "votes of owners"},
+        unit=votes.unit,
+        neighbors=votes.neighbors,
+    )
+
+
+def _facts(votes: OwnerVotes, public: Path, roles: Roles) -> dict[str, str]:
+    """Return what the report may say about the data."""
+    return {
+        "Public rows": public.name,
+        "Owners": f"{len(votes.owners)}, with {votes.n_teachers} teachers",
+        "Protected": f"each {votes.unit}, who moves at most {votes.moved} votes on a row",
+        "Largest owner": f"{votes.largest_share:.1%} of the votes: if it lies, it moves a share "
+        f"by that much at most",
+        "Sensitive attribute": ", ".join(roles.sensitive) or "none",
+    }
+
+
+def _owners(votes: OwnerVotes) -> dict[str, Any]:
+    return {
+        "unit": votes.unit,
+        "moved": votes.moved,
+        "largest_share": votes.largest_share,
+        "keys_known": votes.keys_known,
+        "owners": [
+            {"owner": name, "teachers": n, "fingerprint": fingerprint}
+            for name, n, fingerprint in zip(
+                votes.owners, votes.teachers, votes.fingerprints, strict=True
+            )
+        ],
+    }
+
+
+def _fingerprints(votes: OwnerVotes) -> Any:
+    """Return the owners, and the keys that signed."""
+    rows = [
+        (name, f"{n}", fingerprint[:16])
+        for name, n, fingerprint in zip(
+            votes.owners, votes.teachers, votes.fingerprints, strict=True
+        )
+    ]
+    return table(("owner", "teachers", "key, SHA-256"), rows[:20])

@@ -1,0 +1,224 @@
+"""Owners at the command line: keys, a model, votes, and one model of all votes."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner, Result
+
+import evenhand
+from evenhand import Budget
+from evenhand._signing import PrivateKey
+from evenhand.cli import app
+from evenhand.cli.owner import TREE
+from evenhand.owners.vote_file import VoteFile
+
+LABELS = "import sys, csv\nfor row in csv.DictReader(sys.stdin):\n    print({})\n"
+
+
+def table(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "z": rng.normal(size=n).round(3),
+            "town": rng.choice(["a", "b"], n),
+            "sex": rng.choice(["F", "M"], n),
+            "person": [f"p{i // 2}" for i in range(n)],
+        }
+    )
+    frame["repaid"] = np.where(frame["z"] + rng.normal(0, 0.3, n) > 0, "yes", "no")
+    return frame
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, shlex.split(" ".join(words)))
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve owners, each with its key, its model and its votes."""
+    folder = tmp_path_factory.mktemp("house")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        table(300, 100).drop(columns=["repaid", "person"]).to_csv("public.csv", index=False)
+        table(200, 101).to_csv("test.csv", index=False)
+        Path("keys").mkdir()
+        table(60, 0).to_csv("0.csv", index=False)
+        for words in (
+            "owner keys --owner o0",
+            "owner train 0.csv --label repaid --drop sex --drop person --out m0 --seed 0",
+            "owner vote public.csv --model m0 --owner o0 --out v0.json",
+        ):
+            done = run(words)
+            assert done.exit_code == 0, done.stderr
+        Path("o0.pub.pem").rename("keys/o0.pub.pem")
+        rows = pd.read_csv("public.csv")
+        for i in range(1, 12):  # as the commands do
+            own, key = table(60, i), PrivateKey.make()
+            Path(f"keys/o{i}.pub.pem").write_bytes(key.public.pem)
+            said = LogisticRegression().fit(own[["z"]], own["repaid"]).predict(rows[["z"]])
+            votes = VoteFile.cast(f"o{i}", said, rows, classes=["no", "yes"], key=key)
+            votes.write(Path(f"v{i}.json"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _there(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(house)
+
+
+ASKED = "--public public.csv --groups sex --margin .1 --epsilon 4 --delta 1e-3 --seed 0"
+ALL = " ".join(f"v{i}.json" for i in range(12))
+
+
+def test_votes_become_a_model_with_its_claim_and_report(tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    done = run(
+        f"aggregate {ALL} {ASKED} --keys keys --label repaid --test test.csv --out {out} --json"
+    )
+    assert done.exit_code == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["owners"]["unit"] == "owner"
+    assert said["owners"]["keys_known"] is True
+    assert [owner["owner"] for owner in said["owners"]["owners"]] == [f"o{i}" for i in range(12)]
+    assert said["measured"]["error"] < 0.3  # twelve owners right in nine of ten
+    assert run(f"verify {out}").exit_code == 0
+    assert "(neighbors: replace one owner)" in str(evenhand.load(out).guarantee_)
+    assert "moves at most 1 votes on a row" in (out / "report.html").read_text()
+
+
+def test_a_round_that_is_run_twice_is_charged_twice(tmp_path: Path) -> None:
+    account = f"--ledger {tmp_path / 'ledger.db'} --account-epsilon 8"
+    spent = []
+    for i in range(2):
+        done = run(f"aggregate {ALL} {ASKED} {account} --json --out {tmp_path / str(i)}")
+        assert done.exit_code == 0, done.stderr
+        epsilon = json.loads(done.stdout)["account"]["epsilon_spent"]
+        spent.append(Budget(epsilon=epsilon, delta=1e-3).mu_squared)
+    assert spent[1] == pytest.approx(2 * spent[0], rel=1e-6)
+
+
+def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
+    changed = tmp_path / "changed.json"
+    changed.write_text(Path("v1.json").read_text().replace('"owner": "o1"', '"owner": "x"'))
+    done = run(f"aggregate {ALL} {changed} v3.json {ASKED} --out {tmp_path / 'model'}")
+    assert done.exit_code == 2
+    assert "changed.json: the signature fails" in done.stderr
+    assert "v3.json: the owner 'o3' has voted already" in done.stderr
+    assert "2 of them cannot be used" in done.stderr
+    assert list(tmp_path.iterdir()) == [changed]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("aggregate v0.json --public public.csv --epsilon 1 --out m", "--groups and --margin"),
+        (f"aggregate {ALL} {ASKED} --method pate --out m", "--method pate keeps no margin"),
+        (f"aggregate {ALL} {ASKED} --test test.csv --out m", "--test needs --label"),
+        (f"aggregate {ALL} {ASKED} --unit record --out m", "'record' was asked for"),
+        (f"aggregate {ALL} {ASKED} --keys m0 --out m", "no file NAME.pub.pem"),
+        ("owner keys --owner o0 --out keys", "exists. A new key"),
+        ("owner vote public.csv --owner o0 --out w.json", "Name what votes, in one way"),
+        ("owner vote public.csv --owner nobody --model m0 --out w.json", "There is no key at"),
+        ("owner vote public.csv --owner o0 --model none.skops --out w.json", "no model at"),
+        ("owner vote public.csv --owner o0 --command true --out w.json", "--classes is missing"),
+        (
+            "owner vote public.csv --owner o0 --command true --classes no,yes --out w.json",
+            "answered 0 lines for 300 rows",
+        ),
+        (
+            "owner vote public.csv --owner o0 --command ./absent --classes no,yes --out w.json",
+            "cannot be run",
+        ),
+        ("owner vote test.csv --owner o0 --model m0 --drop z --out w.json", "do not have: 'z'"),
+        ("owner train 0.csv --label repaid --teachers 20 --out m", "20 teachers cannot be"),
+        ("owner train 0.csv --label nothing --out m", "nothing"),
+    ],
+)
+def test_bad_input_is_one_line_that_says_the_way_out(words: str, message: str) -> None:
+    done = run(words)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert not Path("w.json").exists()
+    assert not Path("m").exists()
+
+
+def test_a_file_of_skops_is_refused_if_it_could_run_code_and_nothing_is_made(
+    tmp_path: Path,
+) -> None:
+    import os
+
+    import skops.io
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    rows = np.arange(8.0).reshape(-1, 1)
+    model = make_pipeline(FunctionTransformer(), LogisticRegression()).fit(rows, rows[:, 0] > 3)
+    model[0].func = os.getcwd
+    skops.io.dump(model, tmp_path / "hostile.skops")
+    done = run(
+        f"owner vote public.csv --owner o0 --model {tmp_path / 'hostile.skops'} --out w.json"
+    )
+    assert done.exit_code == 2
+    assert "getcwd" in done.stderr
+    assert "--trust TYPE" in done.stderr
+
+
+def test_a_command_and_a_file_of_onnx_vote_as_the_model_does(tmp_path: Path) -> None:
+    helper = pytest.importorskip("onnx.helper", reason="onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    program = tmp_path / "label.py"
+    program.write_text(LABELS.format("'yes' if float(row['z']) > 0 else 'no'"))
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["above"]),
+        helper.make_node("Cast", ["above"], ["label"], to=7),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "sign",
+        [helper.make_tensor_value_info("x", 1, [None, 1])],
+        [helper.make_tensor_value_info("label", 7, [None, 1])],
+        [helper.make_tensor("zero", 1, [1], [0.0])],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "sign.onnx").write_bytes(made.SerializeToString())
+    common = "owner vote public.csv --owner o0 --classes no,yes --drop town --drop sex"
+    for how, name in (
+        (f"--command 'python {program}'", "c.json"),
+        (f"--onnx {tmp_path / 'sign.onnx'}", "o.json"),
+    ):
+        done = run(f"{common} {how} --out {tmp_path / name}")
+        assert done.exit_code == 0, done.stderr
+    votes = [json.loads((tmp_path / name).read_text())["votes"] for name in ("c.json", "o.json")]
+    truth = (pd.read_csv("public.csv")["z"] > 0).astype(int).tolist()
+    assert votes == [[truth], [truth]]
+
+
+def test_teachers_of_one_person_each_say_so_and_other_units_are_refused(tmp_path: Path) -> None:
+    done = run(
+        f"owner train 0.csv --label repaid --drop sex --unit person --teachers 3 --seed 0 "
+        f"--out {tmp_path / 't'}"
+    )
+    assert done.exit_code == 0, done.stderr
+    vote = f"owner vote public.csv --owner o0 --model {tmp_path / 't'}"
+    wrong = run(f"{vote} --unit record --out {tmp_path / 'w.json'}")
+    assert wrong.exit_code == 2
+    assert "one person reached one of them" in wrong.stderr
+    assert run(f"{vote} --unit person --probabilities --out {tmp_path / 'v.json'}").exit_code == 0
+    said = json.loads((tmp_path / "v.json").read_text())
+    assert (said["unit"], said["neighbors"]) == ("person", "add or remove one")
+    assert np.array(said["votes"]).shape == (3, 300, 2)
+    assert (np.array(said["votes"]).sum(axis=2) == 1000).all()
+
+
+def test_trees_are_read_where_the_owner_says_that_they_are_its_own(tmp_path: Path) -> None:
+    """Compiled code follows the indices of a tree: forged ones reach memory that is not theirs."""
+    done = run(f"owner train 0.csv --label repaid --drop sex --kind trees --out {tmp_path / 't'}")
+    assert TREE in done.stdout.replace("\n", "")
+    refused = run(f"owner vote public.csv --owner o0 --model {tmp_path / 't'} --out w.json")
+    assert refused.exit_code == 2
+    assert TREE in refused.stderr
