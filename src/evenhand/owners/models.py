@@ -87,11 +87,13 @@ class ScikitModel:
                 f"{path} is no file of skops ({type(error).__name__}). Write one with "
                 f"skops.io.dump(model, path)."
             ) from None
-        if not hasattr(model, "predict") or not hasattr(model, "classes_"):
+        try:
+            _ = model.predict, model.classes_
+        except AttributeError:
             raise ValueError(
                 f"{path} holds a {type(model).__name__}, which is no fitted classifier. Save what "
                 f"has predict and classes_, such as a Pipeline that ends with a classifier."
-            )
+            ) from None
         return cls(model, str(path), prepared)
 
     @property
@@ -112,8 +114,9 @@ class ScikitModel:
         return np.asarray(self.model.predict_proba(self._given(rows)), dtype=np.float64)
 
     def _given(self, rows: pd.DataFrame) -> Any:
-        names = getattr(self.model, "feature_names_in_", None)
-        if names is None:
+        try:
+            names = self.model.feature_names_in_
+        except AttributeError:  # it was fitted on an array
             return self.prepared(rows).to_numpy()
         return self.prepared(rows[_columns(rows, [str(name) for name in names], self.where)])
 
