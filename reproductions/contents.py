@@ -44,6 +44,7 @@ PAPERS = {
     "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; private-pgm",
     "sf_pate_figure2": "SF-PATE, Sections 6.1 and 6.2, Figures 2(a) and 2(b) and its appendix",
     "sf_pate_choices": OWN,
+    "silos": OWN,
     "small_groups": OWN,
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",
     "sf_pate_table1": "SF-PATE, Section 6.3, Table 1",

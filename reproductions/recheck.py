@@ -283,6 +283,23 @@ def owners(script: Any) -> Checks:
         yield noisy_mean("pooled, epsilon 1", row[name], row[f"{name}_pm"], 5, fresh, name)
 
 
+def silos(script: Any) -> Checks:
+    """MathAchieve, the first seed: owners alone, and their votes for each record at epsilon 1."""
+    saved = json.loads((RESULTS / "silos.json").read_text())["runs"]
+    mine = [run["rows"] for run in saved if run["set"] == "math-achieve"]
+    scene = script.Scene("math-achieve", 0)
+    own = [
+        scene.judged(script.learned(scene.X[rows], scene.y[rows]).predict(scene.test))
+        for rows in scene.owners
+    ]
+    row = "median owner alone, not private"
+    yield from exact(row, mine[0][row], [float(x) for x in np.median(own, axis=0)], "error", "gap")
+    row = "votes, for each record | 0.05 | 1.0"
+    fresh = scene.voted(scene.votes("record"), 1.0, 0.05)
+    for at, name in enumerate(("error", "gap")):
+        yield noisy(row, [run[row][at] for run in mine], fresh[at], name)
+
+
 def pfguard_bias(script: Any) -> Checks:
     """Clothes, the mean embedding at epsilon 10."""
     case = script.cases()[0]
@@ -507,6 +524,7 @@ CHECKS = {
         sf_pate_table1,
         sf_pate_teachers,
         sf_pate_utkface,
+        silos,
         small_groups,
         stand_in,
         teacher_gan_choices,

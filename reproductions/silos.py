@@ -224,7 +224,8 @@ def lines_of(name: str, runs: list[dict[str, Any]]) -> list[str]:
             f"| {way} | {margin} | {epsilon} | {error[0]:.4f} ± {error[1]:.4f} | "
             f"{gap[0]:.4f} ± {gap[1]:.4f} |"
         )
-    shown += ["\n" + verdict(runs) + "\n"]
+    found = verdict(runs)
+    shown += [f"\nAgrees: {found['agrees']}; {found['why']}.\n"]
     shown += ["| records of an owner | its own error, median | helped |", rule(3)]
     for third in range(3):
         parts = [run["thirds"][third] for run in runs]
@@ -234,7 +235,7 @@ def lines_of(name: str, runs: list[dict[str, Any]]) -> list[str]:
     return shown
 
 
-def verdict(runs: list[dict[str, Any]]) -> str:
+def verdict(runs: list[dict[str, Any]]) -> dict[str, str]:
     """Return whether the rule of this page is met."""
     said = []
     for at, what in ((0, "error"), (1, "gap")):
@@ -247,7 +248,11 @@ def verdict(runs: list[dict[str, Any]]) -> str:
         met = "surely below" if mean + half < 0 else "below" if mean < 0 else "not below"
         said.append((met, f"{what} {met} the median owner's ({mean:+.4f} ± {half:.4f})"))
     agrees = all("not" not in met for met, _ in said)
-    return f"{'Agrees' if agrees else 'Does not agree'}: {said[0][1]}, {said[1][1]}."
+    return {
+        "set": runs[0]["set"],
+        "agrees": "yes" if agrees else "no",
+        "why": f"{said[0][1]}, {said[1][1]}",
+    }
 
 
 def main() -> None:
@@ -266,22 +271,32 @@ def main() -> None:
                     warnings.simplefilter("ignore")  # noise that drowns a small set: it is measured
                     runs.append(measure(name, seed))
                 keep(arguments.keep, runs[-1])
-    lines: list[str] = []
-    for name in SETS:
-        mine = [run for run in runs if run["set"] == name]
-        lines += lines_of(name, mine) if len(mine) > 1 else []
-    print("\n".join(lines) or json.dumps(runs[-1], indent=1))
     if arguments.save:
-        at = commit()
-        write(
-            "silos",
-            {"commit": at, "runs": runs},
-            f"# Owners as they are in nature, commit {at}\n",
-            "`python reproductions/silos.py --save`; what each way is, and the rule, stand in the "
-            'script. "Helped": owners whose own model errs more on the test rows than the votes '
-            "at epsilon 1 for each record without a margin.",
-            *lines,
-        )
+        save(runs)
+    print("\n".join(tables(runs)[1]) or json.dumps(runs[-1], indent=1))
+
+
+def tables(runs: list[dict[str, Any]]) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the verdict of every set, and the tables of all."""
+    by_set = {name: [run for run in runs if run["set"] == name] for name in SETS}
+    measured = {name: mine for name, mine in by_set.items() if len(mine) > 1}
+    lines = [line for name, mine in measured.items() for line in lines_of(name, mine)]
+    return [verdict(mine) for mine in measured.values()], lines
+
+
+def save(runs: list[dict[str, Any]]) -> None:
+    """Write the runs as JSON and as tables."""
+    at = commit()
+    verdicts, lines = tables(runs)
+    write(
+        "silos",
+        {"commit": at, "verdicts": verdicts, "runs": runs},
+        f"# Owners as they are in nature, commit {at}\n",
+        "`python reproductions/silos.py --save`; what each way is, and the rule, stand in the "
+        'script. "Helped": owners whose own model errs more on the test rows than the votes '
+        "at epsilon 1 for each record without a margin.",
+        *lines,
+    )
 
 
 if __name__ == "__main__":
