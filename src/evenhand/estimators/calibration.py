@@ -78,7 +78,7 @@ def read_calibration(
             f"read. Leave them out, or add their features and groups to the public rows."
         )
     X = checked_features(estimator, given.X_calibration, reset=False, name="X_calibration")
-    labels = _codes(given.y_calibration, data.classes)
+    labels = class_codes(given.y_calibration, data.classes)
     names = data.required_groups.names
     try:
         groups = encode_groups(given.sensitive_features_calibration, names=names)
@@ -140,9 +140,9 @@ def warn_of_wide_limits(known: GateCalibration, notion: RateNotion, names: tuple
             f"{n:,} answers to calibration rows leave the gap of {notion.title} uncertain by "
             f"{width:.3f}, more than the margin of {notion.margin:g}: groups with equal rates "
             f"would not pass, and a late group may get no answer at all. Give more calibration "
-            f"rows and the budget for them (some {enough:,.0f} answers bring the uncertainty down "
-            f"to the margin), raise the margin, or lower gate_level. "
-            f"admit_by='estimate' goes by the estimate, and promises nothing.",
+            f"rows (some {enough:,.0f} answers bring the uncertainty down to the margin; those of "
+            f"teachers cost budget), raise the margin, or lower the level. admit_by='estimate' "
+            f"goes by the estimate, and promises nothing.",
             LimitsTooWide,
             stacklevel=6,
         )
@@ -183,7 +183,8 @@ def warn_of_unread(read: Within, data: FitInputs) -> None:
         )
 
 
-def _codes(y: Any, classes: Array) -> IntArray:
+def class_codes(y: Any, classes: Array) -> IntArray:
+    """Return the codes of the labels of calibration rows; one that is no class is refused."""
     values = np.asarray(column_or_1d(y))
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
@@ -196,7 +197,7 @@ def _codes(y: Any, classes: Array) -> IntArray:
         if value not in place:
             raise ValueError(
                 f"y_calibration holds {_values.quoted(value)}, first in {_values.row(row)}, which "
-                f"is not among the classes of y, {_values.listed(place, 20)}."
+                f"is not among the classes, {_values.listed(place, 20)}."
                 f"{_values.if_shown(_checks.did_you_mean(value, place))}"
             )
     return np.array([place[value] for value in found], dtype=np.int64)

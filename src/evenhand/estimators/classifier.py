@@ -27,6 +27,7 @@ from evenhand.estimators.reject_option import RejectOptionClassifier
 from evenhand.estimators.saving import model_folder
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Budget, Guarantee, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.students.small_groups import Held
@@ -358,12 +359,14 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
     def with_reject_option(
         self,
-        margin: float,
+        margin: float | None = None,
         *,
         groups: Sequence[str] | None = None,
         reference: str | None = None,
         cold_start: int | None = None,
         threshold: float | None = None,
+        fairness: RateNotion | Sequence[RateNotion] | None = None,
+        **calibration: Any,
     ) -> RejectOptionClassifier:
         """Return this model with a reject option that keeps its *given labels* within a margin.
 
@@ -372,7 +375,14 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         margin, groups, cold_start, threshold
             As for ``RejectOptionClassifier``. ``groups`` default to those of ``fit``.
         reference : {"rest", "pairwise", "overall"}, optional
-            Default: that of ``fairness`` where the model was fitted with one, else ``"rest"``.
+            Of ``margin``. Default: that of the notion that the model was fitted with, else
+            ``"rest"``.
+        fairness : RateNotion or sequence of RateNotion, optional
+            In place of ``margin``: any notion, or several that are all kept.
+        **calibration
+            ``X_calibration``, ``y_calibration``, ``sensitive_features_calibration``, ``level`` and
+            ``admit_by`` for notions about true classes, and ``unknown_group``: as for
+            ``RejectOptionClassifier``.
 
         Privacy
         -------
@@ -380,7 +390,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         """
         check_is_fitted(self, "student_")
         if reference is None:
-            reference = "rest" if self.fairness is None else self.fairness.reference
+            own = None if fairness is not None else self.fairness
+            reference = "rest" if own is None else own.reference
         return RejectOptionClassifier(
             self,
             margin,
@@ -388,6 +399,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             reference=reference,
             cold_start=cold_start,
             threshold=threshold,
+            fairness=fairness,
+            **calibration,
         )
 
     def with_group_thresholds(

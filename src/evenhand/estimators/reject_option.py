@@ -11,11 +11,17 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
+from evenhand.estimators.calibration import class_codes, warn_of_wide_limits
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.saving.fingerprint import fingerprint
+from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness import DemographicParity, FairnessKind, RejectOption
-from evenhand.fairness.gate import StateFile
-from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.gate import GateCalibration, StateFile
+from evenhand.fairness.gate.gate import notions_of
+from evenhand.fairness.groups import encode_groups, known_or_not
+from evenhand.fairness.notion import RateNotion
+from evenhand.fairness.notions import require_notion
+from evenhand.fairness.tally import JointTally
 from evenhand.fairness.trace import Coverage
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
 
@@ -62,10 +68,13 @@ class RejectOptionClassifier:
     ----------
     estimator : fitted classifier
         Anything with ``predict``, ``predict_proba`` or both.
-    margin : float
-        Largest allowed difference of two groups' rates among the given labels, in [0, 1].
+    margin : float, optional
+        Largest allowed difference of two groups' rates among the given labels, in [0, 1]: the
+        margin of demographic parity.
+    fairness : RateNotion or sequence of RateNotion, optional
+        In place of ``margin``: any notion of decisions, or several that are all kept.
     reference : {"rest", "pairwise", "overall"}
-        What a group's rate is compared with, see ``DemographicParity``.
+        What a group's rate is compared with, see ``DemographicParity``; with ``margin`` alone.
     cold_start : int, optional
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
         or ``2 / margin`` where that is more.
@@ -77,13 +86,28 @@ class RejectOptionClassifier:
         Also refuse a label when the largest probability is below this, in [0, 1]. Default: none.
     model_id : str, optional
         Name of the model in saved states. Default: a checksum of its parameters.
+    X_calibration, y_calibration, sensitive_features_calibration : optional
+        Labelled rows of the population that will be asked about, with their groups: what the model
+        says of them tells what is true behind its labels. Needed by notions about true classes.
+    level : float, default 0.95
+        Confidence, over these rows, of the limit of a gap about true classes.
+    admit_by : {"limit", "estimate"}
+        What of such a gap must be within the margin, see ``GateCalibration``.
+    unknown_group : {"error", "refuse"}
+        What becomes of a row whose group is none of ``groups``, or is missing: an error, or a
+        refusal of its own (``Verdict.UNKNOWN_GROUP``) that is counted by itself.
 
     Attributes
     ----------
     coverage_ : Coverage
         Labels said and labels given per group and class.
     gap_ : float
-        Largest difference of rates in the given set.
+        Largest difference of rates in the given set; about true classes what is held within the
+        margin, of several margins the one that is nearest to its own.
+    gaps_ : dict of str to float
+        The gap by each notion.
+    unknown_ : dict
+        Rows of unknown groups by the class that the model said.
 
     Privacy
     -------
@@ -112,14 +136,21 @@ class RejectOptionClassifier:
     def __init__(
         self,
         estimator: Any,
-        margin: float,
+        margin: float | None = None,
         *,
+        fairness: RateNotion | Sequence[RateNotion] | None = None,
         reference: str = "rest",
         cold_start: int | None = None,
         groups: Sequence[str] | None = None,
         classes: ArrayLike | None = None,
         threshold: float | None = None,
         model_id: str | None = None,
+        X_calibration: Any = None,
+        y_calibration: ArrayLike | None = None,
+        sensitive_features_calibration: Any = None,
+        level: float = 0.95,
+        admit_by: str = "limit",
+        unknown_group: str = "error",
     ) -> None:
         fitted = FittedModel.of(estimator)
         if fitted.needs_group:
@@ -133,10 +164,14 @@ class RejectOptionClassifier:
         self.classes_ = _checked_classes(fitted, classes)
         self.groups_ = _checked_groups(fitted, groups)
         self._codes = {label: code for code, label in enumerate(self.classes_.tolist())}
+        self.unknown_group = _checks.one_of("unknown_group", unknown_group, ("error", "refuse"))
+        notions = _checked_notions(margin, fairness, reference)
+        rows = (X_calibration, y_calibration, sensitive_features_calibration)
         self._option = RejectOption(
-            DemographicParity(margin=margin, reference=reference),
+            notions,
             self.groups_,
             [str(label) for label in self.classes_.tolist()],
+            calibration=self._calibrated(notions, rows, level, admit_by),
             cold_start=cold_start,
             model=fingerprint(estimator) if model_id is None else model_id,
         )
@@ -153,8 +188,9 @@ class RejectOptionClassifier:
             classes=self.classes_,
             groups=self.groups_,
             kind=self.fairness_kind_,
-            notion=DemographicParity.name,
+            notion=" and ".join(notion.name for notion in self._option.notions),
             margin=self.margin,
+            calibration=self._option.calibration,
             inside=inside,
         )
 
@@ -187,10 +223,13 @@ class RejectOptionClassifier:
                 "sensitive_features is missing: a margin between groups cannot be kept without "
                 "the group of every row. Pass sensitive_features=, one value per row."
             )
-        groups = encode_groups(sensitive_features, names=self.groups_)
+        if self.unknown_group == "refuse":
+            groups = known_or_not(sensitive_features, self.groups_)
+        else:
+            groups = encode_groups(sensitive_features, names=self.groups_).codes
         labels, sure = self.said(X)
         _checks.same_length(X=labels, sensitive_features=groups)
-        decisions = self._option.decide(labels, groups.codes, sure=sure)
+        decisions = self._option.decide(labels, groups, sure=sure)
         return RejectOptionResult(
             labels=self._named(decisions.labels),
             reasons=decisions.reasons,
@@ -239,6 +278,67 @@ class RejectOptionClassifier:
     def gap_(self) -> float:
         """Largest difference of rates in the given set now; 0.0 with fewer than two groups."""
         return self._option.gap
+
+    @property
+    def gaps_(self) -> dict[str, float]:
+        """The gap by each notion, by its name and what a group is compared with."""
+        return self._option.gaps
+
+    @property
+    def unknown_(self) -> dict[Any, int]:
+        """How many rows of unknown groups there were, by the class that the model said."""
+        counts = self._option.unknown.tolist()
+        return {k: n for k, n in zip(self.classes_.tolist(), counts, strict=True) if n}
+
+    def _calibrated(
+        self,
+        notions: Sequence[RateNotion],
+        rows: tuple[Any, Any, Any],
+        level: float,
+        admit_by: str,
+    ) -> GateCalibration | None:
+        """Count what the model says of calibration rows; unsure labels are refused, and left out.
+
+        Raises
+        ------
+        ValueError
+            If rows are needed and missing, or given and of no use.
+        """
+        absent = [name for name, value in zip(CALIBRATION, rows, strict=True) if value is None]
+        about = " and ".join(type(one).__name__ for one in notions if one.needs_labels)
+        if not about:
+            if len(absent) < len(rows):
+                raise ValueError(
+                    "Calibration rows tell of true classes, and the margin is about predictions "
+                    "alone. Leave them out, or name another notion: fairness=."
+                )
+            return None
+        if absent:
+            raise ValueError(
+                f"{about} is about true classes, and {' and '.join(absent)} is missing. Pass "
+                f"X_calibration, y_calibration and sensitive_features_calibration: labelled rows "
+                f"of the population that will be asked about, hundreds of each group, which the "
+                f"model was not trained on."
+            )
+        X, y, sensitive = rows
+        truth = class_codes(y, self.classes_)
+        try:
+            groups = encode_groups(sensitive, names=self.groups_).codes
+        except ValueError as error:
+            raise ValueError(f"sensitive_features_calibration: {error}") from None
+        said, sure = self.said(X)
+        _checks.same_length(
+            X_calibration=said, y_calibration=truth, sensitive_features_calibration=groups
+        )
+        labels = np.where(sure, said, REJECTED)
+        size = len(self.groups_), len(self.classes_)
+        known = GateCalibration(
+            labelled=JointTally.of(groups, truth, labels, *size), level=level, admit_by=admit_by
+        )
+        for notion in notions:
+            if notion.needs_labels:
+                warn_of_wide_limits(known, notion, self.groups_)
+        return known
 
     @property
     def margin(self) -> float:
@@ -297,6 +397,26 @@ class RejectOptionClassifier:
         given = codes != REJECTED
         names[given] = self.classes_[codes[given]]
         return names
+
+
+def _checked_notions(
+    margin: float | None, fairness: RateNotion | Sequence[RateNotion] | None, reference: str
+) -> tuple[RateNotion, ...]:
+    if (margin is None) == (fairness is None):
+        raise ValueError(
+            f"Give either margin=, that of demographic parity, or fairness=, a notion or several; "
+            f"got {'neither' if margin is None else 'both'}."
+        )
+    if fairness is None:
+        assert margin is not None
+        return (DemographicParity(margin=margin, reference=reference),)
+    if reference != "rest":
+        raise ValueError(
+            f"reference={reference!r} goes with margin=; a notion says its own. Write it there."
+        )
+    for notion in notions_of(fairness):
+        require_notion(notion, "Such as fairness=[DemographicParity(margin=0.05)].")
+    return notions_of(fairness)
 
 
 def _checked_threshold(estimator: Any, threshold: float | None) -> float | None:

@@ -119,6 +119,26 @@ def encode_groups(
     return GroupCodes(codes=to_known[codes], names=tuple(names))
 
 
+def known_or_not(sensitive_features: object, names: tuple[str, ...]) -> IntArray:
+    """Return codes of the groups of n rows, -1 where a group is none of ``names`` or is missing.
+
+    Examples
+    --------
+    >>> known_or_not(["M", "X", None], names=("F", "M"))
+    array([ 1, -1, -1])
+    """
+    columns = _read(sensitive_features)
+    missing = np.any([column.missing for column in columns], axis=0)
+    combinations = np.column_stack([column.codes for column in columns])
+    known = {name: i for i, name in enumerate(names)}
+    seen = {
+        tuple(row): known.get(_named(columns, np.array(row)), -1)
+        for row in np.unique(combinations[~missing], axis=0).tolist()
+    }
+    found = [seen.get(tuple(row), -1) for row in combinations.tolist()]
+    return np.array(found, dtype=np.int64)
+
+
 def missing_groups(sensitive_features: object) -> BoolArray:
     """Return which of n rows lack a value (None, NaN or blank) in some column, shape (n,)."""
     out: BoolArray = np.any([column.missing for column in _read(sensitive_features)], axis=0)

@@ -20,7 +20,12 @@ from scipy.stats import beta, binomtest
 from evenhand._words import REFERENCES
 from evenhand.fairness import DemographicParity, EqualizedOdds, ErrorParity, FalsePositiveParity
 from evenhand.fairness.calibration import CalibratedJoint
-from evenhand.fairness.gate import CalibratedGate, DemographicParityGate, GateCalibration
+from evenhand.fairness.gate import (
+    CalibratedGate,
+    DemographicParityGate,
+    GateCalibration,
+    SeveralGate,
+)
 from evenhand.fairness.gate.gate import gate_from_dict, has_gate, open_gate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.rates import Rates
@@ -479,3 +484,72 @@ def test_the_gap_is_the_upper_limit_of_calibrated_joint() -> None:
         )
         assert gate.gap == pytest.approx(joint.gap(notion).high, abs=1e-5)
         assert gate.estimate == joint.gap(notion)
+
+
+# ---- several margins at once ---------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(drawn=streams(), narrow=st.sampled_from([0.1, 0.3]))
+def test_several_margins_admit_what_each_of_them_admits(
+    drawn: tuple[RateNotion, GateCalibration, list[tuple[int, int]]], narrow: float
+) -> None:
+    notion, known, offers = drawn
+    parity = DemographicParity(margin=narrow, reference="pairwise")
+    size = known.labelled.n_groups, 2
+    gate = open_gate([parity, notion], *size, cold_start=3, calibration=known)
+    assert isinstance(gate, SeveralGate)
+    slow = Slow(notion, known, 2 * size[0])
+
+    def holds(counts: IntArray) -> bool:
+        return parity.holds(counts) and slow.gap(counts) <= notion.exact_margin
+
+    for group, label in offers:
+        if gate.active[group] and gate.active.sum() > 1:
+            more = gate.counts
+            more[group, label] += 1
+            assert (label in gate.admissible(group)) == holds(more)
+        gate.offer(group, label)
+        assert holds(gate.counts)
+        assert gate.within
+        assert gate.gaps == pytest.approx((parity.gap(gate.counts), float(slow.gap(gate.counts))))
+    again = gate_from_dict(json.loads(json.dumps(gate.to_dict())))
+    assert again.to_dict() == gate.to_dict()
+    for group, label in offers:
+        assert again.offer(group, label) == gate.offer(group, label)
+    for group, label in gate.deliver():
+        assert (group, label) in [(z, k) for z, k in offers]
+    assert holds(gate.counts)
+
+
+def test_people_may_leave_one_of_several_margins_and_the_gate_leads_back() -> None:
+    known = calibration(500)
+    gate = open_gate(
+        [DemographicParity(margin=0.1), ErrorParity(margin=0.3)],
+        2, 2, cold_start=2, calibration=known,
+    )  # fmt: skip
+    for group, label in ((0, 0), (0, 1), (1, 0), (1, 1)) * 5:
+        gate.offer(group, label)
+    gate.give_by_hand(0, 1)
+    gate.give_by_hand(0, 1)
+    gate.give_by_hand(0, 1)
+    assert not gate.within
+    assert gate.notion == DemographicParity(margin=0.1)  # the one that is furthest above
+    assert gate.gap > 0.1
+    assert gate.admissible(0) == (0,)
+    for _ in range(3):
+        gate.take_back(0, 1)
+    assert gate.within
+
+
+def test_gates_that_cannot_stand_together_are_refused() -> None:
+    class Lonely:
+        n_groups = n_classes = 2
+
+    with pytest.raises(ValueError, match="Lonely keeps no table that others could share"):
+        SeveralGate([Lonely(), DemographicParityGate(0.1, 2, 2)])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="2 gates of 2 sizes"):
+        SeveralGate([DemographicParityGate(0.1, 3, 2), DemographicParityGate(0.1, 2, 2)])
+    gate = SeveralGate([DemographicParityGate(0.1, 2, 2), DemographicParityGate(0.2, 2, 2)])
+    with pytest.raises(ValueError, match="is none of several gates over one table"):
+        gate_from_dict(gate.to_dict() | {"gates": [gate.to_dict()]})

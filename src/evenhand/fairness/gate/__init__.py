@@ -3,6 +3,7 @@
 from evenhand.fairness.gate.calibrated import CalibratedGate, GateCalibration
 from evenhand.fairness.gate.demographic_parity import DemographicParityGate
 from evenhand.fairness.gate.reject_option import RejectOption
+from evenhand.fairness.gate.several import SeveralGate
 from evenhand.fairness.gate.state_file import StateFile
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "DemographicParityGate",
     "GateCalibration",
     "RejectOption",
+    "SeveralGate",
     "StateFile",
 ]

@@ -427,7 +427,9 @@ class CalibratedGate(TableGate):
                 f"read. Leave calibration out."
             )
         super().__init__(
-            notion, CalibratedTable(cells_of(rates, calibration, n_groups)), cold_start=cold_start
+            (notion,),
+            CalibratedTable(cells_of(rates, calibration, n_groups)),
+            cold_start=cold_start,
         )
         self.calibration = calibration
         self._margin = float(notion.margin)

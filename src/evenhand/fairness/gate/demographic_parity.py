@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from evenhand import _checks
 from evenhand._words import REFERENCES
 from evenhand.fairness.gate import admission
 from evenhand.fairness.gate.activation import largest_block
 from evenhand.fairness.gate.gate import gate_of
 from evenhand.fairness.gate.table_gate import TableGate
-from evenhand.fairness.notions import DemographicParity, exact_gap
+from evenhand.fairness.notions import DemographicParity, exact_gap, parity_gaps
 
 
 @gate_of(DemographicParity)
@@ -79,7 +81,7 @@ class DemographicParityGate(TableGate):
     ) -> None:
         _checks.one_of("reference", reference, self._references)
         super().__init__(
-            DemographicParity(margin=margin, reference=reference),
+            (DemographicParity(margin=margin, reference=reference),),
             admission.GivenTable(
                 _checks.at_least("n_groups", n_groups, 1),
                 _checks.at_least("n_classes", n_classes, 2),
@@ -113,6 +115,10 @@ class DemographicParityGate(TableGate):
     def _excess(self) -> Fraction:
         gap = exact_gap(self._table.counts, self.notion.reference)
         return gap - self.notion.exact_margin
+
+    def _excess_in_floats(self) -> float:
+        gaps = np.abs(parity_gaps(self._table.counts, self.notion.reference))
+        return float(np.nan_to_num(gaps).max()) - float(self.notion.margin)
 
     def _block(self, group: int, held: list[int]) -> tuple[int, ...] | None:
         order = self._order(group)

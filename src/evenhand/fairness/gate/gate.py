@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from evenhand.fairness.notion import RateNotion
@@ -57,7 +57,14 @@ class Gate(Protocol):
 
     @property
     def notion(self) -> RateNotion:
-        """The notion whose margin is kept among the given answers."""
+        """The notion whose margin is kept among the given answers.
+
+        Of several at once the one whose gap is nearest to its margin, or furthest above it.
+        """
+
+    @property
+    def notions(self) -> tuple[RateNotion, ...]:
+        """All notions whose margins are kept."""
 
     def admissible(self, group: int) -> tuple[int, ...]:
         """Return the classes whose answer would be given or withheld; () means skip the query."""
@@ -87,7 +94,7 @@ class Gate(Protocol):
 
     @property
     def gap(self) -> float:
-        """Largest difference in the given table now."""
+        """Largest difference in the given table now, by ``notion``."""
 
     @property
     def within(self) -> bool:
@@ -117,34 +124,45 @@ def gate_of(notion: type[RateNotion]) -> Callable[[_Kind], _Kind]:
     return register
 
 
+_Class = TypeVar("_Class", bound=type)
+_SEVERAL: Final[list[Any]] = []
+
+
+def gate_of_several(gate: _Class) -> _Class:
+    """Register the gate of several margins at once; it stands below their gates."""
+    _SEVERAL.append(gate)
+    return gate
+
+
 def has_gate(notion: object) -> bool:
     """Whether answers can be held within the margin of this notion as they are given."""
     return any(kind in GATES for kind in type(notion).__mro__)
 
 
 def open_gate(
-    notion: RateNotion,
+    fairness: RateNotion | Sequence[RateNotion],
     n_groups: int,
     n_classes: int,
     *,
     cold_start: int | None = None,
     calibration: GateCalibration | None = None,
 ) -> Gate:
-    """Return a new gate that keeps given answers within the margin of a notion.
+    """Return a new gate that keeps given answers within the margin of a notion, or of several.
 
     Parameters
     ----------
-    notion : RateNotion
+    fairness : RateNotion or sequence of RateNotion
+        Of several notions an answer is given if it keeps the margins of all.
     n_groups, n_classes : int
     cold_start : int, optional
         Default: 50, or ``2 / margin`` where that is more.
     calibration : GateCalibration, optional
-        Labelled rows with answers, for a notion about true classes, which needs them; for no other.
+        Labelled rows with answers, for notions about true classes, which need them; for no other.
 
     Raises
     ------
     ValueError
-        If the notion has no gate, or needs calibration rows and there are none.
+        If a notion has no gate, or needs calibration rows and there are none.
 
     Examples
     --------
@@ -155,11 +173,38 @@ def open_gate(
     Traceback (most recent call last):
     ValueError: EqualizedOdds is about true classes, which answers alone do not tell. ...
     """
-    if calibration is not None and not notion.needs_labels:
+    notions = notions_of(fairness)
+    if calibration is not None and not any(notion.needs_labels for notion in notions):
+        kinds = " and ".join(type(notion).__name__ for notion in notions)
+        verb = "is" if len(notions) == 1 else "are"
         raise ValueError(
-            f"{type(notion).__name__} is about answers alone, so calibration rows would not be "
-            f"read. Leave calibration out."
+            f"{kinds} {verb} about answers alone, so calibration rows would not be read. Leave "
+            f"calibration out."
         )
+    gates = [
+        _one(notion, n_groups, n_classes, cold_start, calibration if notion.needs_labels else None)
+        for notion in notions
+    ]
+    return gates[0] if len(gates) == 1 else _SEVERAL[0](gates, cold_start=cold_start)
+
+
+def notions_of(fairness: RateNotion | Sequence[RateNotion]) -> tuple[RateNotion, ...]:
+    """Return the notions, each once and at least one."""
+    found = tuple(fairness) if isinstance(fairness, Sequence) else (fairness,)
+    if not found or len(set(found)) < len(found):
+        raise ValueError(
+            f"fairness must be a notion, or several that differ from each other, got {fairness!r}."
+        )
+    return found
+
+
+def _one(
+    notion: RateNotion,
+    n_groups: int,
+    n_classes: int,
+    cold_start: int | None,
+    calibration: GateCalibration | None,
+) -> Gate:
     for kind in type(notion).__mro__:
         if kind in GATES:
             more = {} if calibration is None else {"calibration": calibration}
@@ -172,12 +217,18 @@ def open_gate(
 
 def gate_from_dict(state: Mapping[str, Any]) -> Gate:
     """Return the gate whose ``to_dict`` wrote a state; anything doubtful is refused."""
-    kinds = {_without_number(kind.format): kind for kind in GATES.values()}
+    gate: Gate = gate_kind(state).from_dict(state)
+    return gate
+
+
+def gate_kind(state: Mapping[str, Any]) -> Any:
+    """Return the class of gates that a state, or the settings of a gate, are of."""
+    known = {_without_number(kind.format): kind for kind in (*GATES.values(), *_SEVERAL)}
     found = str(state.get("format"))
-    if _without_number(found) not in kinds:
-        able = " or ".join(repr(kind.format) for kind in GATES.values())
+    if _without_number(found) not in known:
+        able = " or ".join(repr(kind.format) for kind in known.values())
         raise ValueError(f"A gate's format must be {able}, got {found!r}.")
-    return kinds[_without_number(found)].from_dict(state)
+    return known[_without_number(found)]
 
 
 def _without_number(name: str) -> str:

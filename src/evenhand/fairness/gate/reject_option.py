@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from evenhand import _checks, _values
+from evenhand.fairness.gate.calibrated import CalibratedGate, GateCalibration
 from evenhand.fairness.gate.gate import Gate, gate_from_dict, open_gate
 from evenhand.fairness.gate.review import PassesMargin, Request
 from evenhand.fairness.gate.runner import GateRun
+from evenhand.fairness.gate.several import SeveralGate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
@@ -26,7 +28,10 @@ from evenhand.typing import REJECTED, ArrayLike, BoolArray, IntArray
 
 _FORMAT = "evenhand reject option 1"
 _KEYS = ("format", "model", "groups", "classes", "gate", "offered", "unsure", "held", "released")
-_OPTIONAL = ("given_by_hand", "taken_back")  # only when people decided something
+_BY_PEOPLE = ("given_by_hand", "taken_back")  # only when people decided something
+_UNKNOWN = "unknown"  # only when somebody of an unknown group came
+UNKNOWN: Final = -1
+"""The code of a group that is none of the known ones."""
 
 
 class StateOfAnotherModel(ValueError):
@@ -40,6 +45,7 @@ class Verdict(IntEnum):
     OUTSIDE_MARGIN = 1
     WITHHELD = 2
     UNSURE = 3
+    UNKNOWN_GROUP = 4
 
     @property
     def words(self) -> str:
@@ -52,6 +58,7 @@ _WORDS = {
     Verdict.OUTSIDE_MARGIN: "refused: the label would have left the margin",
     Verdict.WITHHELD: "withheld until enough answers of the group fit the margin together",
     Verdict.UNSURE: "refused: the model was not sure enough",
+    Verdict.UNKNOWN_GROUP: "refused: the group is none of those between which the margin is kept",
 }
 
 
@@ -97,10 +104,12 @@ class RejectOption:
 
     Parameters
     ----------
-    fairness : RateNotion
-        What is kept among the given labels; one that has a gate, as ``DemographicParity`` has.
+    fairness : RateNotion or sequence of RateNotion
+        What is kept among the given labels; several are all kept.
     groups, classes : sequence of str
         Every group and every class that may come, in the order of their codes. Public.
+    calibration : GateCalibration, optional
+        Labelled rows with what the model says of them: needed by notions about true classes.
     cold_start : int, optional
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
         or ``2 / margin`` where that is more.
@@ -117,7 +126,9 @@ class RejectOption:
     -----
     The promise is about the set of given labels: what ``decide`` returned and what waits for, or
     was fetched by, ``deliver``. A released answer that is never handed out is still counted. A
-    refusal tells something: with two classes, whoever knows the counts knows the label.
+    refusal tells something: with two classes, whoever knows the counts knows the label. Under a
+    margin about true classes it is about the gap that calibration expects of these labels
+    (``CalibratedGate``); a label that a person gave is counted as if the model had said it.
 
     Examples
     --------
@@ -136,22 +147,28 @@ class RejectOption:
 
     def __init__(
         self,
-        fairness: RateNotion,
+        fairness: RateNotion | Sequence[RateNotion],
         groups: Sequence[str],
         classes: Sequence[str],
         *,
+        calibration: GateCalibration | None = None,
         cold_start: int | None = None,
         model: str = "",
     ) -> None:
+        size = len(_names("groups", groups)), len(_names("classes", classes))
+        gate = open_gate(fairness, *size, cold_start=cold_start, calibration=calibration)
+        self._begin(gate, groups, classes, model)
+
+    def _begin(self, gate: Gate, groups: Sequence[str], classes: Sequence[str], model: str) -> None:
         self.groups = _names("groups", groups)
         self.classes = _names("classes", classes)
         self.model = model
-        gate = open_gate(fairness, len(self.groups), len(self.classes), cold_start=cold_start)
         shape = (len(self.groups), len(self.classes))
         self._offered = np.zeros(shape, dtype=np.int64)
         self._unsure = np.zeros(shape, dtype=np.int64)
         self._given_by_hand = np.zeros(shape, dtype=np.int64)
         self._taken_back = np.zeros(shape, dtype=np.int64)
+        self._unknown: IntArray = np.zeros(shape[1], dtype=np.int64)
         self._run = GateRun(gate)
         # Numbers and labels of the requests to be fetched.
         self._released: list[tuple[int, int]] = []
@@ -167,7 +184,8 @@ class RejectOption:
         labels : array-like of int, shape (n,)
             Class codes: what the model says.
         groups : array-like of int, shape (n,)
-            Group codes.
+            Group codes; ``UNKNOWN`` (-1) where the group is none of the known ones: the label is
+            refused as ``UNKNOWN_GROUP``, and counted by itself.
         sure : array-like of bool, shape (n,), optional
             Where False, the label is refused as ``UNSURE``, whatever the margin. Default: all True.
 
@@ -179,7 +197,7 @@ class RejectOption:
             ``deliver``.
         """
         k = _checks.codes("labels", labels, len(self.classes))
-        z = _checks.codes("groups", groups, len(self.groups))
+        z = _codes_or_unknown(groups, len(self.groups))
         n = _checks.same_length(labels=k, groups=z)
         stands = np.ones(n, dtype=np.bool_) if sure is None else np.asarray(sure)
         if stands.dtype != np.bool_:
@@ -188,8 +206,11 @@ class RejectOption:
         with self._lock:
             first = self.n_requests
             given, verdicts = self._offer_all(k.tolist(), z.tolist(), stands.tolist(), first)
-            np.add.at(self._offered, (z, k), 1)
-            np.add.at(self._unsure, (z[~stands], k[~stands]), 1)
+            known = z != UNKNOWN
+            unsure = known & ~stands
+            np.add.at(self._offered, (z[known], k[known]), 1)
+            np.add.at(self._unsure, (z[unsure], k[unsure]), 1)
+            np.add.at(self._unknown, k[~known], 1)
             return Decisions(
                 ids=np.arange(first, first + n),
                 labels=np.array(given, dtype=np.int64),
@@ -238,9 +259,9 @@ class RejectOption:
         """
         with self._lock:
             after, gate = request.decided(label), self._after(request, label)
-            outward = self._gate.within or gate.gap >= self._gate.gap
+            outward = self._gate.within or _excess(gate) >= _excess(self._gate)
             if not force and not gate.within and outward:
-                raise PassesMargin(gate.gap, self.margin)
+                raise PassesMargin(gate.gap, gate.notion.margin)
             if self._waits(request):
                 self._run.forget(request.number, request.group, request.said)
             self._run.gate = gate
@@ -258,14 +279,37 @@ class RejectOption:
         return gate.gap, gate.within
 
     @property
+    def notions(self) -> tuple[RateNotion, ...]:
+        """What is kept among the given labels."""
+        return self._gate.notions
+
+    @property
     def margin(self) -> float:
-        """The margin, a difference of two rates in [0, 1]."""
+        """The margin, a difference of two rates in [0, 1]; of several that of ``gap``."""
         return self._gate.notion.margin
+
+    @property
+    def gaps(self) -> dict[str, float]:
+        """The gap by each notion, as ``gap`` has it, by name and reference."""
+        gate = self._gate
+        found = gate.gaps if isinstance(gate, SeveralGate) else (gate.gap,)
+        return {
+            f"{notion.key}_{notion.reference}": gap
+            for notion, gap in zip(gate.notions, found, strict=True)
+        }
+
+    @property
+    def calibration(self) -> GateCalibration | None:
+        """What is known of true classes; None where no notion needs it."""
+        gate = self._gate
+        gates = gate.gates if isinstance(gate, SeveralGate) else (gate,)
+        found = [one.calibration for one in gates if isinstance(one, CalibratedGate)]
+        return next((known for known in found if known is not None), None)
 
     @property
     def n_requests(self) -> int:
         """Requests decided so far; the number of the next one."""
-        return int(self._offered.sum())
+        return int(self._offered.sum() + self._unknown.sum())
 
     @property
     def counts(self) -> IntArray:
@@ -279,7 +323,11 @@ class RejectOption:
 
     @property
     def gap(self) -> float:
-        """Largest difference of rates in the given set; 0.0 with fewer than two groups in it."""
+        """Largest difference of rates in the given set; 0.0 with fewer than two groups in it.
+
+        Of rates of true classes its upper limit, or the estimate, as the gate holds it within the
+        margin; of several margins the gap that is nearest to its own.
+        """
         return self._gate.gap
 
     @property
@@ -296,6 +344,11 @@ class RejectOption:
     def taken_back(self) -> IntArray:
         """Labels that people withdrew or replaced, shape (n_groups, n_classes)."""
         return self._taken_back.copy()
+
+    @property
+    def unknown(self) -> IntArray:
+        """Requests of unknown groups by what the model said, shape (n_classes,)."""
+        return self._unknown.copy()
 
     @property
     def coverage(self) -> Coverage:
@@ -321,6 +374,7 @@ class RejectOption:
                 "held": self._held,
                 "released": [list(pair) for pair in self._released],
                 **(by_people if decided else {}),
+                **({_UNKNOWN: self._unknown.tolist()} if self._unknown.any() else {}),
             }
 
     @classmethod
@@ -335,26 +389,23 @@ class RejectOption:
         found = state.get("format")
         if found != _FORMAT:
             raise ValueError(f"A reject option's format must be {_FORMAT!r}, got {found!r}.")
-        if set(state) not in (set(_KEYS), {*_KEYS, *_OPTIONAL}):
+        if set(state) - {_UNKNOWN} not in (set(_KEYS), {*_KEYS, *_BY_PEOPLE}):
             raise ValueError(
                 f"A reject option's state must have exactly the keys {', '.join(_KEYS)}; got "
                 f"{', '.join(sorted(map(str, state)))}."
             )
         try:
             gate = gate_from_dict(dict(state["gate"]))
-            option = cls(
-                gate.notion,
-                state["groups"],
-                state["classes"],
-                cold_start=gate.cold_start,
-                model=state["model"],
-            )
-            option._run = GateRun(gate)
+            option = cls.__new__(cls)
+            option._begin(gate, state["groups"], state["classes"], state["model"])
             option._offered = Tally(counts=state["offered"]).counts.copy()
             option._unsure = Tally(counts=state["unsure"]).counts.copy()
             nothing = np.zeros_like(option._offered)
-            given, back = (Tally(counts=state.get(key, nothing)) for key in _OPTIONAL)
+            given, back = (Tally(counts=state.get(key, nothing)) for key in _BY_PEOPLE)
             option._given_by_hand, option._taken_back = given.counts.copy(), back.counts.copy()
+            option._unknown = (
+                Tally(counts=np.array([state.get(_UNKNOWN, nothing[0])])).counts[0].copy()
+            )
             held = [[list(map(int, cell)) for cell in row] for row in state["held"]]
             option._run.held = {
                 (z, k): deque(cell) for z, row in enumerate(held) for k, cell in enumerate(row)
@@ -389,6 +440,7 @@ class RejectOption:
             self._run = other._run
             self._offered, self._unsure = other._offered, other._unsure
             self._given_by_hand, self._taken_back = other._given_by_hand, other._taken_back
+            self._unknown = other._unknown
             self._released = other._released
 
     def _after(self, request: Request, label: int) -> Gate:
@@ -418,9 +470,13 @@ class RejectOption:
         offer = self._run.offer
         answered, outside = int(Verdict.ANSWERED), int(Verdict.OUTSIDE_MARGIN)
         withheld, unsure = int(Verdict.WITHHELD), int(Verdict.UNSURE)
+        unknown = int(Verdict.UNKNOWN_GROUP)
         given = [REJECTED] * len(labels)
         verdicts = [outside] * len(labels)
         for i, (label, group, stands) in enumerate(zip(labels, groups, sure, strict=True)):
+            if group == UNKNOWN:
+                verdicts[i] = unknown
+                continue
             if not stands:
                 verdicts[i] = unsure
                 continue
@@ -451,15 +507,17 @@ class RejectOption:
 
     def _identity(self) -> dict[str, object]:
         """Return what a state must share, in the order in which a difference is named."""
-        gate = self._gate
+        notions, known = self.notions, self.calibration
         return {
             "the model": self.model,
             "the classes": self.classes,
             "the groups": self.groups,
-            "the notion": gate.notion.name,
-            "the margin": gate.notion.margin,
-            "the reference": gate.notion.reference,
-            "the cold start": gate.cold_start,
+            "the notion": _one_or_all([notion.name for notion in notions]),
+            "the margin": _one_or_all([notion.margin for notion in notions]),
+            "the reference": _one_or_all([notion.reference for notion in notions]),
+            "the notions": tuple(repr(notion) for notion in notions),
+            "the calibration rows": None if known is None else known.to_dict(),
+            "the cold start": self._gate.cold_start,
         }
 
     def _check_consistent(self, held: list[list[list[int]]]) -> None:
@@ -478,6 +536,7 @@ class RejectOption:
             waiting[label] += 1
         if (
             any(table.shape != shape for table in tables)
+            or self._unknown.shape != shape[1:]
             or sizes != self._gate.held.tolist()
             or (self._by_itself < 0).any()
             or (self._offered < self._by_itself + self._gate.held + self._unsure).any()
@@ -495,6 +554,25 @@ class RejectOption:
                 "A reject option's withheld and released requests must be numbered once each, in "
                 f"order, from 0 to {self.n_requests - 1}: the state is damaged or was edited."
             )
+
+
+def _codes_or_unknown(groups: ArrayLike, n_groups: int) -> IntArray:
+    array = np.asarray(groups)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or not array.size:
+        return _checks.codes("groups", groups, n_groups)
+    known = array != UNKNOWN
+    if known.any():  # names what is wrong in the whole
+        _checks.codes("groups", np.where(known, array, array[known][0]), n_groups)
+    codes: IntArray = array.astype(np.int64)
+    return codes
+
+
+def _excess(gate: Gate) -> float:
+    return gate.gap - gate.notion.margin
+
+
+def _one_or_all(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else tuple(values)
 
 
 def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:

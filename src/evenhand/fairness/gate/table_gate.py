@@ -28,11 +28,12 @@ class TableGate(ABC):
 
     Parameters
     ----------
-    notion : RateNotion
+    notions : tuple of RateNotion
+        Whose margins are kept.
     table : GivenTable
         Empty; its size is that of the gate.
     cold_start : int, optional
-        Default: 50, or ``2 / margin`` where that is more.
+        Default: 50, or ``2 / margin`` of the narrowest margin where that is more.
     """
 
     format: ClassVar[str]
@@ -41,12 +42,15 @@ class TableGate(ABC):
     )
     _optional: ClassVar[frozenset[str]] = frozenset(["by_hand"])
 
-    def __init__(self, notion: RateNotion, table: GivenTable, *, cold_start: int | None) -> None:
-        self.notion = notion
+    def __init__(
+        self, notions: tuple[RateNotion, ...], table: GivenTable, *, cold_start: int | None
+    ) -> None:
+        self.notions = notions
         self.n_groups, self.n_classes = len(table.sizes), len(table.classes)
-        known = default_cold_start(notion.margin) if cold_start is None else cold_start
+        narrowest = min(notion.margin for notion in notions)
+        known = default_cold_start(narrowest) if cold_start is None else cold_start
         self.cold_start = _checks.at_least("cold_start", known, 1)
-        exact = notion.exact_margin
+        exact = notions[0].exact_margin
         self._p, self._q = exact.numerator, exact.denominator
         self._table = table
         self._held = [[0] * self.n_classes for _ in range(self.n_groups)]
@@ -60,6 +64,11 @@ class TableGate(ABC):
         self._given = Outcome(True, False, nothing)
         self._refused = Outcome(False, False, nothing)
         self._withheld = Outcome(False, True, nothing)
+
+    @property
+    def notion(self) -> RateNotion:
+        """The notion whose margin is kept among the given answers."""
+        return self.notions[0]
 
     @abstractmethod
     def _within_after_one_more(self, group: int) -> tuple[int, ...]:
