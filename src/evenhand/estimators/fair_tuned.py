@@ -42,7 +42,7 @@ def tuned(
         )
     X = model._encode(X_public)
     groups = encode_groups(sensitive_features_public)
-    labels = _class_codes(y_public, model.classes_)
+    labels = class_codes(y_public, model.classes_)
     _checks.same_length(X_public=X, y_public=labels, sensitive_features_public=groups)
     if not layer.of_columns:
         layer = layer.scaled(X)  # what a network's last layer reads has no scale of its own
@@ -85,13 +85,14 @@ def _tunable(model: Any) -> LastLayer:
     return layer
 
 
-def _class_codes(y: ArrayLike, classes: Array) -> IntArray:
+def class_codes(y: ArrayLike, classes: Array) -> IntArray:
+    """Return the codes of labels of public rows, of which none may be missing."""
     values = column_or_1d(y)
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
-            f"y_public has no label in {_values.rows(missing)}. Fair-tuning learns from labelled "
-            f"rows only: leave these out."
+            f"y_public has no label in {_values.rows(missing)}. True classes are read of "
+            f"every row: leave these rows out."
         )
     known = classes.tolist()
     strange = [value for value in np.unique(values).tolist() if value not in known]

@@ -22,6 +22,7 @@ class FairnessKind(StrEnum):
     NONE = "none, no group needed"
     ANSWERS = "in the answers it learned from, no group needed"
     WEIGHTS = "in the weights, no group needed"
+    BLIND_RULE = "in a rule on inferred groups, no group needed"
     THRESHOLDS = "group-aware thresholds, group needed"
     DERIVED = "group-aware probabilities, group needed"
     REJECT_OPTION = "reject option, group needed"
@@ -47,6 +48,9 @@ _WORDS = {
     "the model itself was held to none. A prediction reads no group.",
     FairnessKind.WEIGHTS: "A margin was a part of training. A prediction reads no group: two "
     "people with the same features get the same answer.",
+    FairnessKind.BLIND_RULE: "The model’s probabilities are moved by how probable each group is, "
+    "as a second model infers it from the same features. A prediction reads no group: two people "
+    "with the same features get the same answer.",
     FairnessKind.THRESHOLDS: "The score from which a class is given differs from group to group. "
     "A prediction needs the group of each person and treats groups differently; whether that is "
     "lawful is not for this page to say.",

@@ -25,6 +25,12 @@ SEED: Final = 0
 
 SUREST: Final = 1e-9
 
+UNBOUND: Final = 10.0
+"""Inverse ridge where there are as few weights as classes."""
+
+FARTHEST: Final = 8.0
+"""Log-odds beyond it are as good as sure."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InferredGroups:
@@ -110,6 +116,67 @@ class InferredGroups:
         joint = np.maximum(q, SUREST).reshape(len(X), self.n_groups, self.n_classes)
         joint *= (p / joint.sum(axis=1))[:, None, :]
         return joint.reshape(q.shape)
+
+
+class Recalibrated:
+    """A classifier whose probabilities follow the labels of public rows.
+
+    Parameters
+    ----------
+    scores : fitted classifier
+        On class codes, of all classes.
+    head : LogisticRegression
+        Reads the log-odds of its probabilities and their squares (chosen on Bank and German: with
+        the squares the error of a logistic regression fell by .0015 on Bank, without them it did
+        not).
+
+    Attributes
+    ----------
+    classes_ : ndarray of int64
+    """
+
+    def __init__(self, scores: Any, head: LogisticRegression) -> None:
+        self.scores, self.head = scores, head
+        self.classes_ = head.classes_
+
+    @classmethod
+    def if_better(cls, scores: Any, rows: FloatArray, labels: IntArray, n_classes: int) -> Any:
+        """Return ``scores``, or the same recalibrated where held-out rows say that this is better.
+
+        Better is a log-loss that is smaller by more than its standard error, on rows that the head
+        was not fitted on. Where a class has no label, the scores stay as they are.
+        """
+        if len(np.unique(labels)) < n_classes or len(scores.classes_) < n_classes:
+            return scores
+        p, gained = np.maximum(scores.predict_proba(rows), SUREST), np.empty(len(rows))
+        read = _shape(p)
+        for others, out in folds(labels):
+            own = np.full((len(out), n_classes), SUREST)
+            head = SoftmaxRegression(UNBOUND)(read[others], labels[others])
+            own[:, head.classes_] = np.maximum(head.predict_proba(read[out]), SUREST)
+            right = np.arange(len(out)), labels[out]
+            gained[out] = np.log(own[right]) - np.log(p[out][right])
+        if gained.mean() <= gained.std() / np.sqrt(len(gained)):
+            return scores
+        return cls(scores, SoftmaxRegression(UNBOUND)(read, labels))
+
+    def predict(self, X: Array) -> IntArray:
+        """Return class codes, (n,)."""
+        out: IntArray = self.head.predict(_shape(self.scores.predict_proba(X)))
+        return out
+
+    def predict_proba(self, X: Array) -> FloatArray:
+        """Return probabilities of the classes, (n, n_classes)."""
+        out: FloatArray = self.head.predict_proba(_shape(self.scores.predict_proba(X)))
+        return out
+
+
+def _shape(p: FloatArray) -> FloatArray:
+    """Return log-odds against the first class, and their squares."""
+    logs = np.log(np.clip(p, SUREST, 1.0))
+    odds = np.clip(logs[:, 1:] - logs[:, :1], -FARTHEST, FARTHEST)
+    out: FloatArray = np.concatenate([odds, odds**2 / 4], axis=1)
+    return out
 
 
 GroupModel = Callable[[FloatArray, IntArray], Any]

@@ -27,7 +27,7 @@ from evenhand.learners.nets.architectures import (
 from evenhand.learners.skops_files import dump_skops, load_skops
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
 from evenhand.students.blind_rule import BlindRule
-from evenhand.students.inferred_groups import InferredGroups
+from evenhand.students.inferred_groups import InferredGroups, Recalibrated
 from evenhand.typing import Array, FloatArray
 
 SKOPS: Final = "skops"
@@ -246,6 +246,18 @@ def _to_blind_rule(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str
     return BlindRule(features, arrays[f"{at}weights"], arrays[f"{at}shares"])
 
 
+def _recalibrated(student: Recalibrated, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    return {
+        "scores": _describe(student.scores, arrays, f"{at}scores."),
+        "head": _describe(student.head, arrays, f"{at}head."),
+    }
+
+
+def _to_recalibrated(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> Recalibrated:
+    scores, head = (_restore(said[part], arrays, f"{at}{part}.") for part in ("scores", "head"))
+    return Recalibrated(scores, head)
+
+
 _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[..., Any]]]] = {
     LogisticRegression: ("linear", _linear, _to_linear),
     MLPClassifier: ("network", _network, _to_network),
@@ -253,6 +265,7 @@ _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[.
     Mixture: ("mixture", _mixture, _to_mixture),
     ReductionStudent: ("reduction", _reduction, _to_reduction),
     ModuleClassifier: ("module", _module, _to_module),
+    Recalibrated: ("recalibrated", _recalibrated, _to_recalibrated),
     BlindRule: ("blind-rule", _blind_rule, _to_blind_rule),
 }
 """Students that arrays and JSON say in full: their name there, and the ways there and back."""
