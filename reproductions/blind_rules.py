@@ -112,12 +112,12 @@ class Trial:
         self.model = LogisticRegression(C=0.3, max_iter=3000).fit(self.X[0], self.y[0])
 
     def notion(self, margin: float) -> Any:
-        """The notion of the case, between every two groups."""
+        """Return the notion of the case, between every two groups."""
         more = {"positive": 1} if self.kind is TruePositiveRateParity else {}
         return self.kind(margin=margin, reference="pairwise", **more)
 
     def within(self, part: int, margin: float) -> Within:
-        """The margin on one of the three parts."""
+        """Return the margin on one of the three parts."""
         notion = self.notion(margin)
         return Within(
             notion=notion,
@@ -287,8 +287,8 @@ def save(rows: list[dict[str, Any]]) -> None:
     compared = judged(rows)
     lines = [
         "# Decisions that never read the group\n",
-        "`python reproductions/blind_rules.py --save`; methods and rules stand in the script. Error "
-        "/ gap on test rows, mean ± half a 95 % interval over seeds.\n",
+        "`python reproductions/blind_rules.py --save`; methods and rules stand in the script. "
+        "Error / gap on test rows, mean ± half a 95 % interval over seeds.\n",
     ]
     for case in dict.fromkeys(row["case"] for row in rows):
         own = [row for row in rows if row["case"] == case]

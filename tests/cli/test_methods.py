@@ -21,6 +21,7 @@ from evenhand.cli import app, results
 from evenhand.cli.train_options import NOT_ALWAYS_READ
 from evenhand.fairness import FairnessKind
 from evenhand.methods import METHODS
+from evenhand.students.blind_rule import BlindRule
 
 from .conftest import N_PRIVATE, N_PUBLIC, N_TEST, command, people
 
@@ -386,6 +387,14 @@ def test_groups_that_nobody_needs_are_refused(model: Path, refuse: Run) -> None:
         ({**POST, "--margin": None}, [], "--margin is missing"),
         (POST, ["--fairness-weight", "2"], "does not read it, got --fairness-weight"),
         (POST, ["--group-thresholds"], "has a place of its own for fairness, got --group-th"),
+        ({"--method": "pate"}, ["--blind-rule", "--group-thresholds"], "Leave one out"),
+        (
+            {**NO_TEACHERS, "--method": "dpsgd"},
+            ["--blind-rule", "--fairness", "equalized-odds"],
+            "Give --calibration FILE",
+        ),
+        ({"--margin": None, "--method": "pate"}, ["--blind-rule"], "--margin is missing"),
+        (POST, ["--blind-rule"], "has a place of its own for fairness"),
         ({"--method": "intervention", "--at": "S_poste"}, [], "Did you mean 'S_post'?"),
         ({"--method": "intervention", "--answers": "shares"}, [], "gates labels"),
         ({"--margin": None, "--method": "pate"}, ["--group-thresholds"], "--margin is missing"),
@@ -411,3 +420,29 @@ def test_options_that_do_not_go_together_are_refused(
 ) -> None:
     assert words in refuse(*asked(changes), *more)
     assert not Path("model").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({**NO_TEACHERS, "--method": "dpsgd"}, []),
+        ({"--method": "pate"}, ["--confidence", "0.9"]),
+        (
+            {**REFERENCE, "--method": "non-private", "--calibration": "test.csv"},
+            ["--fairness", "equalized-odds"],
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_a_blind_rule_goes_on_any_method(
+    town: Path, train: Run, changes: dict[str, Any], options: list[str]
+) -> None:
+    said = train({**changes, "--margin": "0.1", "--test": "test.csv"}, "--blind-rule", *options)
+    assert said["fairness_kind"] == FairnessKind.BLIND_RULE
+    assert said["needs_group_at_prediction"] is False
+    assert (said["margin"], said["within_margin"]) == (0.1, True)
+    model = evenhand.load("model")
+    assert isinstance(model.student_, BlindRule)
+    assert "inferred groups" in Path("model/report.html").read_text()
+    rows = pd.read_csv("test.csv")[list(model.feature_names_in_)]
+    assert len(model.predict(rows)) == 300

@@ -47,6 +47,7 @@ FIGURES: list[tuple[str, dict[str, Any], int, int, float, dict[str, float], dict
     ("parkinsons", {}, 5_875, 18, 0.499, {"Female": 0.318}, {"Male": 0.515, "Female": 0.467}),
     ("bank", {}, 45_211, 50, 0.117, {}, {}),
     ("bank", {"sensitive": "marital"}, 45_211, 48, 0.117, {}, {}),
+    ("compas", {}, 6_172, 9, 0.4551, {"African-American": 0.5144}, {}),
     ("german", {}, 1_000, 57, 0.7, {"Female": 0.31}, {}),
     ("acs-income", {"states": ("CT",)}, 19_785, 67, 0.478, {}, {}),
     ("acs-income", {"states": ("MD",)}, 33_042, 68, 0.485, {}, {}),

@@ -90,6 +90,26 @@ def test_a_reject_margin_costs_coverage_and_bounds_the_gap_of_what_is_given(town
     assert run.gap <= 0.04 + 1e-12
 
 
+def test_a_blind_margin_puts_a_rule_around_any_model(town: Path) -> None:
+    grid = Grid.from_toml(town)
+    asked = {"method": ["pate", "non-private"], "epsilon": [9], "n_teachers": [30]}
+    runs = ({**asked, "blind_margin": [0.02, 0.5], "confidence": [0.9]},)
+    settings = Grid(data=grid.data, runs=runs).settings()
+    assert len(settings) == 4
+    for setting in settings:
+        (run,) = train(Task(source=grid.data, settings=(setting,), cache=None, spec="")).runs
+        assert run.fairness_kind == "in a rule on inferred groups, no group needed"
+    model = train_one(grid.data, settings[-1])
+    margin = settings[-1].arguments["blind_margin"]
+    assert (model.student_margin_.notion.margin, model.student_margin_.notion.confidence) == (
+        margin,
+        0.9,
+    )
+    unread = ({"method": ["pate"], "epsilon": [9], "confidence": [0.9]},)
+    with pytest.raises(ValueError, match=r"confidence = 0\.9 is not read"):
+        Grid(data=grid.data, runs=unread).settings()
+
+
 @pytest.mark.parametrize("at", ["aggregator", "S_post", "T_pre"])
 def test_points_of_intervention_are_swept_too(town: Path, tmp_path: Path, at: str) -> None:
     grid = Grid.from_toml(town)

@@ -79,7 +79,7 @@ def train(given: TrainOptions) -> None:
         left = None if ledger is None else _epsilon_left(ledger)
         with sharing(given.allow_shared_rows):
             _fit(model, given, tables, labelled, ledger, bars)
-        model = _with_thresholds(model, given, tables)
+        model = _after(model, given, tables, labelled)
         bars.begin("measuring and writing")
         measured = results.measure(model, trial, positive=given.positive) if trial else None
         shown = pictures.shown(model, tables, given.show_pictures)
@@ -139,7 +139,7 @@ def _fit(
     """Train; a refusal also says what an account has left."""
     from evenhand.privacy import BudgetExceeded
 
-    more: dict[str, Any] = dict(labelled)
+    more: dict[str, Any] = {} if given.blind_rule else dict(labelled)
     if given.spec.private:
         more["progress"] = bars
     if given.spec.teachers:
@@ -160,15 +160,23 @@ def _fit(
         raise BudgetExceeded(_refusal(ledger, refused)) from None
 
 
-def _with_thresholds(model: Any, given: TrainOptions, tables: TrainingTables) -> Any:
-    """Return the fitted model under group-aware thresholds, if they were asked for."""
-    if not given.group_thresholds:
+def _after(
+    model: Any, given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]
+) -> Any:
+    """Return the fitted model under thresholds or a blind rule, if they were asked for."""
+    if not given.keeps_margin_after:
         return model
     assert tables.groups is not None
     fairness = train_options.fairness_of(given, given.margin, tables)
-    return model.with_group_thresholds(
-        tables.X_public, sensitive_features(tables.groups), fairness=fairness
-    )
+    rows, groups = tables.X_public, sensitive_features(tables.groups)
+    if given.group_thresholds:
+        return model.with_group_thresholds(rows, groups, fairness=fairness)
+    y = None
+    if labelled:
+        from evenhand.estimators.spec import CALIBRATION
+
+        rows, y, groups = (labelled[name] for name in CALIBRATION)
+    return model.with_blind_rule(rows, groups, fairness=fairness, y_public=y)
 
 
 # ---- the account of a data set, which several runs share ----------------------------------------

@@ -215,6 +215,16 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=FAIRNESS,
         ),
     ] = False
+    blind_rule: Annotated[
+        bool,
+        typer.Option(
+            "--blind-rule",
+            help="Keep the margin by a rule on the model's probabilities, set on the public rows, "
+            "that infers the group from the features: predict needs no group. About true classes "
+            "it is set on the rows of --calibration.",
+            rich_help_panel=FAIRNESS,
+        ),
+    ] = False
     pull: Annotated[
         float | None,
         typer.Option(
@@ -384,9 +394,14 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         return self.spec.reference or self.reference
 
     @property
+    def keeps_margin_after(self) -> bool:
+        """Whether the margin is kept around the fitted model, by thresholds or a blind rule."""
+        return self.group_thresholds or self.blind_rule
+
+    @property
     def trains_within_margin(self) -> bool:
-        """Whether the training itself keeps the margin; if it need not, thresholds keep it."""
-        asked = self.margin is not None and not self.group_thresholds
+        """Whether the training itself keeps the margin; if it need not, what comes after does."""
+        asked = self.margin is not None and not self.keeps_margin_after
         return self.spec.margin == "needed" or (self.spec.margin == "optional" and asked)
 
     @property
@@ -404,7 +419,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     @property
     def reads_groups_of(self) -> tuple[str, ...]:
         """Whose groups are read: of the public rows, of the private rows."""
-        public = self.group_thresholds or self.spec.teachers or self.trains_by_public_groups
+        public = self.keeps_margin_after or self.spec.teachers or self.trains_by_public_groups
         public &= self.spec.protects == "record"
         private = self.trains_by_groups and self.spec.reads_private_groups(vars(self))
         return ("public",) * public + ("private",) * private
@@ -422,7 +437,8 @@ def check(given: TrainOptions) -> None:
     if given.pull is not None:
         non_negative("--pull", given.pull)
     non_negative("--fairness-weight", given.fairness_weight)
-    _refuse_notion(known, given.fairness)
+    if not (given.blind_rule and known.margin != "needed"):  # a rule keeps any notion
+        _refuse_notion(known, given.fairness)
     if known.private and given.epsilon is None:
         raise ValueError(
             "--epsilon is missing. Say how much privacy loss is allowed, for example "
@@ -522,16 +538,21 @@ def _budget(given: TrainOptions) -> None:
 
 def _check_margin(given: TrainOptions) -> None:
     """Refuse a margin without groups, a missing one, and one that nothing keeps."""
-    if (given.trains_by_groups or given.group_thresholds) and not given.sensitive:
+    if (given.trains_by_groups or given.keeps_margin_after) and not given.sensitive:
         raise ValueError(
             "--sensitive is missing: rates are compared between groups. Name the column of "
             "the groups, or train without a margin: --method pate."
         )
-    if not (given.trains_within_margin or given.group_thresholds):
+    if given.group_thresholds and given.blind_rule:
+        raise ValueError(
+            "--group-thresholds decide by the group, and --blind-rule without it. Leave one out."
+        )
+    if not (given.trains_within_margin or given.keeps_margin_after):
         if given.margin is not None:
             raise ValueError(
                 f"--method {given.method} keeps no margin, got --margin {given.margin:g}. Leave "
-                f"one of them out, or add --group-thresholds."
+                f"one of them out, or add --blind-rule (no group at prediction) or "
+                f"--group-thresholds."
             )
         return
     if given.margin is None:
@@ -569,10 +590,16 @@ def _check_margin(given: TrainOptions) -> None:
 def _check_public(given: TrainOptions) -> None:
     """Refuse public rows that are missing, or given twice."""
     has_public = given.public is not None
-    if given.group_thresholds and not has_public:
+    if given.keeps_margin_after and not has_public:
+        option = "--blind-rule is" if given.blind_rule else "--group-thresholds are"
         raise ValueError(
-            "--group-thresholds are set on public rows whose groups are known, and --public is "
-            "missing. Give --public FILE."
+            f"{option} set on public rows whose groups are known, and --public is missing. Give "
+            f"--public FILE."
+        )
+    if given.blind_rule and given.calibration is None and fairness_of(given, 0.0).needs_labels:
+        raise ValueError(
+            f"--fairness {given.fairness} is about true classes, and --blind-rule knows none of "
+            f"the public rows. Give --calibration FILE: public rows with labels and groups."
         )
     if given.spec.protects == "attribute":
         return  # the features are public: there is nothing to ask for
@@ -616,7 +643,7 @@ NOT_ALWAYS_READ: Final = {
         ("public", "public_fraction"),
         "takes all features as public, and scales them by themselves",
     ),
-    "group_thresholds": "has a place of its own for fairness",
+    **dict.fromkeys(("group_thresholds", "blind_rule"), "has a place of its own for fairness"),
     "reference": "compares groups in one way of its own",
     **dict.fromkeys(
         ("hidden", "architecture", "fairness_weight", "at", "pull"), "does not read it"
@@ -625,10 +652,17 @@ NOT_ALWAYS_READ: Final = {
 """Settings that not every method reads, and why one does not."""
 
 
+OF_RULES: Final = ("fairness", "calibration", "confidence", "reference")
+"""Settings that a blind rule reads, whatever the method does."""
+
+
 def _refuse_useless(known: MethodSpec, given: frozenset[str]) -> None:
     """Raise ValueError for an option that was given and that the method would not read."""
     of_notions = () if known.notions else ("fairness", "calibration")
+    after = "blind_rule" in given and known.accepts("blind_rule")
     for option in NOT_ALWAYS_READ:
+        if after and option in OF_RULES:
+            continue
         if option in given and not known.accepts(option):
             word = "--teachers" if option == "n_teachers" else f"--{option.replace('_', '-')}"
             why = NOT_ALWAYS_READ["fairness" if option in of_notions else option]

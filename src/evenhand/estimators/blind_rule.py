@@ -139,11 +139,9 @@ def ruled(
             f"{type(model).__name__} decides by the group already, and a blind rule is for models "
             f"that do not. Put it around the model without it."
         )
-    scores = model.student_
-    if isinstance(scores, BlindRule):  # a rule around a rule would only move it twice
-        scores = scores.features.scores
-    if isinstance(scores, Recalibrated):
-        scores = scores.scores
+    # The rule takes the place of a margin: around it, rates would be moved twice.
+    free = model.student_without_margin_
+    scores = model.student_ if free is None else free
     _require_probabilities(scores, model.classes_)
     rows = _read(
         model._encode(X_public), sensitive_features_public, y_public, fairness, model.classes_
@@ -158,6 +156,8 @@ def ruled(
         randomised=randomised,
     )
     out.student_without_margin_ = scores
+    if model.groups_ is None:
+        out.groups_ = rows.groups.names
     out.fairness_kind_ = FairnessKind.BLIND_RULE
     public = (*model.guarantee_.public, rows.said)
     out.guarantee_ = replace(model.guarantee_, public=public)

@@ -126,6 +126,8 @@ class MethodSpec:
         """Return whether the method has a use for a setting."""
         if setting == "fairness":
             return bool(self.notions)
+        if setting == "blind_rule":  # what comes after training, as thresholds do
+            return "group_thresholds" in self.reads
         if setting == "noise":  # also where there is one kind alone: its estimator says which
             return self.private
         if setting == "reference":

@@ -40,11 +40,16 @@ NUMBERS: Final = (
     "sigma_check",
     "fairness_weight",
     "reject_margin",
+    "blind_margin",
     "confidence",
     "gate_level",
 )
-OF_ANY: Final = ("gap_of", "reject_margin")
-"""What is asked of any model: which gap is measured, and what is refused on the test rows."""
+OF_ANY: Final = ("gap_of", "reject_margin", "blind_margin")
+"""What is asked of any model: which gap is measured, what is refused on the test rows, and the
+margin that a blind rule around it keeps."""
+
+OF_RULES: Final = ("fairness", "reference", "confidence")
+"""What such a rule reads, whatever the method does."""
 
 ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], "gap_of", *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
@@ -72,7 +77,7 @@ def check_value(name: str, value: Plain) -> Plain:
         raise TypeError(f"{name} must be a number, got {value!r}.")
     if name == "n_teachers":
         return _checks.at_least(name, value, 1)  # type: ignore[arg-type]  # it checks the type
-    if name in ("margin", "reject_margin"):
+    if name in ("margin", "reject_margin", "blind_margin"):
         return _checks.closed_unit(name, value)
     if name == "fairness_weight":
         return _checks.non_negative(name, value)
@@ -84,6 +89,8 @@ def check_value(name: str, value: Plain) -> Plain:
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
     """Raise ValueError for an argument that no method of a table reads."""
     for name, values in run.items():
+        if "blind_margin" in run and name in OF_RULES:
+            continue
         if name in ("method", *OF_ANY) or any(_varies(METHODS[m], name) for m in methods):
             continue
         readers = ", ".join(repr(m) for m, known in METHODS.items() if _varies(known, name))
@@ -120,7 +127,12 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     kept = {
         name: value
         for name, value in values.items()
-        if (name in OF_ANY or _varies(known, name)) and value != DEFAULTS.get(name)
+        if value != DEFAULTS.get(name)
+        and (
+            name in OF_ANY
+            or _varies(known, name)
+            or ("blind_margin" in values and name in OF_RULES)
+        )
     }
     for name in known.needs:
         if name not in kept:
@@ -193,6 +205,15 @@ def gap_notion_of(setting: Setting) -> Any:
     given = {**DEFAULTS, **setting.arguments}
     given.pop("confidence", None)
     return _notion(measured_notion(setting.arguments), given, str(given["reference"]))
+
+
+def rule_of(setting: Setting) -> Any:
+    """Return the notion that a blind rule around the model keeps; None where none was asked for."""
+    given = {**DEFAULTS, **setting.arguments}
+    if "blind_margin" not in given:
+        return None
+    given["margin"] = given["blind_margin"]
+    return _notion(str(given["fairness"]), given, str(given["reference"]))
 
 
 def notion_of(setting: Setting) -> Any:

@@ -17,6 +17,7 @@ from evenhand.datasets.features.extraction import Features
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
+from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness import DemographicParity, FairnessKind, gap_of
 from evenhand.fairness.gate.gate import open_gate
 from evenhand.fairness.gate.runner import admitted
@@ -31,6 +32,7 @@ from evenhand.frontier.arguments import (
     estimator_of,
     gap_notion_of,
     of_score,
+    rule_of,
 )
 from evenhand.frontier.material import DataSource, Material
 from evenhand.frontier.run import Plain, Run, Setting
@@ -99,6 +101,7 @@ def train(task: Task) -> Trained:
         # What they warn of is in the run: the gap, the coverage, and the warnings of its claim.
         warnings.simplefilter("ignore")
         refused = _fit(task, models, material)
+        models, refused = _ruled(task, models, refused, material)
         trial = _Trial(task.source, material)
         fitted = [
             (setting, model)
@@ -145,9 +148,10 @@ def train_one(source: DataSource, setting: Setting) -> Any:
     task = Task(source=source, settings=(setting,), cache=None, spec="")
     material = source.load(setting.seed)
     model = _model(setting, task, material)
-    (refused,) = _fit(task, [model], material)
-    if refused is not None:
-        raise refused
+    refused = _fit(task, [model], material)
+    (model,), (why,) = _ruled(task, [model], refused, material)
+    if why is not None:
+        raise why
     return model
 
 
@@ -188,6 +192,27 @@ def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exceptio
         else:
             refused.append(None)
     return refused
+
+
+def _ruled(
+    task: Task, models: Sequence[Any], refused: list[Exception | None], material: Material
+) -> tuple[list[Any], list[Exception | None]]:
+    """Put a blind rule around the fitted models that were asked to have one: on public rows."""
+    out, why = list(models), list(refused)
+    for i, setting in enumerate(task.settings):
+        notion = rule_of(setting)
+        if notion is None or why[i] is not None:
+            continue
+        rows, groups, y = material.X_public, material.groups_public, None
+        if notion.needs_labels and material.calibration:
+            rows, y, groups = (material.calibration[name] for name in CALIBRATION)
+        try:
+            if rows is None:
+                raise ValueError("blind_margin needs public rows with groups, and there are none.")
+            out[i] = models[i].with_blind_rule(rows, groups, fairness=notion, y_public=y)
+        except ValueError as error:
+            why[i] = error
+    return out, why
 
 
 class _Trial:
