@@ -256,6 +256,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
         """
         if not isinstance(self.randomised, bool):
             raise TypeError(f"randomised must be True or False, got {self.randomised!r}.")
+        self.model_ = None
         if hasattr(type(self.model), "with_blind_rule"):
             self.model_ = self.model.with_blind_rule(
                 X,
@@ -271,7 +272,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
         else:
             self._fit_around(X, y, sensitive_features)
         self.groups_ = self.student_margin_.groups
-        self.n_features_in_ = int(getattr(self.model, "n_features_in_", np.shape(X)[1]))
+        self.n_features_in_ = FittedModel.of(self.model).n_columns or int(np.shape(X)[1])
         if columns_of(self.model):
             self.feature_names_in_ = self.model.feature_names_in_
         self.fairness_kind_ = FairnessKind.BLIND_RULE
@@ -317,7 +318,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
     def fitted_(self) -> FittedModel:
         """What this model tells of itself, as one value."""
         check_is_fitted(self, "rule_")
-        if hasattr(self, "model_"):
+        if self.model_ is not None:
             inside: FittedModel = self.model_.fitted_
             return inside
         return replace(
@@ -346,7 +347,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
     def save(self, path: str | Path, *, sign: str | Path | None = None) -> Path:
         """Write the model and its rule to a new folder, where the model is one of this package."""
         check_is_fitted(self, "rule_")
-        if not hasattr(self, "model_"):
+        if self.model_ is None:
             raise ValueError(
                 f"A model folder holds a claim, and {type(self.model).__name__} has none. Keep "
                 f"this object as scikit-learn's are kept (skops), or put the rule around a "
@@ -357,7 +358,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
 
     def _encoded(self, X: Any) -> FloatArray:
         check_is_fitted(self, "rule_")
-        if hasattr(self, "model_"):
+        if self.model_ is not None:
             encoded: FloatArray = self.model_._encode(X)
             return encoded
         table = as_pandas(X)

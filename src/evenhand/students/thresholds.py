@@ -16,6 +16,8 @@ from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 NEEDS_GROUP: Final = "needs the group of each person at prediction, and treats groups differently"
 _FEASIBILITY: Final = 1e-9  # of the solver, in rates
+FUZZ: Final = 1e-12
+"""Rates that are nearer to each other are equal: less than a row of any table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,9 @@ class GroupThresholds:
     ``fit`` finds the decisions with the greatest expected accuracy, *as the model's own
     probabilities see it*, among all decisions whose expected rates on the public rows are within
     the margin. For fixed rates the best decision takes the highest scores of each group, so
-    thresholds lose nothing; probabilities at a threshold make every rate attainable.
+    thresholds lose nothing; probabilities at a threshold make every rate attainable. Between two
+    groups, and pairwise between any number, what is left is a search in one variable; otherwise a
+    linear program.
 
     The margin is kept on the public rows, in expectation over the draws at the thresholds. On other
     rows it is kept up to sampling error.
@@ -87,22 +91,16 @@ class GroupThresholds:
                 f"Group {int(sizes.argmin())} has no public row, so no threshold can be set for "
                 f"it. Add public rows of it, or merge it with another group."
             )
-        compared = _comparisons(sizes, fairness.reference)
-        # Variables: the probability of class 1 of every row. Rates are linear in them.
-        rate = csr_array((1.0 / sizes[z], (z, np.arange(len(p)))), shape=(n_groups, len(p)))
-        bound = max(0.0, fairness.margin - _FEASIBILITY)
-        solved = linprog(
-            1.0 - 2.0 * p,
-            A_ub=csr_array(compared) @ rate,
-            b_ub=np.full(len(compared), bound),
-            bounds=(0.0, 1.0),
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        if solved.x is None:
-            raise RuntimeError(f"The thresholds could not be set: {solved.message}")
-        rates = np.clip(rate @ solved.x, 0.0, 1.0)
-        cuts = [_cut(p[z == g], float(rates[g])) for g in range(n_groups)]
+        falling = [np.sort(p[z == g])[::-1] for g in range(n_groups)]
+        if fairness.reference == "pairwise" or n_groups <= 2:
+            # Of two groups every reference compares the one with the other, in its own unit.
+            unit = 1.0
+            if fairness.reference == "overall" and n_groups == 2:
+                unit = sizes.max() / sizes.sum()
+            rates = _rates_within(falling, min(1.0, fairness.margin / unit))
+        else:
+            rates = _rates_by_program(p, z, sizes, fairness)
+        cuts = [_cut(own, float(rate)) for own, rate in zip(falling, rates, strict=True)]
         return cls(thresholds=tuple(cut for cut, _ in cuts), at_threshold=tuple(c for _, c in cuts))
 
     @property
@@ -157,33 +155,89 @@ def _checked(scores: ArrayLike, groups: ArrayLike, n_groups: int) -> tuple[Float
     return p, z
 
 
+def _rates_within(falling: list[FloatArray], margin: float) -> FloatArray:
+    """Return the best rates of groups of which no two are further apart than the margin.
+
+    The rates then lie in some [t, t + margin], and each group's best rate there is its free one,
+    moved into it. The expected number of right answers is concave and piecewise linear in t, with
+    corners where an end of the interval is a whole number of rows of a group: its right derivative
+    is searched for its change of sign, by halving.
+    """
+    free = np.array([(own > 0.5).mean() for own in falling])
+    low, high = float(free.min()), float(free.max()) - margin
+    if high <= low:
+        return free
+    sizes = [len(own) for own in falling]
+    ends = np.unique(np.concatenate([np.arange(n + 1) / n for n in sizes]))
+    corners = np.unique(np.concatenate([ends, ends - margin, [low, high]]))
+    corners = corners[(corners >= low) & (corners <= high)]
+
+    def gain(t: float) -> float:
+        """Return the right derivative: what the next rows bring, above the interval and below."""
+        total = 0.0
+        for own, best in zip(falling, free, strict=True):
+            end = t if best < t + FUZZ else t + margin if best > t + margin + FUZZ else None
+            if end is not None:
+                next_row = int(np.floor(end * len(own) + FUZZ * len(own)))
+                if next_row < len(own):
+                    total += len(own) * (2.0 * own[next_row] - 1.0)
+        return total
+
+    first, last = 0, len(corners) - 1
+    while first < last:
+        middle = (first + last) // 2
+        if gain(float(corners[middle])) > 0:
+            first = middle + 1
+        else:
+            last = middle
+    t = float(corners[first])
+    return np.clip(free, t, t + margin)
+
+
+def _rates_by_program(
+    p: FloatArray, z: IntArray, sizes: IntArray, fairness: DemographicParity
+) -> FloatArray:
+    """Return the best rates of three groups or more, against the rest or everybody."""
+    n_groups = len(sizes)
+    compared = _comparisons(sizes, fairness.reference)
+    # Variables: the probability of class 1 of every row. Rates are linear in them.
+    rate = csr_array((1.0 / sizes[z], (z, np.arange(len(p)))), shape=(n_groups, len(p)))
+    bound = max(0.0, fairness.margin - _FEASIBILITY)
+    solved = linprog(
+        1.0 - 2.0 * p,
+        A_ub=csr_array(compared) @ rate,
+        b_ub=np.full(len(compared), bound),
+        bounds=(0.0, 1.0),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if solved.x is None:
+        raise RuntimeError(f"The thresholds could not be set: {solved.message}")
+    out: FloatArray = np.clip(rate @ solved.x, 0.0, 1.0)
+    return out
+
+
 def _comparisons(sizes: IntArray, reference: str) -> FloatArray:
     """Return rows of coefficients over group rates, each of which is at most the margin."""
     n = len(sizes)
     eye = np.eye(n)
-    if reference == "pairwise":
-        rows = [eye[i] - eye[j] for i in range(n) for j in range(n) if i != j]
-        return np.array(rows).reshape(-1, n)
     if reference == "overall":
         one_way = eye - sizes / sizes.sum()
     else:
         others = np.where(eye > 0, 0.0, sizes)
         one_way = eye - others / np.maximum(others.sum(axis=1, keepdims=True), 1)
-        if n < 2:
-            one_way = np.zeros((1, n))
     return np.concatenate([one_way, -one_way])
 
 
-def _cut(scores: FloatArray, rate: float) -> tuple[float, float]:
+def _cut(falling: FloatArray, rate: float) -> tuple[float, float]:
     """Return the threshold, and the probability at it, that give exactly this rate."""
-    wanted = rate * len(scores)
-    if abs(wanted - round(wanted)) < 1e-6:  # the solver's last digits are no part of a row
+    wanted = rate * len(falling)
+    if abs(wanted - round(wanted)) < 1e-6:  # last digits are no part of a row
         wanted = float(round(wanted))
-    falling = np.sort(scores)[::-1]
     if wanted <= 0:
         return 1.0, 0.0
     # The last score that is taken, wholly or in part.
     cut = float(falling[min(len(falling), int(np.ceil(wanted))) - 1])
-    above = int((scores > cut).sum())
-    tied = int((scores == cut).sum())
+    above = int((falling > cut).sum())
+    tied = int((falling == cut).sum())
     return cut, float(min(1.0, (wanted - above) / tied))
