@@ -309,6 +309,10 @@ def _gaps(fitted: FittedModel) -> list[tuple[str, str]]:
             )
             for group in (() if student.held is None else student.held.groups)
         ]
+    if fitted.cuts is not None and fitted.cuts.cross_fitted is not None:
+        found = fitted.cuts.cross_fitted
+        said = f"{found.value:.4f}, at most {found.high:.4f} with {found.level:.0%} confidence"
+        rows.append(("gap on rows that the thresholds were not set on", said))
     if noisy is not None and noisy.violation == noisy.violation:
         kept = _against_margin(fitted, noisy.violation)
         rows.append(("violation by the noisy groups", kept))

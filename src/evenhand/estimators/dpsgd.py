@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final
+
+import numpy as np
 
 from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.estimators.inputs import FitArguments, FitInputs
+from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.noisy_gradient import NoisyNetworkClassifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import GroupCodes
+from evenhand.fairness.notions import parity_gaps
 from evenhand.learners import DPSGD, GroupPull
+from evenhand.learners.gradients import TINY
+from evenhand.privacy import SubsampledGaussian
+from evenhand.typing import FloatArray
+
+
+class AimMissed(UserWarning):
+    """The groups' rates ended further apart than training aimed for."""
+
+
+SLACK: Final = 0.1
+"""Part of the margin by which the gap may be above it, for multipliers hover."""
 
 UNBOUNDED: Final = 20.0
 """Largest multiplier where a margin is asked for; Adult at a margin of 0.01 needs less than 1."""
@@ -55,7 +71,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         The (epsilon, delta) that the whole fit may spend. Needed.
     fairness : DemographicParity, optional
         The gap between groups that training aims for. Aimed for, not promised: the gap of the
-        model on new rows is measured.
+        model on new rows is measured. ``student_margin_`` says what the noisy tables of the last
+        steps tell of it, with an :class:`AimMissed` warning where that is above the margin.
     penalty : float, optional
         Largest weight of the gap in the loss. Default: none without ``fairness``, as much as the
         margin needs with it. With a penalty alone, ``penalty * sum |cov(group, class)|`` is added.
@@ -145,13 +162,50 @@ class DPSGDClassifier(NoisyNetworkClassifier):
                 **self._steps(mechanism, data, noise, given),
             )
         self.groups_ = None if groups is None else groups.names
+        self.student_margin_ = None
         self.multipliers_ = trained.multipliers
         self.mechanism_ = mechanism
         self.fairness_kind_ = FairnessKind.NONE if groups is None else FairnessKind.WEIGHTS
         self.ledger_ = run
         self.student_ = self._student(trained.network, data.n_classes)
+        self._look_at_aim(trained.table, mechanism, learner)
         named = () if groups is None else ("the names of the groups",)
         self.guarantee_ = self._claim(budget, data, noise, public=(*named, *self._starts_from()))
+
+    def _look_at_aim(
+        self, table: FloatArray, mechanism: SubsampledGaussian, learner: DPSGD
+    ) -> None:
+        """Say how far apart the rates were in the last steps, by the tables that these released.
+
+        Privacy
+        -------
+        Free: reads what the steps released (post-processing).
+        """
+        if self.fairness is None or learner.pull is None:
+            return
+        members = np.maximum(table.sum(axis=1), TINY)
+        gap = float(np.nanmax(np.abs(parity_gaps(np.maximum(table, 0.0), self.fairness.reference))))
+        n_steps = max(1, round(learner.averaged * mechanism.n_steps))
+        noise = mechanism.noise_multiplier / (learner.pull.share * self.batch_size)
+        # A difference of two rates, the smallest groups', two standard deviations wide.
+        wide = 2.0 * noise / np.sqrt(n_steps) * np.sqrt((1.0 / np.sort(members)[:2] ** 2).sum())
+        margin = self.fairness.margin
+        met = gap <= margin * (1.0 + SLACK) + wide
+        self.student_margin_ = StudentMargin(
+            notion=self.fairness,
+            gap=gap,
+            met=bool(met),
+            source="noisy tables",
+            groups=self.groups_ or (),
+        )
+        if not met:
+            warnings.warn(
+                f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
+                f"tables it ended at {gap:.4f}. Take more steps (n_steps={self.n_steps}), widen "
+                f"the margin, or set a rule on public rows: model.with_blind_rule(...).",
+                AimMissed,
+                stacklevel=4,
+            )
 
     def _learner(self) -> DPSGD:
         if not isinstance(self.fairness, DemographicParity | None):

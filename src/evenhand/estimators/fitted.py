@@ -251,6 +251,11 @@ class FittedModel:
                 f"not to the margin of {student.notion.margin:g}: "
                 f"{small_groups.listed(student.held, student.groups)}"
             )
+        elif student is not None and not student.met and student.source == "noisy tables":
+            said.append(
+                f"training aimed for a gap of {student.notion.margin:g}, and {student.where} it "
+                f"ended at {student.gap:.4f}"
+            )
         elif student is not None and not student.met:
             said.append(
                 f"no student within the margin of {student.notion.margin:g} was found "
@@ -262,6 +267,13 @@ class FittedModel:
                 f"so many rows cannot say with {on_new.level:.0%} confidence that the margin of "
                 f"{student.notion.margin:g} holds on new rows; the least that they support is "
                 f"{on_new.high:.4f}"
+            )
+        cut = None if self.cuts is None else self.cuts.cross_fitted
+        if self.cuts is not None and cut is not None and cut.high > self.cuts.notion.margin:
+            said.append(
+                f"so many rows cannot say with {cut.level:.0%} confidence that the margin of "
+                f"{self.cuts.notion.margin:g} holds on new rows; the least that they support is "
+                f"{cut.high:.4f}"
             )
         if noisy is not None and not noisy.met:
             said.append(
@@ -305,7 +317,13 @@ class FittedModel:
             "cross_fitted_gap": (
                 None if held is None or held.cross_fitted is None else held.cross_fitted.to_dict()
             ),
-            "margin_supported": None if held is None else held.supported,
+            "margin_supported": (
+                self.cuts.supported
+                if self.cuts is not None
+                else None
+                if held is None
+                else held.supported
+            ),
             "held": None if held is None else held.held_record(),
             "n_teachers": self.n_teachers,
             "choices": list(self.choices),

@@ -14,10 +14,21 @@ from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.saving import model_folder
-from evenhand.fairness import DemographicParity, FairnessKind
-from evenhand.fairness.groups import encode_groups
+from evenhand.fairness import DemographicParity, FairnessKind, gap_of
+from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.tally import Tally
 from evenhand.privacy import Guarantee
+from evenhand.students.confident import (
+    Candidate,
+    check_confidence,
+    choose,
+    targets_of,
+    warn_of,
+)
+from evenhand.students.inferred_groups import folds
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds
+from evenhand.students.within import Within
 from evenhand.typing import Array, FloatArray, RandomState
 
 
@@ -33,6 +44,10 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
     thresholds_ : GroupThresholds
     groups_ : tuple of str
         The groups that have a threshold.
+    cross_fitted_ : Estimate or None
+        The gap on rows that thresholds of this kind were not set on, where the notion has a
+        confidence.
+    margin_supported_ : float
     fairness_ : DemographicParity
         Kept on the public rows, in expectation; on other rows up to sampling error.
     guarantee_ : Guarantee
@@ -52,6 +67,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
     thresholds_: GroupThresholds
     groups_: tuple[str, ...]
     fairness_: DemographicParity
+    cross_fitted_: Estimate | None
     guarantee_: Guarantee
     fairness_kind_: FairnessKind
 
@@ -85,17 +101,19 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 f"predict_proba. Train with a student that has one."
             )
         groups = encode_groups(sensitive_features_public)
-        thresholds = GroupThresholds.fit(
-            model.predict_proba(X_public)[:, 1],
-            groups.codes,
-            fairness=fairness,
-            n_groups=groups.n_groups,
-        )
+        scores, cross_fitted = model.predict_proba(X_public)[:, 1], None
+        if fairness.confidence is None:
+            thresholds = GroupThresholds.fit(
+                scores, groups.codes, fairness=fairness, n_groups=groups.n_groups
+            )
+        else:
+            thresholds, cross_fitted = confident_thresholds(scores, groups, fairness)
         cuts = Cuts(
             notion=fairness,
             label=str(model.classes_[1]),
             groups=groups.names,
             thresholds=thresholds,
+            cross_fitted=cross_fitted,
         )
         return cls.of_cuts(model, cuts, _with_groups(model.guarantee_, len(groups)))
 
@@ -117,6 +135,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 label=inside.class_names[1],
                 groups=self.groups_,
                 thresholds=self.thresholds_,
+                cross_fitted=self.cross_fitted_,
             ),
             inside=inside,
         )
@@ -126,6 +145,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         """Put thresholds around a model, and say what is claimed of both."""
         self = cls(model, cuts.notion)
         self.thresholds_, self.groups_ = cuts.thresholds, cuts.groups
+        self.cross_fitted_ = cuts.cross_fitted
         self.guarantee_ = guarantee
         self.model_, self.fairness_, self.classes_ = model, self.fairness, model.classes_
         self.ledger_ = model.ledger_
@@ -134,6 +154,12 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
             self.feature_names_in_ = model.feature_names_in_
         self.fairness_kind_ = FairnessKind.THRESHOLDS
         return self
+
+    @property
+    def margin_supported_(self) -> float:
+        """Least margin that holds on new rows at the notion's confidence; NaN without one."""
+        found = self.cross_fitted_
+        return float("nan") if found is None else max(self.fairness_.margin, found.high)
 
     @property
     def needs_group_at_prediction_(self) -> bool:
@@ -177,6 +203,43 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         """Return the model's probabilities, which the thresholds cut; they know no group."""
         out: FloatArray = np.asarray(self.model_.predict_proba(X))
         return out
+
+
+def confident_thresholds(
+    scores: FloatArray, groups: GroupCodes, fairness: DemographicParity
+) -> tuple[GroupThresholds, Estimate]:
+    """Return thresholds that are chosen by rows they were not set on; see ``fit_confident``.
+
+    Each part of the rows is decided by thresholds that were set on the others, for shares of the
+    margin; of those whose upper limit is within the margin, that with the least expected error.
+    """
+    codes, n_groups = groups.codes, groups.n_groups
+    within = Within(notion=fairness, groups=codes, n_groups=n_groups)
+    check_confidence(within, groups.names)
+    assert fairness.confidence is not None
+    targets, rng = targets_of(within, np.ones(n_groups, dtype=bool)), as_generator(0)
+    decided = np.zeros((len(targets), len(scores)), dtype=np.int64)
+    held = [replace(fairness, margin=t * fairness.margin, confidence=None) for t in targets]
+    for others, out in folds(codes):
+        for i, notion in enumerate(held):
+            rule = GroupThresholds.fit(
+                scores[others], codes[others], fairness=notion, n_groups=n_groups
+            )
+            decided[i, out] = rule.decide(scores[out], codes[out], rng)
+    candidates = [
+        Candidate(
+            target=target,
+            gap=gap_of(fairness, Tally.of(codes, own, n_groups, 2), level=fairness.confidence),
+            error=float(np.where(own == 1, 1.0 - scores, scores).mean()),
+        )
+        for target, own in zip(targets, decided, strict=True)
+    ]
+    chosen = choose(candidates, fairness.margin)
+    rule = GroupThresholds.fit(
+        scores, codes, fairness=held[targets.index(chosen.target)], n_groups=n_groups
+    )
+    warn_of(within, 0.0, chosen)  # on the rows themselves they keep their margin
+    return rule, chosen.gap
 
 
 def _with_groups(guarantee: Guarantee, n_rows: int) -> Guarantee:

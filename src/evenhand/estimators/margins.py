@@ -20,6 +20,7 @@ WHERE: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
     "calibration rows": "on the calibration rows",
     "released answers": "on the public rows (classes by the released answers)",
+    "noisy tables": "by the noisy tables of the last steps of training",
 }
 """Where a student's margin is read, in the words of a sentence."""
 
@@ -117,6 +118,9 @@ class Cuts:
         The class that is given above the threshold.
     groups : tuple of str
     thresholds : GroupThresholds
+    cross_fitted : Estimate or None
+        The gap on rows that thresholds of this kind were not set on, where the notion has a
+        confidence: that of the interval.
 
     Privacy
     -------
@@ -127,6 +131,14 @@ class Cuts:
     label: str
     groups: tuple[str, ...]
     thresholds: GroupThresholds
+    cross_fitted: Estimate | None = None
+
+    @property
+    def supported(self) -> float | None:
+        """Least margin that holds on new rows at the notion's confidence; None without one."""
+        return (
+            None if self.cross_fitted is None else max(self.notion.margin, self.cross_fitted.high)
+        )
 
     @property
     def rows(self) -> tuple[tuple[str, float, float], ...]:

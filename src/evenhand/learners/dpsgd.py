@@ -38,7 +38,7 @@ margin of 0 and ``|W| <= penalty`` it adds ``penalty * sum |cov|`` to the loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,10 +97,14 @@ class DPSGDModel:
         The last has one score for two classes (class 1 against class 0), else one per class.
     multipliers : array, shape (n_groups, n_classes)
         Where the pull between groups ended; empty without it. Public, as the model is.
+    table : array, shape (n_groups, n_classes)
+        The noisy share of records of each group that was given each class, over the steps whose
+        weights are averaged; empty without a pull. Public, as the model is.
     """
 
     network: Any
     multipliers: FloatArray
+    table: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 class Descent(Protocol):
@@ -276,8 +280,9 @@ class DPSGD(NoisyNetwork):
             raise ValueError("The pull between groups needs the group of every record.")
         state = State.start(self, network, n_groups)
         read = None if self.pull is None else groups
+        state.first = steps["n_steps"] - max(1, round(self.averaged * steps["n_steps"]))
         mean = descend(state, X, y, read, averaged=self.averaged, **steps)
-        return DPSGDModel(network=network.trained(mean), multipliers=state.W)
+        return DPSGDModel(network=network.trained(mean), multipliers=state.W, table=state.table)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -290,6 +295,8 @@ class State:
     W: FloatArray  # (n_groups, n_classes), or (0, n_classes) without a pull
     shares: FloatArray  # (n_groups,): noisy P(z)
     sums: FloatArray  # (n_groups, n_classes): averaged noisy tables
+    table: FloatArray  # (n_groups, n_classes): their mean since step ``first``, in shares
+    first: int = 0
 
     @classmethod
     def start(cls, learner: DPSGD, network: PerRecordGradients, n_groups: int) -> State:
@@ -302,6 +309,7 @@ class State:
             W=np.zeros((some, network.n_classes)),
             shares=np.full(some, 1.0 / max(1, some)),
             sums=np.zeros((some, network.n_classes)),
+            table=np.zeros((some, network.n_classes)),
         )
 
     @property
@@ -328,6 +336,9 @@ class State:
         pull = self.learner.pull
         if pull is None:
             return
+        if t >= self.first:
+            seen = mean[k:].reshape(self.table.shape) / self.unit
+            self.table += (seen - self.table) / (t - self.first + 1)
         weight = max(1.0 / (t + 1), 1.0 / pull.memory)
         self.sums += weight * (mean[k:].reshape(self.sums.shape) - self.sums)
         # Noise can push a cell below 0.

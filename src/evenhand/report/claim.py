@@ -54,6 +54,9 @@ STUDENT_BOUND_ON: Final = {
         "public rows, with noise, and not with respect to the truth. That does not bind it on new "
         "rows, nor the population the model will meet; there its gap is measured, not promised."
     ),
+    "noisy tables": AIMED_FOR
+    + " What stands here is what the steps of training themselves released, with noise, of the "
+    "rates of the models on the way.",
 }
 """What binds the student, by where its margin was read."""
 NOT_COVERED: Final = (

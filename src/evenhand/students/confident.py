@@ -158,7 +158,7 @@ def confident_rule(
     small = np.zeros(within.n_groups, bool) if limits is None else limits > within.notion.margin
     use = ~small[within.groups]
     groups = SoftmaxRegression.chosen(rows, within, n_classes) if groups is None else groups
-    targets = _targets(within, ~small)
+    targets = targets_of(within, ~small)
     decided = np.zeros((len(targets), len(rows)), dtype=np.int64)
     for others, out in folds(within.groups):
         own = scores if scores_without is None else scores_without(others)
@@ -273,7 +273,7 @@ def supported_by(sizes: IntArray, notion: RateNotion) -> float:
     return gap_of(notion, tally, level=notion.confidence).high
 
 
-def _targets(within: Within, counted: BoolArray) -> tuple[float, ...]:
+def targets_of(within: Within, counted: BoolArray) -> tuple[float, ...]:
     """Return the targets that the smallest of the groups ``counted`` can tell apart."""
     sizes = np.bincount(within.groups, minlength=within.n_groups)[counted]
     least = 1.0 / max(1, sizes[sizes > 0].min(initial=len(within.groups)))

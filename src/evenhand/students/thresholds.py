@@ -191,7 +191,8 @@ def _rates_within(falling: list[FloatArray], margin: float) -> FloatArray:
         else:
             last = middle
     t = float(corners[first])
-    return np.clip(free, t, t + margin)
+    rates: FloatArray = np.clip(free, t, t + margin)
+    return rates
 
 
 def _rates_by_program(

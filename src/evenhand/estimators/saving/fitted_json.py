@@ -111,17 +111,19 @@ def of_cuts(cuts: Cuts) -> dict[str, Any]:
         "fairness": parameters.encode(cuts.notion),
         "groups": list(cuts.groups),
         "thresholds": cuts.thresholds.to_dict(),
+        "cross_fitted": None if cuts.cross_fitted is None else cuts.cross_fitted.to_dict(),
     }
 
 
 def to_cuts(values: Mapping[str, Any], classes: tuple[str, ...]) -> Cuts:
     """Read what ``of_cuts`` wrote."""
-    notion = parameters.decode(values["fairness"])
+    notion, cross_fitted = parameters.decode(values["fairness"]), values.get("cross_fitted")
     cuts = Cuts(
         notion=notion,
         label=classes[-1],
         groups=tuple(_texts(values["groups"])),
         thresholds=GroupThresholds.from_dict(values["thresholds"]),
+        cross_fitted=None if cross_fitted is None else Estimate(**cross_fitted),
     )
     if not isinstance(notion, DemographicParity):
         raise ValueError("the margin of the thresholds is not one of rates.")
