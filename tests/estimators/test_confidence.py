@@ -14,6 +14,7 @@ from evenhand import (
     EqualizedOdds,
     FairPATEClassifier,
     FairSharesClassifier,
+    PATEClassifier,
 )
 from evenhand.report import write_report
 from evenhand.students.confident import MarginNotSupported
@@ -83,3 +84,31 @@ def test_a_method_without_one_and_a_confidence_out_of_range_are_refused(
         model.fit(parts.X, parts.y, sensitive_features=parts.groups)
     with pytest.raises(ValueError, match="confidence"):
         DemographicParity(margin=0.1, confidence=1.0)
+
+
+def test_thresholds_may_have_a_confidence_too(
+    parts: Parts, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    plain = {name: value for name, value in settings.items() if name != "fairness"}
+    model = PATEClassifier(**plain).fit(parts.X, parts.y, X_public=parts.X_public)
+    public = (parts.X_public, parts.groups_public)
+    with pytest.warns(MarginNotSupported) as said:
+        cut = model.with_group_thresholds(*public, fairness=PARITY)
+    assert "may not be able to say with 90% confidence" in str(said[0].message)
+    assert cut.margin_supported_ == cut.cross_fitted_.high > 0.02
+    assert cut.cross_fitted_.level == 0.9
+    assert cut.fitted_.to_dict()["margin_supported"] == cut.margin_supported_
+    assert any("so many rows cannot say" in caution for caution in cut.fitted_.cautions)
+    again = evenhand.load(cut.save(tmp_path / "model"))
+    assert again.margin_supported_ == cut.margin_supported_
+    write_report(again, tmp_path / "report.html")
+    assert f"at most {cut.margin_supported_:.4f}" in (tmp_path / "report.html").read_text()
+    wide = model.with_group_thresholds(
+        *public, fairness=DemographicParity(margin=0.5, confidence=0.9)
+    )
+    assert wide.margin_supported_ == 0.5
+    assert np.isnan(
+        model.with_group_thresholds(
+            *public, fairness=DemographicParity(margin=0.1)
+        ).margin_supported_
+    )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from evenhand.fairness import DemographicParity
 from evenhand.students.thresholds import GroupThresholds
@@ -50,6 +51,44 @@ def test_no_pair_of_rates_within_the_margin_is_better(
             if 0 <= r <= 1 and 0 <= s <= 1 and abs(r - s) <= margin + 1e-12:
                 best = max(best, gain(pa, float(r)) + gain(pb, float(s)))
     assert value(rule, p, z) == pytest.approx(best, abs=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), min_size=2, max_size=40),
+    margin=st.sampled_from([0.0, 0.03, 0.1, 0.25, 1.0]),
+    reference=st.sampled_from(["rest", "pairwise", "overall"]),
+    seed=st.integers(0, 99),
+)
+def test_the_search_in_one_variable_finds_what_a_linear_program_finds(
+    rows: list[tuple[int, int]], margin: float, reference: str, seed: int
+) -> None:
+    _, z = np.unique([g for g, _ in rows], return_inverse=True)
+    n_groups = int(z.max()) + 1
+    if reference != "pairwise" and n_groups > 2:
+        return  # solved by the program itself
+    jitter = np.random.default_rng(seed).uniform(0, 1e-3, len(rows)) * (seed % 2)
+    p = np.clip(np.array([k for _, k in rows]) / 20 + jitter, 0, 1)
+    notion = DemographicParity(margin=margin, reference=reference)
+    rule = GroupThresholds.fit(p, z, fairness=notion, n_groups=n_groups)
+    sizes = np.bincount(z)
+    rate = (z == np.arange(n_groups)[:, None]) / sizes[:, None]
+    overall = np.full((n_groups, n_groups), 1.0) * (sizes / len(z))
+    apart = {
+        "overall": np.eye(n_groups) - overall,
+        "rest": np.array([[1.0, -1.0]]) if n_groups == 2 else np.zeros((1, n_groups)),
+        "pairwise": np.array(
+            [np.eye(n_groups)[i] - np.eye(n_groups)[j] for i in range(n_groups) for j in range(i)]
+        ).reshape(-1, n_groups),
+    }[reference]
+    solved = linprog(
+        1 - 2 * p,
+        A_ub=np.concatenate([apart, -apart]) @ rate,
+        b_ub=np.full(2 * len(apart), margin),
+        bounds=(0, 1),
+    )
+    assert value(rule, p, z) == pytest.approx(-solved.fun, abs=1e-6)
+    assert np.abs(apart @ rule.rates(p, z)).max(initial=0) <= margin + 1e-9
 
 
 @pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])

@@ -168,12 +168,17 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         self.fairness_kind_ = FairnessKind.NONE if groups is None else FairnessKind.WEIGHTS
         self.ledger_ = run
         self.student_ = self._student(trained.network, data.n_classes)
-        self._look_at_aim(trained.table, mechanism, learner)
+        expected = mechanism.sampling_rate * self._n_public(data)
+        self._look_at_aim(trained.table, mechanism, learner, expected)
         named = () if groups is None else ("the names of the groups",)
         self.guarantee_ = self._claim(budget, data, noise, public=(*named, *self._starts_from()))
 
     def _look_at_aim(
-        self, table: FloatArray, mechanism: SubsampledGaussian, learner: DPSGD
+        self,
+        table: FloatArray,
+        mechanism: SubsampledGaussian,
+        learner: DPSGD,
+        batch_size: float,
     ) -> None:
         """Say how far apart the rates were in the last steps, by the tables that these released.
 
@@ -186,7 +191,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         members = np.maximum(table.sum(axis=1), TINY)
         gap = float(np.nanmax(np.abs(parity_gaps(np.maximum(table, 0.0), self.fairness.reference))))
         n_steps = max(1, round(learner.averaged * mechanism.n_steps))
-        noise = mechanism.noise_multiplier / (learner.pull.share * self.batch_size)
+        noise = mechanism.noise_multiplier / (learner.pull.share * batch_size)
         # A difference of two rates, the smallest groups', two standard deviations wide.
         wide = 2.0 * noise / np.sqrt(n_steps) * np.sqrt((1.0 / np.sort(members)[:2] ** 2).sum())
         margin = self.fairness.margin
