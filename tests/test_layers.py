@@ -74,7 +74,7 @@ BELOW: dict[str, set[str]] = {
         "estimators",
         "report",
     },
-    "serve": {"fairness", "datasets", "estimators"},
+    "serve": {"fairness", "datasets", "estimators", "report"},
     "cli": {
         "privacy",
         "fairness",

@@ -179,6 +179,7 @@ def decisions(store: str) -> pd.DataFrame:
         )
         state = json.loads(db.execute(sa.text("SELECT reject_option FROM evenhand_serve")).scalar())
     engine.dispose()
+    found = found.astype(int)  # also where there is none yet
     counts = np.zeros((len(state["groups"]), len(state["classes"])), dtype=int)
     given = found[found["given"] >= 0]
     np.add.at(counts, (given["group_code"].to_numpy(), given["given"].to_numpy()), 1)

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final
 from fastapi import Body, Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi import HTTPException as FastAPIHTTPException
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
-from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,30 +24,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenhand import _values
 from evenhand._version import __version__
 from evenhand.fairness.gate.review import DecidedAlready, PassesMargin
-from evenhand.serve import bodies
+from evenhand.serve import answers, bodies
 from evenhand.serve.cases import BadRows
 from evenhand.serve.desk import (
-    OVERRULE,
-    REASONS,
     Asked,
     BadReview,
     Desk,
     KeyOfAnotherBody,
     NoSuchDecision,
-    Reviewed,
     TooBusy,
 )
 from evenhand.serve.metrics import Metrics
-from evenhand.serve.store import Decision, StoreAway
+from evenhand.serve.pages import add_pages
+from evenhand.serve.store import StoreAway
 from evenhand.serve.tokens import Caller, Role, digest
-from evenhand.typing import REJECTED
 
 MOST_BYTES: Final = 8 << 20
 """Size of a request's body."""
 CALLERS_KEPT_S: Final = 5.0
 """So long a revoked token may still be let in."""
 LARGEST_ID: Final = 2**63 - 1
-COOKIE: Final = "evenhand_token"
 log: Final = logging.getLogger("evenhand.serve")
 
 _STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
@@ -61,13 +57,6 @@ _STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
     BadRows: (422, "bad_rows"),
 }
 """What each error is to a client."""
-
-PROMISE: Final = (
-    "The labels given by the model stay within the margin after every answer. What people deliver, "
-    "overrule or withdraw is counted; it leaves the margin only where somebody forced it, and then "
-    "the model gives only labels after which the gap is no larger. Nothing is promised of requests "
-    "without a label, nor of who decides them elsewhere."
-)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -109,7 +98,6 @@ class NotAllowed(Exception):
 
 
 bearer = HTTPBearer(auto_error=False, description="A token that `evenhand tokens add` made.")
-cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="The same token, on the page.")
 
 
 def allowed(*roles: Role) -> Callable[..., Awaitable[Caller]]:
@@ -118,9 +106,8 @@ def allowed(*roles: Role) -> Callable[..., Awaitable[Caller]]:
     async def caller(
         request: Request,
         header: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-        cookie: Annotated[str | None, Depends(cookie)],
     ) -> Caller:
-        token = header.credentials if header is not None else cookie
+        token = header.credentials if header is not None else ""
         if not token:
             raise NotAllowed(401, "A token is missing. Send it as Authorization: Bearer TOKEN.")
         door: Door = request.app.state.door
@@ -186,7 +173,11 @@ def create_app(desk: Desk, *, claim: str = "") -> FastAPI:
     )
     app.state.desk, app.state.door, app.state.claim = desk, Door(desk=desk), claim
     app.state.metrics = Metrics(desk)
-    _add_api(app, desk)
+    _add_decisions(app, desk)
+    _add_queue(app, desk)
+    _add_counts(app, desk)
+    add_pages(app, desk)
+    _describe_rows(app, desk)
     for error, (status, code) in _STATUS.items():
         app.add_exception_handler(error, _told(status, code))
     app.add_exception_handler(NotAllowed, _not_allowed)
@@ -196,10 +187,17 @@ def create_app(desk: Desk, *, claim: str = "") -> FastAPI:
     return app
 
 
-def _add_api(app: FastAPI, desk: Desk) -> None:
-    _add_decisions(app, desk)
-    _add_queue(app, desk)
-    _add_counts(app, desk)
+def _describe_rows(app: FastAPI, desk: Desk) -> None:
+    """Let the OpenAPI document name the columns of this model."""
+    written = app.openapi
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            body = written()["components"]["schemas"]["DecideBody"]
+            body["properties"]["rows"]["items"] = desk.reader.row_schema()
+        return written()
+
+    setattr(app, "openapi", document)  # noqa: B010 - mypy refuses to assign to a method
 
 
 def _add_decisions(app: FastAPI, desk: Desk) -> None:
@@ -242,7 +240,7 @@ def _add_decisions(app: FastAPI, desk: Desk) -> None:
         found = desk.store.decision(id)
         if found is None or (caller.role == Role.DECIDER and found.asked_by != caller.name):
             raise NoSuchDecision(f"There is no decision {id} of yours.")
-        return standing(desk, found)
+        return answers.standing(desk, found)
 
 
 def _add_queue(app: FastAPI, desk: Desk) -> None:
@@ -253,11 +251,12 @@ def _add_queue(app: FastAPI, desk: Desk) -> None:
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> bodies.QueueAnswer:
         _, option = desk.view()
+        found = desk.store.queue(after=after, limit=limit)
         return bodies.QueueAnswer(
             n_waiting=desk.store.n_open(),
             gap=option.gap,
             margin=option.margin,
-            cases=[case(desk, found) for found in desk.store.queue(after=after, limit=limit)],
+            cases=[answers.case(desk, one) for one in found],
         )
 
     @app.post(
@@ -266,16 +265,21 @@ def _add_queue(app: FastAPI, desk: Desk) -> None:
         summary="Deliver the model's label, overrule it, or withdraw one",
     )
     async def review(id: Id, caller: Reviewer, body: bodies.ReviewBody) -> bodies.Standing:
-        found = await reviewed(desk, id, caller, body)
-        return await run_in_threadpool(standing, desk, found)
+        found = await answers.reviewed(desk, id, caller, body)
+        return await run_in_threadpool(answers.standing, desk, found)
 
 
 def _add_counts(app: FastAPI, desk: Desk) -> None:
     @app.get("/state", responses=wrong(), summary="Coverage, gap and counts")
     def state(caller: Anybody) -> bodies.StateAnswer:
-        return state_of(desk, app.state.claim)
+        return answers.state_of(desk, app.state.claim)
 
-    @app.get("/metrics", responses=wrong(), response_class=PlainTextResponse, summary="Prometheus")
+    @app.get(
+        "/metrics",
+        responses={**wrong(), 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+        response_class=Response,
+        summary="Prometheus",
+    )
     def metrics(caller: Anybody) -> Response:
         text = app.state.metrics.text()
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -292,127 +296,6 @@ def _add_counts(app: FastAPI, desk: Desk) -> None:
             log.warning("%s", error)
             return JSONResponse({"status": "store away"}, status_code=503)
         return JSONResponse({"status": "ok"})
-
-
-async def reviewed(desk: Desk, id_: int, caller: Caller, body: bodies.ReviewBody) -> Decision:
-    """Take a reviewer's decision."""
-    if body.force and not body.reason.strip():
-        raise BadReview("force needs a reason: it is kept with your name and the time.")
-    label = None
-    if body.action == OVERRULE:
-        label = code_of(desk, body.label)
-    elif body.label is not None:
-        raise BadReview(f"{body.action} takes no label: it is the model's own, or none.")
-    return await asyncio.wrap_future(
-        desk.review(
-            Reviewed(
-                id=id_,
-                action=body.action,
-                label=label,
-                force=body.force,
-                reason=body.reason.strip(),
-                by=caller.name,
-            )
-        )
-    )
-
-
-def code_of(desk: Desk, label: Any) -> int:
-    """Return the code of a class by its label, as JSON has it."""
-    for code, known in enumerate(desk.labels):
-        if known == label and isinstance(known, bool) == isinstance(label, bool):
-            return code
-    raise BadReview(f"label must be one of {', '.join(map(repr, desk.labels))}.")
-
-
-def named(desk: Desk, code: int) -> Any:
-    """Return the label of a class code; None for none."""
-    return None if code == REJECTED else desk.labels[code]
-
-
-def case(desk: Desk, found: Decision) -> bodies.Case:
-    """Return a decision as a reviewer meets it, with what each outcome does to the gap."""
-    assert found.request is not None
-    assert found.verdict is not None
-    return bodies.Case(
-        id=found.id,
-        group=desk.reader.groups[found.request.group],
-        said=named(desk, found.request.said),
-        reason=REASONS[found.verdict],
-        asked_by=found.asked_by,
-        asked_at=found.asked_at,
-        features=found.features or {},
-        outcomes=[
-            bodies.Outcome(
-                action=effect.action,
-                label=named(desk, effect.label),
-                gap=effect.gap,
-                within_margin=effect.within,
-            )
-            for effect in desk.effects(found.request)
-        ],
-    )
-
-
-def standing(desk: Desk, found: Decision) -> bodies.Standing:
-    """Return a decision as it stands, and what people decided about it."""
-    request = found.request
-    given = REJECTED if request is None else request.given
-    return bodies.Standing(
-        id=found.id,
-        rejected=given == REJECTED,
-        label=named(desk, given),
-        reason=REASONS[-1 if found.verdict is None else found.verdict],
-        by_person=request is not None and request.by_person,
-        reviews=[
-            bodies.Review(
-                **{
-                    **{name: row[name] for name in bodies.Review.model_fields},
-                    "given_before": named(desk, row["given_before"]),
-                    "given": named(desk, row["given"]),
-                }
-            )
-            for row in desk.store.reviews(found.id)
-        ],
-    )
-
-
-def state_of(desk: Desk, claim: str) -> bodies.StateAnswer:
-    """Return how the given labels stand to the margin."""
-    counts, option = desk.view()
-    coverage, given = option.coverage, option.counts
-    by_hand, back = option.given_by_hand, option.taken_back
-    overall = coverage.overall
-    return bodies.StateAnswer(
-        notion=desk.model.fitted_.notion or "",
-        margin=option.margin,
-        gap=option.gap,
-        within_margin=option.within,
-        left_by_people=not option.within,
-        n_decisions=counts.next_id,
-        n_given=int(given.sum()),
-        n_waiting=desk.store.n_open(),
-        n_unknown_group=counts.n_unknown_group,
-        n_reviews=desk.store.n_reviews(),
-        n_forced=counts.n_forced,
-        coverage=None if overall != overall else overall,
-        cells=[
-            bodies.Cells(
-                group=group,
-                label=label,
-                said=int(coverage.offered[z, k]),
-                given=int(given[z, k]),
-                given_by_model=int(coverage.given[z, k]),
-                given_by_people=int(by_hand[z, k]),
-                taken_back=int(back[z, k]),
-                coverage=None if not coverage.offered[z, k] else float(coverage.rates[z, k]),
-            )
-            for z, group in enumerate(option.groups)
-            for k, label in enumerate(desk.labels)
-        ],
-        promise=PROMISE,
-        claim=claim,
-    )
 
 
 def problem(status: int, code: str, message: str, **more: Any) -> JSONResponse:

@@ -102,6 +102,19 @@ class Reader:
         """The columns that a person is shown."""
         return (*self.columns, *(name for name in self.sensitive if name not in self.columns))
 
+    def row_schema(self) -> dict[str, Any]:
+        """Return what a row looks like, as JSON Schema."""
+        text = {"type": "string", "maxLength": LONGEST_TEXT, "pattern": "^[^\\u0000]*$"}
+        other = [{"type": "number"}, {"type": "boolean"}, {"type": "null"}]
+        return {
+            "type": "object",
+            "properties": {
+                name: {"anyOf": other if name in self.numeric else [text, *other]}
+                for name in self.kept
+            },
+            "required": list(self.kept),
+        }
+
     def check(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Refuse rows that the model cannot read; all wrong cells are named, no value is.
 

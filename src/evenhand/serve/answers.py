@@ -1,0 +1,140 @@
+"""What is told of the queue, of a decision and of the counts, over HTTP and on the page."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from evenhand.serve import bodies
+from evenhand.serve.desk import OVERRULE, REASONS, BadReview, Desk, Reviewed
+from evenhand.serve.store import Decision
+from evenhand.serve.tokens import Caller
+from evenhand.typing import REJECTED
+
+PROMISE: Final = (
+    "The labels given by the model stay within the margin after every answer. What people deliver, "
+    "overrule or withdraw is counted; it leaves the margin only where somebody forced it, and then "
+    "the model gives only labels after which the gap is no larger. Nothing is promised of requests "
+    "without a label, nor of who decides them elsewhere."
+)
+
+
+async def reviewed(desk: Desk, id_: int, caller: Caller, body: bodies.ReviewBody) -> Decision:
+    """Take a reviewer's decision."""
+    if body.force and not body.reason.strip():
+        raise BadReview("force needs a reason: it is kept with your name and the time.")
+    label = None
+    if body.action == OVERRULE:
+        label = code_of(desk, body.label)
+    elif body.label is not None:
+        raise BadReview(f"{body.action} takes no label: it is the model's own, or none.")
+    return await asyncio.wrap_future(
+        desk.review(
+            Reviewed(
+                id=id_,
+                action=body.action,
+                label=label,
+                force=body.force,
+                reason=body.reason.strip(),
+                by=caller.name,
+            )
+        )
+    )
+
+
+def code_of(desk: Desk, label: Any) -> int:
+    """Return the code of a class by its label, as JSON has it."""
+    for code, known in enumerate(desk.labels):
+        if known == label and isinstance(known, bool) == isinstance(label, bool):
+            return code
+    raise BadReview(f"label must be one of {', '.join(map(repr, desk.labels))}.")
+
+
+def named(desk: Desk, code: int) -> Any:
+    """Return the label of a class code; None for none."""
+    return None if code == REJECTED else desk.labels[code]
+
+
+def case(desk: Desk, found: Decision) -> bodies.Case:
+    """Return a decision as a reviewer meets it, with what each outcome does to the gap."""
+    assert found.request is not None
+    assert found.verdict is not None
+    return bodies.Case(
+        id=found.id,
+        group=desk.reader.groups[found.request.group],
+        said=named(desk, found.request.said),
+        reason=REASONS[found.verdict],
+        asked_by=found.asked_by,
+        asked_at=found.asked_at,
+        features=found.features or {},
+        outcomes=[
+            bodies.Outcome(
+                action=effect.action,
+                label=named(desk, effect.label),
+                gap=effect.gap,
+                within_margin=effect.within,
+            )
+            for effect in desk.effects(found.request)
+        ],
+    )
+
+
+def standing(desk: Desk, found: Decision) -> bodies.Standing:
+    """Return a decision as it stands, and what people decided about it."""
+    request = found.request
+    given = REJECTED if request is None else request.given
+    return bodies.Standing(
+        id=found.id,
+        rejected=given == REJECTED,
+        label=named(desk, given),
+        reason=REASONS[-1 if found.verdict is None else found.verdict],
+        by_person=request is not None and request.by_person,
+        reviews=[
+            bodies.Review(
+                **{
+                    **{name: row[name] for name in bodies.Review.model_fields},
+                    "given_before": named(desk, row["given_before"]),
+                    "given": named(desk, row["given"]),
+                }
+            )
+            for row in desk.store.reviews(found.id)
+        ],
+    )
+
+
+def state_of(desk: Desk, claim: str) -> bodies.StateAnswer:
+    """Return how the given labels stand to the margin."""
+    counts, option = desk.view()
+    coverage, given = option.coverage, option.counts
+    by_hand, back = option.given_by_hand, option.taken_back
+    overall = coverage.overall
+    return bodies.StateAnswer(
+        notion=desk.model.fitted_.notion or "",
+        margin=option.margin,
+        gap=option.gap,
+        within_margin=option.within,
+        left_by_people=not option.within,
+        n_decisions=counts.next_id,
+        n_given=int(given.sum()),
+        n_waiting=desk.store.n_open(),
+        n_unknown_group=counts.n_unknown_group,
+        n_reviews=desk.store.n_reviews(),
+        n_forced=counts.n_forced,
+        coverage=None if overall != overall else overall,
+        cells=[
+            bodies.Cells(
+                group=group,
+                label=label,
+                said=int(coverage.offered[z, k]),
+                given=int(given[z, k]),
+                given_by_model=int(coverage.given[z, k]),
+                given_by_people=int(by_hand[z, k]),
+                taken_back=int(back[z, k]),
+                coverage=None if not coverage.offered[z, k] else float(coverage.rates[z, k]),
+            )
+            for z, group in enumerate(option.groups)
+            for k, label in enumerate(desk.labels)
+        ],
+        promise=PROMISE,
+        claim=claim,
+    )
