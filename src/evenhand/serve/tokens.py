@@ -55,4 +55,4 @@ def checked_name(name: str) -> str:
 
 def checked_role(role: str) -> Role:
     """Return a role by its name."""
-    return Role(_checks.one_of("role", role, tuple(Role)))
+    return Role(_checks.one_of("role", role, [str(known) for known in Role]))

@@ -1,0 +1,99 @@
+"""``evenhand serve`` and ``evenhand tokens``: what they refuse, and a server that answers."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenhand
+
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+
+Run = Callable[..., Any]
+PERSON = {"age": 40.5, "job": "clerk", "hours": 30, "race": "A", "sex": "F"}
+
+
+def call(url: str, token: str = "", body: object = None) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    sent = None if body is None else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, sent, headers)) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_server_answers_and_ends_cleanly(model: Path, run: Run, shell: Run) -> None:
+    token = run("tokens", "add", "loans", "--role", "decider").stdout.strip()
+    known = evenhand.load(model)
+    person = {name: PERSON[name] for name in (*known.fitted_.columns, "sex")}
+    server = shell("serve", "model", "--port", "0", "--json")
+    try:
+        said = json.loads(server.stdout.readline())
+        url = f"http://127.0.0.1:{said['port']}"
+        assert said["margin"] == 0.1  # that of training
+        assert call(f"{url}/healthz") == (200, {"status": "ok"})
+        status, answer = call(f"{url}/decide", token, {"rows": [person] * 3})
+        assert status == 200
+        assert [one["id"] for one in answer["decisions"]] == [0, 1, 2]
+        assert call(f"{url}/decide", "another", {"rows": [person]})[0] == 401
+        state = call(f"{url}/state", token)[1]
+        assert (state["n_decisions"], state["claim"]) == (3, str(known.guarantee_))
+    finally:
+        server.terminate()
+        _, err = server.communicate(timeout=60)
+    assert server.returncode in (0, -15)
+    assert "Traceback" not in err
+    assert "POST /decide 200" in err
+    assert "40.5" not in err
+    assert token not in err
+
+
+def test_a_store_of_another_margin_is_refused(model: Path, refuse: Run) -> None:
+    from evenhand.serve.store import DecisionStore
+
+    known = evenhand.load(model)
+    DecisionStore("decisions.db").begin(known.with_reject_option(0.1).reject_option_)
+    said = refuse("serve", "model", "--margin", "0.2")
+    assert "belongs to the margin 0.1, not to 0.2" in said
+    assert "begin a new one" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--sensitive", "race"), "--groups is missing, and this model knows none"),
+        (("--margin", "1.5"), "margin must lie in [0, 1], got margin=1.5"),
+        (("--groups", "F,F"), "must differ from each other"),
+        (("--threshold", "2"), "threshold must lie in [0, 1]"),
+        (("--cold-start", "0"), "cold_start must be at least 1"),
+        (("--store", "mysql://there/it"), "must be SQLite or PostgreSQL, got 'mysql'"),
+        (("--store", "no/such/folder/x.db"), "could not be opened"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_answered(
+    words: tuple[str, ...], message: str, model: Path, refuse: Run
+) -> None:
+    assert message in refuse("serve", "model", *words)
+
+
+def test_tokens_are_made_listed_and_revoked(town: Path, run: Run, refuse: Run) -> None:
+    token = run("tokens", "add", "anna", "--role", "reviewer").stdout.strip()
+    other = json.loads(run("tokens", "add", "ben", "--role", "reader", "--json").stdout)["token"]
+    assert token != other
+    listed = json.loads(run("tokens", "list", "--json").stdout)["tokens"]
+    assert listed == [{"name": "anna", "role": "reviewer"}, {"name": "ben", "role": "reader"}]
+    assert "anna" in run("tokens", "list").stdout
+    again = refuse("tokens", "add", "anna", "--role", "reader")
+    assert "a token of the name 'anna' already" in again
+    assert "role must be one of 'reader'" in refuse("tokens", "add", "carl", "--role", "admin")
+    assert "must be 1 to 64 letters" in refuse("tokens", "add", "a\nb", "--role", "reader")
+    run("tokens", "revoke", "anna")
+    assert "no token of the name 'anna'" in refuse("tokens", "revoke", "anna")
+    assert token.encode() not in Path("decisions.db").read_bytes()
