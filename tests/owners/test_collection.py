@@ -277,5 +277,6 @@ def test_classes_are_numbers_where_they_can_be() -> None:
     assert classes_as(("0", "1"), None).tolist() == [0, 1]
     assert classes_as(("no", "yes"), None).tolist() == ["no", "yes"]
     assert classes_as(("False", "True"), [True, False]).tolist() == [False, True]
+    assert classes_as(("False", "True"), None).tolist() == [False, True]
     with pytest.raises(ValueError, match="classes= names"):
         classes_as(("no", "yes"), ["n", "y"])

@@ -144,6 +144,7 @@ class AsPrintedFairPATEClassifier(PublishedFairPATEClassifier):
         """Ask as Algorithm 1 does, until the paper's own cost is the budget."""
         assert isinstance(plan.mechanism, ConfidentGNMax)
         assert plan.gate is not None
+        assert taught.votes is not None
         return answer_as_printed(
             taught.votes,
             plan.mechanism,

@@ -54,6 +54,7 @@ from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate
 from evenhand.fairness.yardstick import RELEASED, Yardstick
 from evenhand.owners.collection import OwnerVotes
+from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.guarantee import delta_warning
@@ -101,7 +102,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     @classmethod
     def from_votes(
         cls,
-        votes: OwnerVotes | Iterable[VoteFile | str | Path],
+        votes: OwnerVotes | NoisySums | Iterable[VoteFile | str | Path],
         X_public: Any,
         sensitive_features_public: Any = None,
         *,
@@ -116,9 +117,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
         Parameters
         ----------
-        votes : OwnerVotes, or iterable of VoteFile or path
+        votes : OwnerVotes, NoisySums, or iterable of VoteFile or path
             What the owners said about the public rows. Files are checked, all of them at once;
-            ``OwnerVotes.of`` takes keys and more.
+            ``OwnerVotes.of`` takes keys and more. Sums that carry the owners' own noise are paid
+            for already: they bring their budget.
         X_public, sensitive_features_public, X_calibration, y_calibration
             As for ``fit``.
         sensitive_features_calibration, ledger, progress
@@ -139,6 +141,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         >>> import numpy as np
         >>> from evenhand import Budget, PATEClassifier
         >>> from evenhand.owners.collection import OwnerVotes
+        from evenhand.owners.noisy_sums import NoisySums
         >>> from evenhand.owners.vote_file import VoteFile
         >>> rows = np.arange(12.0).reshape(-1, 1)
         >>> said = [VoteFile.cast(f"owner {i}", rows[:, 0] > 5, rows, classes=[False, True])
@@ -155,7 +158,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                     f"from_votes does not take {name}=: it is about private rows, and these stay "
                     f"with their owners. Leave it out."
                 )
-        if not isinstance(votes, OwnerVotes):
+        if isinstance(votes, NoisySums):
+            for name in ("budget", "noise", "mechanism"):
+                if name in settings:
+                    raise TypeError(
+                        f"from_votes of sums with noise does not take {name}=: the round was "
+                        f"planned with it, and paid for. Leave it out."
+                    )
+            if ledger is not None:
+                raise TypeError("The sums were charged to an account already: leave ledger= out.")
+            model.budget = votes.ledger.budget
+        elif not isinstance(votes, OwnerVotes):
             votes = OwnerVotes.of(votes)
         given = FitArguments(
             X=None,
@@ -216,6 +229,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """
         data, partition = given.data, given.partition
         n_teachers, why_so_many = self._chosen_teachers(data)
+        if isinstance(data.cast, NoisySums):
+            return self._paid_for(data.cast, why_so_many)
         gate = self._open_gate(data)
         moves = 1 if data.cast is None else data.cast.moves
         rows = given.calibration if self.asks_calibration(given) else None
@@ -248,12 +263,29 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             choices=(why_so_many, why),
         )
 
+    def _paid_for(self, sums: NoisySums, why_so_many: str) -> Plan:
+        """Return the plan of a round that the owners have answered with their own noise."""
+        if self._what_is_released() != "shares":
+            raise ValueError(
+                f"{type(self).__name__} learns from labels, and what is held of the owners are "
+                f"noisy sums. Use FairSharesClassifier or PATEClassifier, which learn from shares."
+            )
+        histogram, n_rows = sums.round.histogram, sums.public.n_rows
+        return Plan(
+            ledger=sums.ledger,
+            mechanism=Rounds.once(histogram, n_rows),
+            gate=None,
+            n_teachers=sums.n_teachers,
+            choices=(why_so_many, f"{histogram!r}, once for every public row, by the owners."),
+        )
+
     def teach(self, given: Given, progress: Progress | None = None) -> Taught:
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
         encoder, X_public = encoded(data.X_public, self.schema)
         if data.cast is not None:
-            return Taught(given=given, votes=data.cast.votes, encoder=encoder, X_public=X_public)
+            votes = None if isinstance(data.cast, NoisySums) else data.cast.votes
+            return Taught(given=given, votes=votes, encoder=encoder, X_public=X_public)
         X_private = encoder.transform(data.X_private)
         shape = X_private.shape[1:]
         n_features = shape if len(shape) > 1 else shape[0]
@@ -296,6 +328,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Release labels or noisy shares of the votes, each draw charged before it is made."""
         known = taught.given.data.groups_public
         groups = None if known is None else known.codes
+        cast = taught.given.data.cast
+        if isinstance(cast, NoisySums):
+            return replace(cast.shares, groups=groups)
+        assert taught.votes is not None
         if isinstance(plan.mechanism, Rounds):
             if taught.X_public.ndim == 2:  # what a network learns has no such number
                 warn_of_drowning(
@@ -365,8 +401,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Return the number of teachers, from public numbers, and why."""
         if (cast := data.cast) is not None:
             return cast.n_teachers, (
-                f"{cast.n_teachers:,} teachers of {len(cast.owners):,} owners voted; one "
-                f"{cast.unit} moves {cast.moved} of their votes."
+                f"{cast.n_teachers:,} teachers of owners elsewhere voted; one {cast.unit} moves "
+                f"{cast.moved} of their votes."
             )
         return choose_n_teachers(
             # Teachers that were trained elsewhere are as many as they are.
@@ -478,8 +514,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
 def _votes_for_a_unit(taught: Taught) -> int:
     """Return the votes over those that one unit moves: how many units speak at the least."""
+    assert taught.votes is not None
     cast = taught.given.data.cast
-    return taught.votes.n_teachers // (1 if cast is None else cast.moves)
+    return taught.votes.n_teachers // (cast.moves if isinstance(cast, OwnerVotes) else 1)
 
 
 def _of_student(given: Given) -> np.random.Generator:

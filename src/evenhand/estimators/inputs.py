@@ -26,6 +26,7 @@ from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.owners.collection import OwnerVotes, VotesRefused, classes_as
 from evenhand.owners.digests import PublicRows
+from evenhand.owners.noisy_sums import NoisySums
 from evenhand.privacy import Ledger
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import secret_coins
@@ -78,7 +79,7 @@ class FitArguments:
     unit_ids: ArrayLike | None = None
     ledger: Ledger | None = None
     progress: Progress | None = None
-    votes: OwnerVotes | None = None
+    votes: OwnerVotes | NoisySums | None = None
 
     def stage(self, name: str) -> Callable[[int, int], None] | None:
         """Return ``progress`` of one stage: it is called with what is done, and of how much."""
@@ -120,7 +121,7 @@ class FitInputs:
         Sensitive features of the private rows, as given. Private; read by teachers alone.
     extractor : ExtractorRecord or None
         The extractor that made the rows of pictures; None for other rows.
-    cast : OwnerVotes or None
+    cast : OwnerVotes, NoisySums or None
         Votes of teachers elsewhere; there are no private rows then.
     """
 
@@ -134,7 +135,7 @@ class FitInputs:
     private_rows: IntArray
     sensitive_private: Any = None
     extractor: ExtractorRecord | None = None
-    cast: OwnerVotes | None = None
+    cast: OwnerVotes | NoisySums | None = None
 
     @property
     def made_by(self) -> tuple[str, ...]:
@@ -272,7 +273,7 @@ def read_fit_inputs(
 
 def read_vote_inputs(
     estimator: Any,
-    votes: OwnerVotes,
+    votes: OwnerVotes | NoisySums,
     X_public: Any,
     sensitive_features_public: Any,
     *,

@@ -60,7 +60,8 @@ def open_run(
             "noise= and ledger= were both given, and a ledger draws its own noise. Leave "
             "noise=None, or open the ledger with that noise."
         )
-    return account.run(budget, purpose=purpose, moves=moves)
+    priced_so = None if moves == 1 else UnitNoise(account.noise, moves)
+    return account.run(budget, purpose=purpose, noise=priced_so)
 
 
 def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Noise:

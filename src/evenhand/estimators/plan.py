@@ -14,7 +14,7 @@ from evenhand.privacy import Budget, BudgetExceeded, GNMax, Ledger, NoisyHistogr
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.noise import Noise
 from evenhand.voting.blocks import Mechanism, stages
-from evenhand.voting.shares import Rounds
+from evenhand.voting.shares import Rounds, histogram_for
 
 LARGEST_NOISE_SHARE: Final = 0.4
 """Largest default noise per teacher; ``benchmarks/default_mechanism.py`` compares shares."""
@@ -194,19 +194,6 @@ def default_rounds(ledger: Ledger, *, n_queries: int, n_classes: int) -> Rounds:
     return Rounds(
         histograms=tuple(histogram_for(ledger, n, n_classes, each) for n in n_rows), n_rows=n_rows
     )
-
-
-def histogram_for(ledger: Ledger, n_rows: int, n_classes: int, mu_squared: float) -> NoisyHistogram:
-    """Return the least noisy histogram that can be drawn ``n_rows`` times for this cost."""
-    moved = 1.0 if n_classes == 2 else 2.0
-    sigma = math.sqrt(moved * n_rows / mu_squared)
-    # Discrete noise costs a little more than 1 / sigma**2: widen until it fits.
-    while True:
-        found = NoisyHistogram(sigma=sigma, n_classes=n_classes)
-        over = found.mu_squared(ledger.noise) * n_rows / mu_squared
-        if over <= 1:
-            return found
-        sigma *= math.sqrt(over) * (1 + 1e-9)
 
 
 class NoiseDrownsAnswers(UserWarning):

@@ -170,6 +170,7 @@ def _ask_together(
         if plan.gate is not None and models[i].asked_in_lockstep:
             orders.setdefault(models[i].keep_order, []).append(i)
     found: dict[int, Answers] = {}
+    assert taught.votes is not None
     for keep_order, same in orders.items():
         answers = aggregate_many(
             taught.votes,

@@ -76,7 +76,8 @@ class Taught:
     Parameters
     ----------
     given : Given
-    votes : Votes
+    votes : Votes or None
+        None where nobody holds them, and noisy sums alone are known.
     encoder : PublicEncoder or PixelEncoder
         Fitted on public rows.
     X_public : ndarray, shape (n_public, n_encoded), or pictures
@@ -86,7 +87,7 @@ class Taught:
     """
 
     given: Given
-    votes: Votes
+    votes: Votes | None
     encoder: PublicEncoder | PixelEncoder
     X_public: Any
     calibration_votes: Votes | None = None

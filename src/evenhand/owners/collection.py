@@ -298,7 +298,7 @@ def _listed(classes: Sequence[str]) -> str:
 
 
 def classes_as(known: Sequence[str], given: Any) -> np.ndarray[Any, Any]:
-    """Return the classes of the votes as values: those of ``given``, else numbers, else texts.
+    """Return the classes of the votes as values: those of ``given``, or as they read.
 
     Raises
     ------
@@ -313,6 +313,8 @@ def classes_as(known: Sequence[str], given: Any) -> np.ndarray[Any, Any]:
                 f"{_listed(list(values))}. Leave it out, or name the same."
             )
         return np.array([values[name] for name in known])
+    if tuple(known) == ("False", "True"):
+        return np.array([False, True])
     try:
         return np.array([int(name) for name in known])
     except ValueError:

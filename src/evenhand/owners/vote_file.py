@@ -132,9 +132,7 @@ class VoteFile:
     @property
     def scale(self) -> int:
         """Parts into which a vote may be divided: by what was said before, not by what was cast."""
-        if self.answers == PROBABILITIES:
-            return PARTS_OF_A_CLASS * len(self.classes)
-        return len(self.classes) if self.may_abstain else 1
+        return parts_of_a_vote(self.answers, self.may_abstain, len(self.classes))
 
     @property
     def fingerprint(self) -> str:
@@ -314,6 +312,13 @@ class VoteFile:
         whole = self.parts.max(axis=2) == self.scale
         codes: IntArray = np.where(whole, self.parts.argmax(axis=2), _NO_VOTE).astype(np.int64)
         return codes
+
+
+def parts_of_a_vote(answers: str, may_abstain: bool, n_classes: int) -> int:
+    """Return into how many parts a vote may be divided."""
+    if answers == PROBABILITIES:
+        return PARTS_OF_A_CLASS * n_classes
+    return n_classes if may_abstain else 1
 
 
 def _of_labels(votes: Array, names: Sequence[str], may_abstain: bool) -> IntArray:

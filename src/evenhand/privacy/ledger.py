@@ -26,7 +26,7 @@ from evenhand.privacy.ledger_store import (
     units_down,
     units_up,
 )
-from evenhand.privacy.noise import DiscreteNoise, Noise, UnitNoise
+from evenhand.privacy.noise import DiscreteNoise, Noise
 from evenhand.privacy.relation import check_relation, is_attribute
 from evenhand.typing import Array, ArrayLike
 
@@ -227,19 +227,19 @@ class Ledger:
             f"their costs do not add up.{why} {way_out}"
         )
 
-    def run(self, budget: Budget, *, purpose: str, moves: int = 1) -> Ledger:
+    def run(self, budget: Budget, *, purpose: str, noise: Noise | None = None) -> Ledger:
         """Open a ledger inside this one: its charges must fit both budgets.
 
         Use it for one model trained under the account of a data set. Nothing is set aside for it.
-        ``moves`` says by how much one unit of the account moves one count in this run.
+        ``noise`` is that of this run, where it is not that of the account.
         """
         if self.single:
             raise ValueError(f"{_only(self.budget)} It holds no runs. Open another account.")
         inner = Ledger.__new__(Ledger)
         inner.__dict__.update(self.__dict__)
         inner.budget = budget
-        if moves > 1:  # other prices for the same mechanisms
-            inner.noise, inner._prices = UnitNoise(self.noise, moves), {}
+        if noise is not None:  # other prices for the same mechanisms
+            inner.noise, inner._prices = noise, {}
         inner.account = f"{self.account}/{purpose}#{secrets.token_hex(4)}"
         inner._open(within=self.account)
         return inner

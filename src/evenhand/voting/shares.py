@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -146,6 +147,20 @@ class Rounds:
 
 Unsure: TypeAlias = Callable[[Shares], FloatArray]
 """From all shares released so far to one number for each row; the largest are asked again."""
+
+
+def histogram_for(ledger: Ledger, n_rows: int, n_classes: int, mu_squared: float) -> NoisyHistogram:
+    """Return the least noisy histogram that can be drawn ``n_rows`` times for this cost."""
+    moved = 1.0 if n_classes == 2 else 2.0
+    votes = round(1e6 * ledger.noise.gaussian_mu(1e6))  # that one unit moves
+    sigma = votes * math.sqrt(moved * n_rows / mu_squared)
+    # Discrete noise costs a little more than 1 / sigma**2: widen until it fits.
+    while True:
+        found = NoisyHistogram(sigma=sigma, n_classes=n_classes)
+        over = found.mu_squared(ledger.noise) * n_rows / mu_squared
+        if over <= 1:
+            return found
+        sigma *= math.sqrt(over) * (1 + 1e-9)
 
 
 def release_shares(

@@ -16,7 +16,6 @@ from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, Pe
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitArguments, Progress, stage
 from evenhand.estimators.margins import TrueGroups
-from evenhand.estimators.plan import histogram_for
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
 from evenhand.estimators.sf_pate.learning import Problem, first_network, solved
 from evenhand.estimators.sf_pate.protected import Protected
@@ -35,7 +34,7 @@ from evenhand.teachers.fair import constrained
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike
 from evenhand.voting import Shares, Votes
-from evenhand.voting.shares import Rounds, release_shares
+from evenhand.voting.shares import Rounds, histogram_for, release_shares
 
 DEFAULT: Final = DemographicParity(margin=0.01, reference="overall")
 
