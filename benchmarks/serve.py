@@ -225,6 +225,7 @@ def main() -> None:
     parser.add_argument("--store", help="a URL of an empty PostgreSQL database", default=None)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sizes", default="2x2,5x3,10x10", help="groups x classes")
     parser.add_argument("--be-server", nargs=2, metavar=("MODEL", "STORE"), default=None)
     parser.add_argument("--without-counts", action="store_true")
     given = parser.parse_args()
@@ -233,7 +234,7 @@ def main() -> None:
         return
     runs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for n_groups, n_classes in ((2, 2), (5, 3), (10, 10)):
+        for n_groups, n_classes in (map(int, size.split("x")) for size in given.sizes.split(",")):
             folder = Path(scratch, f"model-{n_groups}-{n_classes}")
             save_model(folder, n_groups, n_classes)
             for repeat in range(given.repeats if n_groups == 2 else 1):

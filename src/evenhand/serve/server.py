@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 
 from evenhand.serve.app import create_app
 from evenhand.serve.desk import Desk
+
+
+SWITCH_S: Final = 0.0005
+"""How long a thread may run Python while another waits to; ten times as long is Python's own."""
 
 
 class _Server(uvicorn.Server):
@@ -43,6 +47,8 @@ def run(
     listening : callable of (str, int)
         Called when requests are answered.
     """
+    # The model's and the store's thread would keep the interpreter from the one that answers.
+    sys.setswitchinterval(SWITCH_S)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("evenhand.serve")

@@ -87,6 +87,7 @@ class Turn:
     def __init__(self, db: sa.Connection, counts: Counts) -> None:
         self._db = db
         self.counts = counts
+        self._new: list[dict[str, Any]] = []  # decisions that one statement will keep
 
     def answer_to(self, token: str, key: str) -> tuple[str, str] | None:
         """Return digest of the body, and the answer, that a key stands for already."""
@@ -101,11 +102,12 @@ class Turn:
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
         """Keep new decisions."""
-        if rows:
-            self._db.execute(DECISIONS.insert(), rows)
+        self._new += rows
 
     def released(self, requests: Sequence[tuple[int, int]]) -> None:
         """Keep that earlier requests, by their numbers, are answered now."""
+        if requests:
+            self._flush()
         for number, label in requests:
             self._db.execute(
                 DECISIONS.update()
@@ -115,6 +117,7 @@ class Turn:
 
     def decision(self, id_: int) -> Decision | None:
         """Return a decision as it stands."""
+        self._flush()
         row = self._db.execute(sa.select(DECISIONS).filter_by(id=id_)).first()
         return None if row is None else _decision(row)
 
@@ -129,10 +132,16 @@ class Turn:
 
     def save(self, option: RejectOption, **counted: int) -> Counts:
         """Keep the counts, which are what the store holds from now on."""
+        self._flush()
         state = json.dumps(option.to_dict(), separators=(",", ":"))
         made = Counts(version=self.counts.version + 1, **counted, reject_option=state)
         self._db.execute(COUNTS.update().values(**vars(made)))
         return made
+
+    def _flush(self) -> None:
+        if self._new:
+            self._db.execute(DECISIONS.insert(), self._new)
+            self._new = []
 
 
 class DecisionStore:
