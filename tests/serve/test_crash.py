@@ -31,13 +31,13 @@ def test_no_delivered_decision_is_lost_and_the_margin_is_kept_when_the_server_is
 
 @pytest.mark.slow
 def test_200_kills_lose_nothing(folder: Path, tmp_path: Path) -> None:
-    """About three minutes on an idle machine."""
+    """872 seconds on a busy machine, most of it the start of servers."""
     found = crashes.kill_many(folder, str(tmp_path / "s.db"), n_kills=200, seed=1)
     assert (found["kills"], found["outside_margin"]) == (200, 0)
 
 
 def test_two_servers_on_one_postgresql_keep_one_margin(folder: Path, postgres: str) -> None:
-    found = crashes.kill_many(folder, postgres, n_kills=3, seed=2, n_servers=2)
+    found = crashes.kill_many(folder, postgres, n_kills=2, seed=2, n_servers=2)
     assert found["outside_margin"] == 0
     assert found["given"] > 0
 

@@ -12,7 +12,6 @@ import uvicorn
 from evenhand.serve.app import create_app
 from evenhand.serve.desk import Desk
 
-
 SWITCH_S: Final = 0.0005
 """How long a thread may run Python while another waits to; ten times as long is Python's own."""
 
