@@ -17,7 +17,7 @@ PROGRAM = """
 import json, sys
 class Without:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "ray", "psycopg", "PIL"):
+        if name.split(".")[0] in ("torch", "ray", "psycopg", "PIL", "fastapi"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Without())
 from typer.testing import CliRunner
@@ -60,6 +60,7 @@ def test_what_needs_an_extra_says_in_one_line_what_to_install(town: Path) -> Non
             ["frontier", "ray.toml", "--out", "out", "--store", "postgresql://me@localhost/there"],
             ["check", "spec.toml", "postgresql://me@localhost/there"],
         ],
+        "serve": [["serve", "model"]],
         "ray": [
             ["frontier", "ray.toml", "--out", "out", "--backend", "ray", "--votes", "votes"],
         ],

@@ -279,7 +279,7 @@ def test_counts_go_on_after_a_restart_and_another_model_is_refused(
     desk._option.decide([0], [0])  # not kept: the store alone counts
     desk.close()
     again = new_desk(option(), tmp_path / "s.db")
-    assert again.view()[0].next_id == 0
+    assert again.view()[1].n_requests == 0
     again.close()
     with pytest.raises(StateOfAnotherModel, match=r"belongs to the margin 0\.05, not to 0\.06"):
         new_desk(option(margin=0.06), tmp_path / "s.db")

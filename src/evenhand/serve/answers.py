@@ -58,7 +58,6 @@ def named(desk: Desk, code: int) -> Any:
 def case(desk: Desk, found: Decision) -> bodies.Case:
     """Return a decision as a reviewer meets it, with what each outcome does to the gap."""
     assert found.request is not None
-    assert found.verdict is not None
     return bodies.Case(
         id=found.id,
         group=desk.reader.groups[found.request.group],
@@ -87,7 +86,7 @@ def standing(desk: Desk, found: Decision) -> bodies.Standing:
         id=found.id,
         rejected=given == REJECTED,
         label=named(desk, given),
-        reason=REASONS[-1 if found.verdict is None else found.verdict],
+        reason=REASONS[found.verdict],
         by_person=request is not None and request.by_person,
         reviews=[
             bodies.Review(
@@ -114,10 +113,10 @@ def state_of(desk: Desk, claim: str) -> bodies.StateAnswer:
         gap=option.gap,
         within_margin=option.within,
         left_by_people=not option.within,
-        n_decisions=counts.next_id,
+        n_decisions=option.n_requests,
         n_given=int(given.sum()),
         n_waiting=desk.store.n_open(),
-        n_unknown_group=counts.n_unknown_group,
+        n_unknown_group=int(option.unknown.sum()),
         n_reviews=desk.store.n_reviews(),
         n_forced=counts.n_forced,
         coverage=None if overall != overall else overall,

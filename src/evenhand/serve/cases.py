@@ -12,8 +12,8 @@ import pandas as pd
 
 from evenhand.datasets import PublicEncoder
 from evenhand.fairness import Grouping
+from evenhand.fairness.gate.reject_option import UNKNOWN
 from evenhand.fairness.groups import encode_groups, missing_groups
-from evenhand.serve.store import UNKNOWN_GROUP
 from evenhand.typing import IntArray
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Reader:
             raise BadRows(wrong)
 
     def group_codes(self, rows: Sequence[Mapping[str, Any]]) -> IntArray:
-        """Return the code of each row's group; ``UNKNOWN_GROUP`` where it is none of the known."""
+        """Return the code of each row's group; ``UNKNOWN`` where it is none of the known."""
         found = [tuple(row[name] for name in self.sensitive) for row in rows]
         new = [
             values
@@ -189,11 +189,11 @@ class Reader:
             if getattr(features, "ndim", 1) == 2 and features.shape[1] == 1:
                 features = features.iloc[:, 0]
             if missing_groups(features).any():
-                return UNKNOWN_GROUP
+                return UNKNOWN
             name = encode_groups(features).names[0]
         except (ValueError, TypeError):
-            return UNKNOWN_GROUP  # a value that makes no group, such as a text where ages belong
-        return self.groups.index(name) if name in self.groups else UNKNOWN_GROUP
+            return UNKNOWN  # a value that makes no group, such as a text where ages belong
+        return self.groups.index(name) if name in self.groups else UNKNOWN
 
 
 def _kinds(values: tuple[Any, ...]) -> tuple[type, ...]:

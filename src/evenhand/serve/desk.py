@@ -23,7 +23,7 @@ from evenhand.fairness import RejectOption
 from evenhand.fairness.gate.reject_option import Verdict
 from evenhand.fairness.gate.review import DecidedAlready, PassesMargin, Request
 from evenhand.serve.cases import MOST_ROWS, Reader
-from evenhand.serve.store import UNKNOWN_GROUP, Counts, Decision, DecisionStore, StoreAway, Turn
+from evenhand.serve.store import Counts, Decision, DecisionStore, StoreAway, Turn
 from evenhand.typing import REJECTED, BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 MOST_WAITING: Final = 20_000
 """Rows that may wait to be decided before further requests are turned away."""
-UNKNOWN: Final = "unknown_group"
-REASONS: Final = {
-    **{int(verdict): verdict.name.lower() for verdict in Verdict},
-    UNKNOWN_GROUP: UNKNOWN,
-}
+REASONS: Final = {int(verdict): verdict.name.lower() for verdict in Verdict}
 """Verdicts as they are written."""
 DELIVER, OVERRULE, WITHDRAW = "deliver", "overrule", "withdraw"
 
@@ -194,22 +190,12 @@ class Desk:
         """Ask the model about the rows of all requests at once."""
         for job in jobs:
             job.groups = self.reader.group_codes(job.rows)
-            job.said = np.full(len(job.rows), REJECTED, dtype=np.int64)
-            job.sure = np.ones(len(job.rows), dtype=np.bool_)
-        known = [job.groups != UNKNOWN_GROUP for job in jobs]
-        rows = [
-            row
-            for job, own in zip(jobs, known, strict=True)
-            for row, one in zip(job.rows, own.tolist(), strict=True)
-            if one
-        ]
-        if not rows:
-            return
+        rows = [row for job in jobs for row in job.rows]
         said, sure = self.model.said(self.reader.frame(rows))
         start = 0
-        for job, own in zip(jobs, known, strict=True):
-            end = start + int(own.sum())
-            job.said[own], job.sure[own] = said[start:end], sure[start:end]
+        for job in jobs:
+            end = start + len(job.rows)
+            job.said, job.sure = said[start:end], sure[start:end]
             start = end
 
     def _say_alone(self, job: Asked) -> bool:
@@ -259,20 +245,22 @@ class Desk:
     ) -> list[tuple[Asked | Reviewed, Any]]:
         if self._version != turn.counts.version:
             self._option.resume(json.loads(turn.counts.reject_option))
-        counted = {
-            name: getattr(turn.counts, name) for name in ("next_id", "n_unknown_group", "n_forced")
-        }
+        n_forced = turn.counts.n_forced
         answers: list[tuple[Asked | Reviewed, Any]] = []
         for job in jobs:
             try:
-                act: Callable[..., Any] = self._ask if isinstance(job, Asked) else self._review
-                answers.append((job, act(turn, job, counted)))
+                if isinstance(job, Asked):
+                    answers.append((job, self._ask(turn, job)))
+                else:
+                    decision, forced = self._review(turn, job)
+                    answers.append((job, decision))
+                    n_forced += forced
             except REFUSED as error:  # before anything was counted
                 answers.append((job, error))
-        self._version = turn.save(self._option, **counted).version
+        self._version = turn.save(self._option, n_forced=n_forced).version
         return answers
 
-    def _ask(self, turn: Turn, job: Asked, counted: dict[str, int]) -> str:
+    def _ask(self, turn: Turn, job: Asked) -> str:
         if job.key is not None and (before := turn.answer_to(job.by, job.key)) is not None:
             if before[0] != job.body_digest:
                 raise KeyOfAnotherBody(
@@ -280,63 +268,41 @@ class Desk:
                     "a new request."
                 )
             return before[1]
-        first, n = counted["next_id"], len(job.rows)
-        counted["next_id"] += n
-        known = np.flatnonzero(job.groups != UNKNOWN_GROUP)
-        counted["n_unknown_group"] += n - len(known)
-        given, verdicts = [REJECTED] * n, [UNKNOWN_GROUP] * n
-        numbers: list[int | None] = [None] * n
-        decided = self._option.decide(job.said[known], job.groups[known], sure=job.sure[known])
-        columns = (known, decided.ids, decided.labels, decided.reasons)
-        for i, number, label, reason in zip(*(x.tolist() for x in columns), strict=True):
-            numbers[i], given[i], verdicts[i] = number, label, reason
-        turn.add(self._rows(job, first, numbers, given, verdicts))
-        ids, labels = self._option.deliver()
-        own = {number: i for i, number in enumerate(numbers) if number is not None}
-        turn.released(list(zip(ids.tolist(), labels.tolist(), strict=True)))
-        for number, label in zip(ids.tolist(), labels.tolist(), strict=True):
-            if number in own:  # withheld within this request, and given by now
-                given[own[number]], verdicts[own[number]] = label, int(Verdict.ANSWERED)
+        decided = self._option.decide(job.said, job.groups, sure=job.sure)
+        first = int(decided.ids[0])
+        given, verdicts = decided.labels.tolist(), decided.reasons.tolist()
+        turn.add(self._rows(job, first, given, verdicts))
+        ids, labels = (column.tolist() for column in self._option.deliver())
+        turn.released(list(zip(ids, labels, strict=True)))
+        for number, label in zip(ids, labels, strict=True):
+            if number >= first:  # withheld within this request, and given by now
+                given[number - first], verdicts[number - first] = label, int(Verdict.ANSWERED)
         answer = self._written(first, given, verdicts)
         if job.key is not None:
             turn.remember(job.by, job.key, job.body_digest, answer)
         return answer
 
     def _rows(
-        self,
-        job: Asked,
-        first: int,
-        numbers: Sequence[int | None],
-        given: Sequence[int],
-        verdicts: Sequence[int],
+        self, job: Asked, first: int, given: Sequence[int], verdicts: Sequence[int]
     ) -> list[dict[str, Any]]:
         now, kept = time.time(), self.reader.kept
+        unknown = int(Verdict.UNKNOWN_GROUP)
+        columns = (job.groups.tolist(), job.said.tolist(), given, verdicts, job.rows)
         return [
             {
                 "id": first + i,
-                "request": number,
                 "group_code": group,
                 "said": said,
                 "given": label,
                 "verdict": verdict,
                 "by_person": False,
                 "features": json.dumps({name: row[name] for name in kept})
-                if label == REJECTED and number is not None
+                if label == REJECTED and verdict != unknown
                 else None,
                 "asked_by": job.by,
                 "asked_at": now,
             }
-            for i, (number, group, said, label, verdict, row) in enumerate(
-                zip(
-                    numbers,
-                    job.groups.tolist(),
-                    job.said.tolist(),
-                    given,
-                    verdicts,
-                    job.rows,
-                    strict=True,
-                )
-            )
+            for i, (group, said, label, verdict, row) in enumerate(zip(*columns, strict=True))
         ]
 
     def _written(self, first: int, given: Sequence[int], verdicts: Sequence[int]) -> str:
@@ -354,7 +320,7 @@ class Desk:
             }
         )
 
-    def _review(self, turn: Turn, job: Reviewed, counted: dict[str, int]) -> Decision:
+    def _review(self, turn: Turn, job: Reviewed) -> tuple[Decision, bool]:
         decision = turn.decision(job.id)
         if decision is None or decision.request is None:
             what = "is of a group that is not known, and counts" if decision else "is not there: it"
@@ -370,7 +336,6 @@ class Desk:
             if not job.force:
                 raise
             after, forced = self._option.review(request, label, force=True), True
-        counted["n_forced"] += forced
         turn.review(
             job.id,
             after,
@@ -387,7 +352,7 @@ class Desk:
         turn.released(list(zip(ids.tolist(), labels.tolist(), strict=True)))
         found = turn.decision(job.id)
         assert found is not None
-        return found
+        return found, forced
 
 
 def effects(option: RejectOption, request: Request) -> list[Effect]:

@@ -68,7 +68,7 @@ class _OfStore:
                     family.add_metric([group, label], n)
             yield family
         yield counter(
-            "evenhand_unknown_group", "Rows of an unknown group.", value=counts.n_unknown_group
+            "evenhand_unknown_group", "Rows of an unknown group.", value=int(option.unknown.sum())
         )
         yield counter(
             "evenhand_forced_reviews", "Reviews beyond the margin.", value=counts.n_forced

@@ -125,7 +125,7 @@ def _queue(desk: Desk, caller: Caller, after: int) -> Response:
                 "asked": f"{_time(found.asked_at)} by {found.asked_by}",
             }
             for found in cases
-            if found.request is not None and found.verdict is not None
+            if found.request is not None
         ],
     )
 
@@ -134,7 +134,7 @@ def _case(
     desk: Desk, caller: Caller, id_: int, *, problem: str = "", status: int = 200
 ) -> Response:
     found = desk.store.decision(id_) if 0 <= id_ < 2**63 else None
-    if found is None or found.request is None or found.verdict is None:
+    if found is None or found.request is None:
         words = f"There is no decision {id_} that people can review."
         return _page("missing.html", caller=caller, words=words, status=404)
     following = desk.store.queue(after=id_, limit=1)

@@ -19,9 +19,6 @@ from evenhand.fairness.gate.review import Request
 from evenhand.serve.tables import COUNTS, DECISIONS, KEYS, OPEN, REVIEWS, SCHEMA, TABLES, TOKENS
 from evenhand.serve.tokens import Caller, Role, checked_name, digest, new_token
 
-UNKNOWN_GROUP = -1
-"""Group code of a request that no count knows; its verdict is kept as this, too."""
-
 
 class StoreAway(ConnectionError):
     """The store cannot be read or written now. Nothing is answered without it."""
@@ -35,17 +32,13 @@ class Counts:
     ----------
     version : int
         Rises with every change.
-    next_id : int
-        Number of the next decision.
-    n_unknown_group, n_forced : int
-        Requests of groups that are not known; decisions of people that were forced.
+    n_forced : int
+        Decisions of people that were forced.
     reject_option : str
         State of the reject option, as JSON.
     """
 
     version: int
-    next_id: int
-    n_unknown_group: int
     n_forced: int
     reject_option: str
 
@@ -59,8 +52,8 @@ class Decision:
     id : int
     request : Request or None
         As the reject option knows it; None where the group is unknown.
-    verdict : Verdict or None
-        What became of it without a person; None where the group is unknown.
+    verdict : Verdict
+        What became of it without a person.
     features : mapping or None
         What was asked about, while a person may have to see it.
     asked_by : str
@@ -70,7 +63,7 @@ class Decision:
 
     id: int
     request: Request | None
-    verdict: Verdict | None
+    verdict: Verdict
     features: dict[str, Any] | None
     asked_by: str
     asked_at: float
@@ -111,7 +104,7 @@ class Turn:
         for number, label in requests:
             self._db.execute(
                 DECISIONS.update()
-                .filter_by(request=number)
+                .filter_by(id=number)
                 .values(given=label, verdict=int(Verdict.ANSWERED), features=None)
             )
 
@@ -130,11 +123,11 @@ class Turn:
         )
         self._db.execute(REVIEWS.insert().values(decision=id_, at=time.time(), **facts))
 
-    def save(self, option: RejectOption, **counted: int) -> Counts:
+    def save(self, option: RejectOption, *, n_forced: int) -> Counts:
         """Keep the counts, which are what the store holds from now on."""
         self._flush()
         state = json.dumps(option.to_dict(), separators=(",", ":"))
-        made = Counts(version=self.counts.version + 1, **counted, reject_option=state)
+        made = Counts(version=self.counts.version + 1, n_forced=n_forced, reject_option=state)
         self._db.execute(COUNTS.update().values(**vars(made)))
         return made
 
@@ -191,8 +184,6 @@ class DecisionStore:
                         only=1,
                         schema_version=SCHEMA,
                         version=1,
-                        next_id=0,
-                        n_unknown_group=0,
                         n_forced=0,
                         reject_option=json.dumps(option.to_dict()),
                     )
@@ -301,25 +292,23 @@ class DecisionStore:
         return f"DecisionStore({str(self)!r})"
 
 
-_NO_COUNTS = Counts(version=0, next_id=0, n_unknown_group=0, n_forced=0, reject_option="{}")
+_NO_COUNTS = Counts(version=0, n_forced=0, reject_option="{}")
 
 
 def _counts(row: sa.Row[Any]) -> Counts:
     return Counts(
         version=row.version,
-        next_id=row.next_id,
-        n_unknown_group=row.n_unknown_group,
         n_forced=row.n_forced,
         reject_option=row.reject_option,
     )
 
 
 def _decision(row: sa.Row[Any]) -> Decision:
-    known = row.request is not None
+    known = row.group_code >= 0
     return Decision(
         id=row.id,
         request=Request(
-            number=row.request,
+            number=row.id,
             group=row.group_code,
             said=row.said,
             given=row.given,
@@ -327,7 +316,7 @@ def _decision(row: sa.Row[Any]) -> Decision:
         )
         if known
         else None,
-        verdict=Verdict(row.verdict) if known else None,
+        verdict=Verdict(row.verdict),
         features=None if row.features is None else json.loads(row.features),
         asked_by=row.asked_by,
         asked_at=row.asked_at,

@@ -17,8 +17,6 @@ COUNTS: Final = sa.Table(
     sa.Column("only", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("schema_version", sa.Integer, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),  # rises with every change
-    sa.Column("next_id", sa.BigInteger, nullable=False),
-    sa.Column("n_unknown_group", sa.BigInteger, nullable=False),
     sa.Column("n_forced", sa.BigInteger, nullable=False),
     sa.Column("reject_option", sa.Text, nullable=False),  # its state, JSON
 )
@@ -28,8 +26,7 @@ DECISIONS: Final = sa.Table(
     "evenhand_decisions",
     TABLES,
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("request", sa.BigInteger, unique=True),  # null where the group is unknown
-    sa.Column("group_code", sa.Integer, nullable=False),
+    sa.Column("group_code", sa.Integer, nullable=False),  # -1 where the group is unknown
     sa.Column("said", sa.Integer, nullable=False),
     sa.Column("given", sa.Integer, nullable=False),
     sa.Column("verdict", sa.Integer, nullable=False),
@@ -39,7 +36,7 @@ DECISIONS: Final = sa.Table(
     sa.Column("asked_at", sa.Double, nullable=False),
 )
 OPEN: Final = sa.and_(
-    DECISIONS.c.given == -1, DECISIONS.c.by_person == sa.false(), DECISIONS.c.request.is_not(None)
+    DECISIONS.c.given == -1, DECISIONS.c.by_person == sa.false(), DECISIONS.c.group_code >= 0
 )
 """Which decisions wait for a person."""
 
