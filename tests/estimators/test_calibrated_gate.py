@@ -29,6 +29,7 @@ from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import BudgetExceeded, ConfidentGNMax, GNMax, Ledger, SeededNoise
 from evenhand.report import write_report
+from evenhand.voting import Reason
 
 LABELLED = (EqualizedOdds, ErrorParity, FalsePositiveParity)
 MARGIN = 0.35
@@ -162,6 +163,12 @@ def test_a_saved_model_keeps_what_the_gate_knew(town: Town, tmp_path: Path) -> N
         for name, one in (("made", model), ("loaded", loaded))
     ]
     assert "upper limit" in pages[0]
+    coverage = model.fitted_.answered_coverage
+    assert coverage.offered.sum() == len(model.answers_) - model.answers_.count(Reason.NOT_ASKED)
+    assert coverage.given.sum() == model.answers_.n_answered
+    said = coverage.most_refused(model.fitted_.class_names)
+    assert said in pages[0]
+    assert said in pages[1]
     assert ("upper limit" in pages[0]) == ("upper limit" in pages[1])
 
 

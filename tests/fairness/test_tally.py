@@ -176,3 +176,19 @@ def test_a_notion_is_checked_when_it_is_made() -> None:
         DemographicParity(margin=0.1, reference="all")
     assert DemographicParity(margin=0.05).exact_margin == Fraction(1, 20)
     assert DemographicParity(margin=np.float64(0.1)).exact_margin == Fraction(1, 10)
+
+
+def test_a_sentence_says_who_is_refused_most() -> None:
+    table = Coverage(
+        offered=np.array([[10, 4], [0, 8]]), given=np.array([[9, 1], [0, 6]]), names=("F", "M")
+    )
+    assert table.most_refused(["no", "yes"]) == (
+        "Refused most: F with class yes, 3 of 4 (75.0%); of all answers F 28.6%, M 25.0% were "
+        "refused."
+    )
+    everything = Coverage(offered=table.given, given=table.given, names=("F", "M"))
+    assert everything.most_refused(["no", "yes"]) == "Nobody was refused."
+    nothing = np.zeros((2, 2), dtype=np.int64)
+    none = Coverage(offered=nothing, given=nothing, names=("F", "M"))
+    assert none.most_refused(["no", "yes"]) == "Nobody asked."
+    assert Coverage.from_dict(table.to_dict()).to_dict() == table.to_dict()

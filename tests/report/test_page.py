@@ -322,7 +322,7 @@ def test_every_chart_has_its_numbers_in_a_table_beside_it(protected_page: str) -
     assert {a["id"] for a in charts} == {"spent", "gaps", "groups", "outcomes", "disparity"}
     assert all(a["role"] == "img" and a["aria-label"] for a in charts)
     captions = [tag for tag, _ in reader.elements].count("caption")
-    assert captions == 1 + len(charts)  # the errors have no chart
+    assert captions == 2 + len(charts)  # the errors, and who was answered, have no chart
 
 
 # -- the templates

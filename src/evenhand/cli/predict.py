@@ -275,6 +275,9 @@ class Decided:
                 "classes": [str(name) for name in self.option.classes_],
                 **self.option.coverage_.to_dict(),
             },
+            "most_refused": self.option.coverage_.most_refused(
+                [str(name) for name in self.option.classes_]
+            ),
         }
 
     def say(self, state: Path | None) -> None:
@@ -289,6 +292,7 @@ class Decided:
                 for k, name in enumerate(self.option.classes_)
             ]
             note(f"given to {group}: {', '.join(cells)}")
+        note(table.most_refused([str(name) for name in self.option.classes_]))
         if withheld := self.reasons.count("withheld"):
             later = "" if state is not None else "; with --state a later run may answer them"
             note(f"{withheld} rows are withheld until enough answers of their group fit{later}")

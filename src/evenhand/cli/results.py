@@ -272,6 +272,8 @@ def run_parts(fitted: FittedModel) -> list[str | Table]:
     rows = [*_asked(fitted, fitted.answers), *_gaps(fitted), *_by_answers(fitted)]
     shown: list[str | Table] = [claim, table(("what the model learned from", ""), rows), kind]
     student = fitted.student_margin
+    if fitted.answered_coverage is not None:
+        shown.append(fitted.answered_coverage.most_refused(fitted.class_names))
     if fitted.answered_gap is not None:
         shown.append(MARGIN_BINDS if student is None else MARGIN_BINDS_ANSWERS)
     return shown if student is None else [*shown, STUDENT_BOUND_ON[student.source]]

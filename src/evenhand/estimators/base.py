@@ -52,6 +52,7 @@ from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate
+from evenhand.fairness.trace import Coverage, coverage_table
 from evenhand.fairness.yardstick import RELEASED, Yardstick
 from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.noisy_sums import NoisySums
@@ -64,7 +65,7 @@ from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
-from evenhand.voting import Answers, Shares, Votes, aggregate
+from evenhand.voting import Answers, Reason, Shares, Votes, aggregate
 from evenhand.voting.blocks import Mechanism
 from evenhand.voting.shares import Rounds, release_shares
 
@@ -83,6 +84,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     choices_: tuple[str, ...] = field(init=False)
     answers_: Answers | Shares = field(init=False)
     public_yardstick_: Yardstick | None = field(init=False)
+    answered_coverage_: Coverage | None = field(init=False)
 
     student = None
     keep_order = False
@@ -387,6 +389,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
         self.student_without_margin_ = student.without_margin
         self.public_yardstick_ = _public_yardstick(student, taught.X_public, answers)
+        self.answered_coverage_ = _answered_coverage(
+            student, taught.X_public, answers, self.groups_ or ()
+        )
         if student.held is not None:
             warn_of_small_groups(student, data.required_groups.names)
         if student.within is not None:
@@ -454,6 +459,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             answers=self.answers_,
             choices=self.choices_,
             yardstick=self.public_yardstick_,
+            answered_coverage=self.answered_coverage_,
         )
 
     def _take(self, fitted: FittedModel) -> None:
@@ -462,6 +468,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         assert fitted.answers is not None
         self.n_teachers_, self.answers_ = fitted.n_teachers, fitted.answers
         self.choices_, self.public_yardstick_ = fitted.choices, fitted.yardstick
+        self.answered_coverage_ = fitted.answered_coverage
 
     def _drop_margin(self) -> None:
         super()._drop_margin()
@@ -538,6 +545,24 @@ def _student_margin(student: Student, groups: tuple[str, ...] | None) -> Student
         held=student.held,
         groups=groups or (),
         cross_fitted=student.cross_fitted,
+    )
+
+
+def _answered_coverage(
+    student: Student, X_public: FloatArray, answers: Answers | Shares, groups: tuple[str, ...]
+) -> Coverage | None:
+    """Count who was answered, by the class that the student decides: a refused row has no other."""
+    if not isinstance(answers, Answers) or answers.groups is None:
+        return None
+    model: Any = student.model if student.without_margin is None else student.without_margin
+    considered = answers.reasons != Reason.NOT_ASKED
+    decided = model.predict(X_public[considered]).astype(np.int64)
+    return coverage_table(
+        answers.groups[considered],
+        decided,
+        answers.answered[considered],
+        names=groups,
+        n_classes=answers.n_classes,
     )
 
 

@@ -18,6 +18,7 @@ from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate import GateCalibration
 from evenhand.fairness.notion import Notion, RateNotion
+from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.guarantee import no_guarantee
@@ -81,6 +82,9 @@ class FittedModel:
         the margin; None where no gate stood, and after loading.
     calibration : GateCalibration or None
         What the gate knew of true classes: answers to calibration rows, counted.
+    answered_coverage : Coverage or None
+        How many public rows of each group were answered, by the class that the student decides;
+        None where no gate stood.
     choices : tuple of str
         What was chosen where an argument was left out, and why. Public numbers only.
     yardstick : Yardstick or None
@@ -124,6 +128,7 @@ class FittedModel:
     answers: Answers | Shares | None = field(default=None, repr=False)
     answered_gap: float | None = None
     calibration: GateCalibration | None = field(default=None, repr=False)
+    answered_coverage: Coverage | None = field(default=None, repr=False)
     choices: tuple[str, ...] = ()
     yardstick: Yardstick | None = None
     numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
@@ -332,6 +337,9 @@ class FittedModel:
             "n_answered": None if answers is None else answers.n_answered,
             "n_rejected": None if answers is None else answers.n_rejected,
             "coverage": None if answers is None else answers.coverage,
+            "coverage_by_class": (
+                None if self.answered_coverage is None else self.answered_coverage.to_dict()
+            ),
             "yardstick": (
                 None
                 if self.yardstick is None

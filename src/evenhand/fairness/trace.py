@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.fairness.notions import parity_gaps
-from evenhand.fairness.tally import answers, ratio
+from evenhand.fairness.tally import Tally, answers, ratio
 from evenhand.typing import REJECTED, ArrayLike, BoolArray, FloatArray, IntArray
 
 _CELLS = 1 << 22  # float cells per piece of a long trace, 32 MB
@@ -110,6 +111,33 @@ class Coverage:
     def overall(self) -> float:
         """Share given of all answers; NaN if none was offered."""
         return float(ratio(self.given.sum(), self.offered.sum()))
+
+    def most_refused(self, classes: Sequence[str]) -> str:
+        """Say in a sentence whose answers, and of which class, are refused most."""
+        refused = self.offered - self.given
+        if not refused.any():
+            return "Nobody was refused." if self.offered.any() else "Nobody asked."
+        shares = np.where(self.offered > 0, refused / np.maximum(self.offered, 1), -1.0)
+        z, k = divmod(int(shares.argmax()), shares.shape[1])
+        of_groups = ratio(refused.sum(axis=1), self.offered.sum(axis=1))
+        rows = ", ".join(
+            f"{name} {share:.1%}"
+            for name, share in zip(self.names, of_groups.tolist(), strict=True)
+            if share == share
+        )
+        return (
+            f"Refused most: {self.names[z]} with class {classes[k]}, {refused[z, k]:,} of "
+            f"{self.offered[z, k]:,} ({shares[z, k]:.1%}); of all answers {rows} were refused."
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Coverage:
+        """Read what ``to_dict`` wrote."""
+        return cls(
+            offered=Tally(counts=np.array(values["offered"])).counts,
+            given=Tally(counts=np.array(values["given"])).counts,
+            names=tuple(str(name) for name in values["groups"]),
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON's types; a share of nothing is None."""

@@ -12,6 +12,7 @@ from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import Notion
+from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.report import settings
 from evenhand.report.measured import Measured
@@ -34,6 +35,8 @@ class ModelReport(Report):
         What was released about the public rows; None for a method that asks about none.
     outcomes : Outcomes or None
         What became of every public row, counted; None where no labels were released.
+    coverage : Coverage or None
+        How many rows of each group were answered, by the class that the student decides.
     disparity : Disparity or None
         The gap of the answered set over time; None where no gate stood.
     student : StudentMargin or None
@@ -89,6 +92,7 @@ class ModelReport(Report):
     columns: tuple[str, ...]
     n_columns: int
     extractor: ExtractorRecord | None = None
+    coverage: Coverage | None = None
     pictures: tuple[ShownPicture, ...] = ()
     cautions: tuple[str, ...] = ()
 
@@ -133,6 +137,7 @@ class ModelReport(Report):
             spending=None if whole.ledger is None else Spending.of(whole.ledger.to_dict()),
             answers=fitted.answers,
             outcomes=fitted.outcomes,
+            coverage=fitted.answered_coverage,
             disparity=fitted.disparity,
             student=whole.student_margin,
             aimed=fitted.fairness,

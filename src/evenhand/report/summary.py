@@ -28,6 +28,8 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
             f"Answers: {answers.n_answered:,} {what} given, {answers.n_asked:,} asked, of "
             f"{len(answers):,} public rows."
         )
+    if report.coverage is not None:
+        lines.append(report.coverage.most_refused(report.classes))
     if trace is not None:
         kept = "within it after every answer" if trace.kept else f"left {trace.n_outside:,} times"
         lines.append(

@@ -18,6 +18,7 @@ from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.gate import GateCalibration
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import require_notion
+from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import SavedLedger
@@ -46,6 +47,9 @@ def to_json(fitted: FittedModel) -> dict[str, Any]:
         "derived": _of_derived(fitted.derived),
         "true_groups": _of_true_groups(fitted.true_groups),
         "yardstick": None if fitted.yardstick is None else fitted.yardstick.to_dict(),
+        "answered_coverage": (
+            None if fitted.answered_coverage is None else fitted.answered_coverage.to_dict()
+        ),
         "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
     }
 
@@ -84,6 +88,7 @@ def from_json(
         true_groups=_to_true_groups(head["true_groups"]),
         n_teachers=None if found["n_teachers"] is None else int(found["n_teachers"]),
         choices=tuple(_texts(head["choices"])),
+        answered_coverage=_to_coverage(head.get("answered_coverage"), groups or (), names),
         calibration=_to_calibration(head.get("calibration"), groups or (), names),
         yardstick=None if head["yardstick"] is None else Yardstick.from_dict(head["yardstick"]),
         numbers={name: _number_or_array(value) for name, value in head["numbers"].items()},
@@ -103,6 +108,17 @@ def _to_calibration(
     if calibration.labelled.counts.shape[:2] != (len(groups), len(classes)):
         raise ValueError("the calibration rows are not counted by its groups and classes.")
     return calibration
+
+
+def _to_coverage(
+    values: Mapping[str, Any] | None, groups: tuple[str, ...], classes: tuple[str, ...]
+) -> Coverage | None:
+    if values is None:
+        return None
+    coverage = Coverage.from_dict(values)
+    if coverage.names != groups or coverage.offered.shape[1] != len(classes):
+        raise ValueError("the answered rows are not counted by its groups and classes.")
+    return coverage
 
 
 def of_cuts(cuts: Cuts) -> dict[str, Any]:
