@@ -19,6 +19,7 @@ from evenhand.cli.failures import CommandGroup, traceback_of
 from evenhand.cli.frontier import frontier
 from evenhand.cli.inspect import inspect
 from evenhand.cli.owner import owner
+from evenhand.cli.plan import plan
 from evenhand.cli.predict import predict
 from evenhand.cli.serve import serve, tokens
 from evenhand.cli.synthesize import synthesize
@@ -39,6 +40,7 @@ app.command()(demo)
 app.command()(inspect)
 app.command(cls=Command)(train)
 app.command()(aggregate)
+app.command()(plan)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(frontier)
