@@ -31,7 +31,7 @@ def test_no_delivered_decision_is_lost_and_the_margin_is_kept_when_the_server_is
 
 @pytest.mark.slow
 def test_200_kills_lose_nothing(folder: Path, tmp_path: Path) -> None:
-    """872 seconds on a busy machine, most of it the start of servers."""
+    """375 and 872 seconds on a busy machine, most of it the start of servers."""
     found = crashes.kill_many(folder, str(tmp_path / "s.db"), n_kills=200, seed=1)
     assert (found["kills"], found["outside_margin"]) == (200, 0)
 
