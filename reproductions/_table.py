@@ -14,6 +14,45 @@ from scipy import stats
 RESULTS = Path(__file__).parent / "results"
 
 
+ALGORITHMS = {
+    "dp_fermi_adult": "DP-FERMI made sound: the clipping that its proof needs is enforced, which "
+    "the authors' code does not do. It is a baseline of FairPATE.",
+    "dpsgd_adult": "DP-SGD as published, with our penalty on the covariance of group and score "
+    "clipped together with the gradient; thresholds are set on public rows.",
+    "fairpate_color_mnist": "'printed' has the paper's gate, noise and student, charged soundly; "
+    "'sound' our gate and student at the paper's noise; labels and shares are ours.",
+    "fairpate_frontiers": "sound throughout. 'FairPATE, gate' is FairPATE alone with our gate and "
+    "account (the student knows of no margin), not Algorithm 1 as printed; 'FairShares' is ours. "
+    "As printed: [fairpate_accounting](fairpate_accounting.md).",
+    "fairpate_utkface": "ours, with sound accounts; published numbers stand beside.",
+    "fairpate_utkface_figures": "sound. 'gate' is FairPATE alone with our gate and account; 'gate, "
+    "as printed' has the paper's gate and a sound account; 'shares' is ours.",
+    "fidelity_beside_sdmetrics": "our scores, beside those of SDMetrics; no paper's method.",
+    "group_thresholds": "ours, beside what users glue together from packages.",
+    "intervention_points": "sound: our gates, and every answer charged, refused ones included. "
+    "'S_in, fairlearn's reduction' has the student that the paper names. As printed: "
+    "[fairpate_accounting](fairpate_accounting.md).",
+    "jagielski_adult": "the linear program as printed on a table that is charged for; the model "
+    "below it is DP-SGD, so that whole records are protected, where the paper protects groups.",
+    "labels_or_shares": "ours: both students are held to the margin, which the paper's is not.",
+    "pfguard_bias": "made sound: balance within each teacher's own partition; base generators "
+    "with an account that adds up. The published sampling, where a row has it, gives no guarantee.",
+    "pfguard_mnist": "made sound: balance within each teacher's own partition; base generators "
+    "with an account that adds up, at smaller sizes than the papers'.",
+    "pfguard_sampling": "made sound, save the row of the published sampling, which gives no "
+    "guarantee.",
+    "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",
+    "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
+    "RON-Gauss do not hold.",
+    "sf_pate_table1": "ours: SF-PATE with sums over the groups, networks of two hidden layers as "
+    "printed; M with unbiased weights; the sound PF-LD.",
+    "small_groups": "ours.",
+    "stand_in": "ours, with sound accounts.",
+    "theory": "claims as printed, tested as such; 'what holds' is ours.",
+}
+"""Which algorithm ran, as printed, made sound or ours, where a page does not say it itself."""
+
+
 def interval(values: list[float]) -> tuple[float, float]:
     """Mean, and half width of its 95 % interval."""
     half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
@@ -37,8 +76,15 @@ def rule(n_columns: int) -> str:
 
 
 def write(name: str, about: Mapping[str, Any], *lines: str) -> None:
-    """Write ``results/<name>.json``, and ``results/<name>.md`` of these lines."""
+    """Write ``results/<name>.json``, and ``results/<name>.md`` of these lines.
+
+    Below the title of a page stands which algorithm ran, if ``ALGORITHMS`` says so.
+    """
     RESULTS.mkdir(exist_ok=True)
+    if name in ALGORITHMS:
+        title, _, rest = lines[0].partition("\n")
+        said = f"{title}\n\n*Which algorithm ran:* {ALGORITHMS[name]}"
+        lines = (f"{said}\n{rest}", *lines[1:])
     (RESULTS / f"{name}.json").write_text(json.dumps(about, indent=1) + "\n")
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
 

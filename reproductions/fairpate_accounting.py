@@ -235,6 +235,8 @@ def line(row: dict[str, Any]) -> str:
 def save(commit: str, rows: list[dict[str, Any]]) -> None:
     """Write rows and verdicts."""
     said = claims(rows)
+    pairs_of = zip(said[::2], said[1::2], strict=True)
+    both = [one["agrees"] == other["agrees"] == "yes" for one, other in pairs_of]
     write(
         "fairpate_accounting",
         {"commit": commit, "rows": rows, "claims": said},
@@ -243,6 +245,7 @@ def save(commit: str, rows: list[dict[str, Any]]) -> None:
         "script, which was written before the first run. *printed* is the paper's algorithm with "
         "the paper's accounting, NOT PRIVATE AS CLAIMED; the sound cost of the same draws is the "
         "last column of the second table (without the moment of stopping).\n",
+        f"C3 holds, both claims together, at {sum(both)} of {len(both)} rules and epsilons.\n",
         "| rules | algorithm | epsilon | claim | FairPATE less S_pre | agrees? |",
         rule(6),
         *(

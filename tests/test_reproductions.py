@@ -148,6 +148,13 @@ def test_the_page_counts_every_verdict_of_the_saved_result(name: str) -> None:
     assert lines()[name][-4:] == cells
 
 
+@pytest.mark.parametrize("name", SAVED)
+def test_every_page_of_verdicts_says_which_algorithm_ran(name: str) -> None:
+    if '"agrees"' in (HERE / "results" / f"{name}.json").read_text():
+        page = (HERE / "results" / f"{name}.md").read_text().lower()
+        assert "which algorithm" in page or "algorithm |" in page
+
+
 def test_verdicts_are_counted_in_every_table_of_a_result_and_a_dash_is_none() -> None:
     tables = {
         "rows": [{"agrees": "yes"}, {"agrees": "-"}, {"error": 0.1}],
