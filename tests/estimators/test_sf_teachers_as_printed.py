@@ -93,3 +93,21 @@ def test_a_network_learns_the_winners_near_its_own_theta() -> None:
     truth = regression(near, rows, np.searchsorted(["no", "yes"], Y[rows]))
     off = [float(np.abs(m.predict_proba(FRESH)[:, 1] - truth).mean()) for m in (near, free)]
     assert off[0] < off[1]
+
+
+@pytest.mark.parametrize("answers", ["labels", "shares"])
+def test_a_network_student_is_held_on_the_rows_whose_groups_are_known(answers: str) -> None:
+    pytest.importorskip("torch")
+    model = SFPATEClassifier(
+        Budget(epsilon=20.0, delta=1e-6),
+        fairness=to_all(0.02),
+        n_teachers=30,
+        answers=answers,
+        n_queries=N_QUERIES,
+        student=NetworkStudent(hidden=(8,), epochs=20, fair_epochs=40),
+        noise=SeededNoise(0),
+        random_state=0,
+    ).fit(X, Y, sensitive_features=Z)
+    bound = np.abs(np.subtract(*(np.mean(model.predict(X)[z == Z] == "yes") for z in "ab")))
+    free = np.abs(np.subtract(*(np.mean(Y[z == Z] == "yes") for z in "ab")))
+    assert bound < free / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -237,10 +238,14 @@ class _Network:
     def under(
         self, constraint: Constraint, rng: np.random.Generator, *, pull: float, step: float
     ) -> tuple[Any, float]:
+        X, truth = self._X, self._truth
+        if constraint.rows is not None:  # D-bar of problem (2): the rows whose groups are known
+            X, truth = X[constraint.rows], truth[constraint.rows]
+            constraint = replace(constraint, rows=None)
         layers, violation = self._student.under(
-            self._X, self._truth, constraint, rng, start=self.layers, pull=pull
+            X, truth, constraint, rng, start=self.layers, pull=pull
         )
-        return self._student.classifier(layers, self._truth.shape[1]), violation
+        return self._student.classifier(layers, truth.shape[1]), violation
 
 
 def scores_of(fit: LinearFit, X: FloatArray) -> FloatArray:
