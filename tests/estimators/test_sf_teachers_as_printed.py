@@ -109,7 +109,7 @@ def test_a_network_student_is_held_on_the_rows_whose_groups_are_known(answers: s
         random_state=0,
     ).fit(X, Y, sensitive_features=Z)
     # Half of what lies between two groups of one size is what lies between one and everybody.
-    apart = [np.mean(Y[Z == z] == "yes") for z in "ab"]
+    apart = [np.mean(Y[z == Z] == "yes") for z in "ab"]
     assert abs(apart[0] - apart[1]) / 2 > 0.13
     assert model.within_alpha_
     assert model.noisy_violation_ <= 0.1
