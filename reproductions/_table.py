@@ -46,6 +46,7 @@ ALGORITHMS = {
     "RON-Gauss do not hold.",
     "sf_pate_table1": "ours: SF-PATE with sums over the groups, networks of two hidden layers as "
     "printed; M with unbiased weights; the sound PF-LD.",
+    "silos": "ours, on votes of owners; no paper's method.",
     "small_groups": "ours.",
     "stand_in": "ours, with sound accounts.",
     "theory": "claims as printed, tested as such; 'what holds' is ours.",
