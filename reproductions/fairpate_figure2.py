@@ -555,6 +555,8 @@ def points(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for (source, name, epsilon), published in PUBLISHED.items():
         here = select(rows, data=name, epsilon=epsilon, notion=PARITY)
         for point, method in itertools.product(published, METHODS):
+            if not select(here, method=method):
+                continue
             reaching = [row for row in select(here, method=method) if reaches(row, point)]
             best = min(reaching, key=lambda row: row["error"], default=None)
             out.append(
