@@ -69,7 +69,7 @@ def main() -> None:
             use(f"http://127.0.0.1:{listens['port']}", tokens)
         finally:
             server.terminate()
-            server.wait(timeout=60)
+            server.communicate(timeout=60)
 
 
 def use(url: str, tokens: dict[str, str]) -> None:
