@@ -1,0 +1,112 @@
+"""The gate on true classes beside one that computes the interval anew for every class.
+
+Both decide from the same calibration rows. The plain one asks ``CalibratedJoint`` for the upper
+limit of the gap after each answer that it might give, limits of proportions included.
+
+Run: python benchmarks/calibrated_gate.py [--save]
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+import _harness
+import numpy as np
+
+from evenhand.fairness import EqualizedOdds
+from evenhand.fairness.calibration import CalibratedJoint
+from evenhand.fairness.gate import CalibratedGate, GateCalibration
+from evenhand.fairness.tally import JointTally, Tally
+
+SEED = 0
+MARGIN = 0.15
+LEFT_OUT = 1e-4
+"""Decisions this near to the margin are not compared: our limits are rounded to millionths."""
+
+
+class Recomputed(CalibratedGate):
+    """Every candidate class from the tables alone."""
+
+    nearest = 1.0
+
+    def _within_after_one_more(self, group: int) -> tuple[int, ...]:
+        assert self.calibration is not None
+        found = []
+        for label in range(self.n_classes):
+            counts = self.counts
+            counts[group, label] += 1
+            active = np.flatnonzero(counts.sum(axis=1))
+            joint = CalibratedJoint(
+                answered=Tally(counts=counts[active]),
+                labelled=JointTally(counts=self.calibration.labelled.counts[active]),
+                sampled=False,
+            )
+            high = joint.gap(self.notion).high
+            self.nearest = min(self.nearest, abs(high - self.notion.margin))
+            if high <= self.notion.margin:
+                found.append(label)
+        return tuple(found)
+
+
+def known(n_groups: int, n_classes: int) -> GateCalibration:
+    truth = 0.7 * np.eye(n_classes) + 0.3 / n_classes
+    counts = np.random.default_rng(SEED).poisson(4000 * truth, (n_groups, n_classes, n_classes))
+    return GateCalibration(labelled=JointTally(counts=counts))
+
+
+def opened(kind: type[CalibratedGate], size: tuple[int, int]) -> CalibratedGate:
+    return kind(EqualizedOdds(margin=MARGIN), *size, calibration=known(*size), cold_start=10)
+
+
+def decide(gate: CalibratedGate, stream: list[tuple[int, int]]) -> list[bool]:
+    return [
+        label in gate.admissible(group) and gate.offer(group, label).given
+        for group, label in stream
+    ]
+
+
+def main() -> None:
+    for size, n in (((2, 2), 60),):
+        rng = np.random.default_rng(SEED)
+        rates = rng.dirichlet(np.full(size[1], 8.0), size=size[0])
+        # All groups are under comparison before the clock starts: two groups in turn, then others.
+        warm = [(z, k) for z in range(size[0]) for k in range(size[1]) for _ in range(8)]
+        groups = rng.integers(0, size[0], n).tolist()
+        stream = [(z, int(rng.choice(size[1], p=rates[z]))) for z in groups]
+
+        def gate(
+            kind: type[CalibratedGate],
+            size: tuple[int, int] = size,
+            warm: list[tuple[int, int]] = warm,
+        ) -> CalibratedGate:
+            made = opened(kind, size)
+            for group, label in warm:
+                made.give_by_hand(group, label)
+            return made
+
+        def check(stream: list[tuple[int, int]] = stream, gate: object = gate) -> None:
+            ours, plain = gate(CalibratedGate), gate(Recomputed)  # type: ignore[operator]
+            same = decide(ours, stream) == decide(plain, stream)
+            assert same or plain.nearest < LEFT_OUT, "they decide differently"
+
+        line = _harness.run(
+            "calibrated_gate",
+            ours=lambda stream=stream, gate=gate: decide(gate(CalibratedGate), stream),
+            plain=lambda stream=stream, gate=gate: decide(gate(Recomputed), stream),
+            check=check,
+            sizes={"groups": size[0], "classes": size[1], "decisions": n},
+            repeats=3,
+            seed=SEED,
+            clock=time.process_time,
+            target="below 100 us a decision at 2 x 2",
+        )
+        many = (stream * (2000 // n + 1))[:2000]
+        own, start = gate(CalibratedGate), time.process_time()
+        decide(own, many)
+        seconds = time.process_time() - start
+        print(json.dumps({"us_per_decision": round(1e6 * seconds / 2000, 1), "of": line["sizes"]}))
+
+
+if __name__ == "__main__":
+    main()
