@@ -23,6 +23,7 @@ ABOUT_ALL = ("contents", "recheck")
 """Scripts that are about the others."""
 
 PAPERS = {
+    "blind_rules": "Xian and Zhao 2024 (LinearPost); OxonFair 0.3",
     "dp_fermi_adult": "Lowy et al. 2023, DP-FERMI: demographic parity, published points",
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
     "fairpate_accounting": "FairPATE, Section 3 (C3), Section 5 with Figure 4",
@@ -44,6 +45,7 @@ PAPERS = {
     "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; private-pgm",
     "sf_pate_figure2": "SF-PATE, Sections 6.1 and 6.2, Figures 2(a) and 2(b) and its appendix",
     "sf_pate_choices": OWN,
+    "margins_on_new_rows": OWN,
     "silos": OWN,
     "small_groups": OWN,
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",

@@ -162,6 +162,10 @@ def save(rows: list[dict[str, Any]]) -> None:
     sure = [row for row in rows if row["confidence"] is not None]
     beyond, above = counts(sure, "claimed")
     n = len(sure)
+    verdicts = [
+        {"rule": rule_of, "count": found, "fits": n, "agrees": "yes" if found <= most * n else "no"}
+        for rule_of, found, most in (("beyond", beyond, 0.05), ("above", above, 0.2))
+    ]
     lines += [
         "",
         f"1. above what is claimed by more than the interval: {beyond} of {n}, goal at most 5 of "
@@ -169,7 +173,7 @@ def save(rows: list[dict[str, Any]]) -> None:
         f"2. above it at all: {above} of {n}, goal at most 20 of 100: "
         f"{'yes' if above <= 0.2 * n else 'no'}",
     ]
-    write("margins_on_new_rows", {"commit": commit(), "rows": rows}, *lines)
+    write("margins_on_new_rows", {"commit": commit(), "rows": rows, "verdicts": verdicts}, *lines)
 
 
 def main() -> None:
