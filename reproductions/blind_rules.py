@@ -294,7 +294,7 @@ def save(rows: list[dict[str, Any]]) -> None:
         own = [row for row in rows if row["case"] == case]
         seeds = len({row["seed"] for row in own})
         lines += [
-            f"## {case} ({seeds} seeds)\n",
+            f"## {case} ({seeds} split{'s' * (seeds > 1)})\n",
             "| method | " + " | ".join(f"margin {m:g}" for m in MARGINS) + " | processor s |",
             rule(2 + len(MARGINS)),
         ]
@@ -315,6 +315,9 @@ def save(rows: list[dict[str, Any]]) -> None:
                 else f"| {method} | {' | '.join(cells)} | - |"
             )
         lines.append("")
+    absent = [case for case in CASES if case not in {row["case"] for row in rows}]
+    if absent:
+        lines.append(f"Not run: {'; '.join(absent)}.\n")
     lines += [
         "## Rules\n",
         'Our error minus theirs at their gaps, on our hull. "Below" are points of theirs at a '
@@ -360,6 +363,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="seed to begin with")
     parser.add_argument("--without", action="append", choices=list(METHODS), default=[])
     parser.add_argument("--kept", type=Path, help="file of finished rows, to go on from")
     parser.add_argument("--save", action="store_true", help="write reproductions/results/")
@@ -368,7 +372,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     rows = kept(given.kept)
     done = {(row["case"], row["seed"]) for row in rows}
-    for seed in range(given.seeds):
+    for seed in range(given.first, given.seeds):
         for case in given.case or CASES:
             if (case, seed) not in done:
                 fresh = measure(case, seed, given.without)
