@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -10,6 +11,7 @@ import typer
 
 from evenhand._roles import Roles
 from evenhand.cli import options, results
+from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import progress_bars, table
 from evenhand.cli.options import ACCOUNT, FAIRNESS, FILES, PRIVACY, choice
 from evenhand.cli.output import Training, require_free, write_model_folder
@@ -25,34 +27,37 @@ METHODS: Final = ("fair-shares", "fairpate", "pate")
 DELTA: Final = 1e-5
 
 
-def aggregate(
+@dataclass(frozen=True, kw_only=True)
+class AggregateOptions(Options):
+    """What ``evenhand aggregate`` was asked to do."""
+
     votes: Annotated[
         list[Path],
         typer.Argument(metavar="VOTES...", help="Files of votes, one of each owner."),
-    ],
+    ]
     public: Annotated[
         Path, typer.Option(metavar="FILE", help="The public rows that the owners voted on.")
-    ],
+    ]
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="New folder for the model and its report.")
-    ],
-    epsilon: Annotated[float, typer.Option(help="What the model may cost each unit, at --delta.")],
+    ]
+    epsilon: Annotated[float, typer.Option(help="What the model may cost each unit, at --delta.")]
     delta: Annotated[
         float,
         typer.Option(help="Chance that the bound fails. Below 1 / the number of units."),
-    ] = DELTA,
+    ] = DELTA
     groups: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN", help="Sensitive column of the public rows; may be repeated."
         ),
-    ] = None,
+    ] = None
     margin: Annotated[
         float | None, typer.Option(help="How far apart the groups' rates may be.")
-    ] = None,
+    ] = None
     method: Annotated[
         str, choice(METHODS, help="What is released of the votes: shares, or labels past a gate.")
-    ] = "fair-shares",
+    ] = "fair-shares"
     unit: Annotated[
         str | None,
         typer.Option(
@@ -60,7 +65,7 @@ def aggregate(
             help="Refuse votes that protect another: owner, or record.",
             show_default="whom the files protect, all of them the same",
         ),
-    ] = None,
+    ] = None
     keys: Annotated[
         Path | None,
         typer.Option(
@@ -69,28 +74,28 @@ def aggregate(
             show_default="those in the files, which the claim warns of",
             rich_help_panel=FILES,
         ),
-    ] = None,
+    ] = None
     label: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
             help="Column of the classes in --test. In the public rows it is not read.",
         ),
-    ] = None,
+    ] = None
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Column that is no feature.")
-    ] = None,
+    ] = None
     test: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Labelled rows to measure the model on.")
-    ] = None,
+    ] = None
     positive: Annotated[
         str | None,
         typer.Option(metavar="CLASS", help="The favourable class.", rich_help_panel=FAIRNESS),
-    ] = None,
-    reference: options.Reference = "rest",
+    ] = None
+    reference: options.Reference = "rest"
     noise: Annotated[
         str, choice(options.NOISES, help="Kind of noise.", rich_help_panel=PRIVACY)
-    ] = "exact",
+    ] = "exact"
     ledger: Annotated[
         str | None,
         typer.Option(
@@ -98,65 +103,86 @@ def aggregate(
             help="Where the account of these owners is kept, over all rounds.",
             rich_help_panel=ACCOUNT,
         ),
-    ] = None,
-    account: Annotated[str, typer.Option(help="Its name.", rich_help_panel=ACCOUNT)] = "owners",
+    ] = None
+    account: Annotated[str, typer.Option(help="Its name.", rich_help_panel=ACCOUNT)] = "owners"
     account_epsilon: Annotated[
         float | None,
         typer.Option(help="What all rounds may spend together.", rich_help_panel=ACCOUNT),
-    ] = None,
+    ] = None
     sign: Annotated[
         Path | None,
         typer.Option(metavar="KEY.pem", help="Sign the folder.", rich_help_panel=FILES),
-    ] = None,
-    seed: options.Seed = None,
-    json: options.Json = False,
-) -> None:
+    ] = None
+    seed: options.Seed = None
+    json: options.Json = False
+
+
+@command_of(AggregateOptions)
+def aggregate(given: AggregateOptions) -> None:
     """Make a private model within a margin of the votes of owners that do not pool their data.
 
     All files of votes are checked before anything is spent: signatures, the public rows, classes,
     units, and whether an owner votes twice. Every bad file is named at once.
     """
     started = time.perf_counter()
-    _check(method, groups, margin, test, label, ledger, account_epsilon)
-    require_free(out)
-    key = options.private_key(sign)
-    roles = Roles(label=label or "vote", sensitive=tuple(groups or ()), drop=tuple(drop or ()))
+    _check(given)
+    require_free(given.out)
+    key = options.private_key(given.sign)
+    roles = Roles(
+        label=given.label or "vote",
+        sensitive=tuple(given.groups or ()),
+        drop=tuple(given.drop or ()),
+    )
     with progress_bars() as bars:
         bars.begin("reading the votes")
         from evenhand.report import write_report
 
-        table_of = read(public)
+        table_of = read(given.public)
         table_of.require(roles.drop, "which --drop names")
-        collected = _collected(votes, table_of, unit, keys)
+        collected = _collected(given.votes, table_of, given.unit, given.keys)
         names = [name for name in table_of if name not in roles.not_features]
         rows = table_of.select(names).frame
-        settings = _settings(method, epsilon, delta, margin, reference, noise, seed)
-        budget = _account(collected, ledger, account, account_epsilon, delta, noise)
+        settings = _settings(
+            given.method,
+            given.epsilon,
+            given.delta,
+            given.margin,
+            given.reference,
+            given.noise,
+            given.seed,
+        )
+        budget = _account(
+            collected, given.ledger, given.account, given.account_epsilon, given.delta, given.noise
+        )
         if budget is not None:
             settings.pop("noise")
         more: dict[str, Any] = {}
-        if roles.sensitive and method != "pate":
+        if roles.sensitive and given.method != "pate":
             found = sensitive_features(group_columns(table_of, roles.sensitive))
             more["sensitive_features_public"] = found
-        model = _estimator(method).from_votes(
+        model = _estimator(given.method).from_votes(
             collected, rows, ledger=budget, progress=bars, **more, **settings
         )
-        trial = None if test is None else results.read_trial(test, roles)
-        measured = results.measure(model, trial, positive=positive) if trial else None
+        trial = None if given.test is None else results.read_trial(given.test, roles)
+        measured = results.measure(model, trial, positive=given.positive) if trial else None
         bars.begin("writing")
         write_model_folder(
             model,
-            out,
+            given.out,
             training=Training.of(
-                "aggregate", roles, reference=reference, margin=margin, positive=positive
+                "aggregate",
+                roles,
+                reference=given.reference,
+                margin=given.margin,
+                positive=given.positive,
             ),
             write_report=lambda path: write_report(
-                model, path, dataset=_facts(collected, public, roles), measured=measured
+                model, path, dataset=_facts(collected, given.public, roles), measured=measured
             ),
             key=key,
         )
-    summary = results.of_run(model, measured, reference) | {
-        "model": str(out),
+    summary = results.of_run(model, measured, given.reference) | {
+        "model": str(given.out),
         "owners": _owners(collected),
         "account": None if budget is None else account_of(budget),
         "wall_s": time.perf_counter() - started,
@@ -165,36 +191,30 @@ def aggregate(
         model,
         summary,
         measured,
-        reference,
+        given.reference,
         _fingerprints(collected),
-        f"The model, its claim and report.html are in {out}.",
-        json=json,
+        f"The model, its claim and report.html are in {given.out}.",
+        json=given.json,
     )
 
 
-def _check(
-    method: str,
-    groups: list[str] | None,
-    margin: float | None,
-    test: Path | None,
-    label: str | None,
-    ledger: str | None,
-    account_epsilon: float | None,
-) -> None:
+def _check(given: AggregateOptions) -> None:
     """Refuse what does not go together, before any file is read."""
-    if method != "pate" and (not groups or margin is None):
+    if given.method != "pate" and (not given.groups or given.margin is None):
         absent = " and ".join(
-            name for name, value in (("--groups", groups), ("--margin", margin)) if not value
+            name
+            for name, value in (("--groups", given.groups), ("--margin", given.margin))
+            if not value
         )
         raise ValueError(
-            f"--method {method} keeps a margin between groups of the public rows: {absent} is "
-            f"missing. Give both, or use --method pate, which keeps none."
+            f"--method {given.method} keeps a margin between groups of the public rows: {absent} "
+            f"is missing. Give both, or use --method pate, which keeps none."
         )
-    if method == "pate" and margin is not None:
+    if given.method == "pate" and given.margin is not None:
         raise ValueError("--method pate keeps no margin. Leave --margin out, or use fair-shares.")
-    if test is not None and label is None:
+    if given.test is not None and given.label is None:
         raise ValueError("--test needs --label, the column of its classes.")
-    if (ledger is None) != (account_epsilon is None):
+    if (given.ledger is None) != (given.account_epsilon is None):
         raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
 
 

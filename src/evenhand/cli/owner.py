@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from evenhand.cli import options
+from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, show
 from evenhand.cli.options import choice
 from evenhand.cli.output import require_free, whole_file
@@ -137,13 +139,15 @@ def train(
     )
 
 
-@owner.command()
-def vote(
+@dataclass(frozen=True, kw_only=True)
+class VoteOptions(Options):
+    """What ``evenhand owner vote`` was asked to do."""
+
     public: Annotated[
         Path, typer.Argument(metavar="PUBLIC", help="The public rows, as everybody has them.")
-    ],
-    owner: Name,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="New file of votes, in JSON.")],
+    ]
+    owner: Name
+    out: Annotated[Path, typer.Option(metavar="FILE", help="New file of votes, in JSON.")]
     model: Annotated[
         list[Path] | None,
         typer.Option(
@@ -151,24 +155,24 @@ def vote(
             help="Model in skops' format, or a folder of evenhand owner train. Repeated: teachers "
             "of disjoint parts of your records.",
         ),
-    ] = None,
+    ] = None
     onnx: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Model in ONNX, whose first output labels rows."),
-    ] = None,
+    ] = None
     command: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
             help="Program of your own: rows as CSV on its stdin, a label for each on its stdout.",
         ),
-    ] = None,
+    ] = None
     key: Annotated[
         Path | None,
         typer.Option(
             metavar="KEY.pem", help="Signs the votes.", show_default="NAME.key.pem, of owner keys"
         ),
-    ] = None,
+    ] = None
     unit: Annotated[
         str | None,
         typer.Option(
@@ -177,23 +181,23 @@ def vote(
             "record reached one of the models alone.",
             show_default="owner",
         ),
-    ] = None,
+    ] = None
     classes: Annotated[
         str | None,
         typer.Option(
             metavar="A,B,...", help="All classes.", show_default="those that the model knows"
         ),
-    ] = None,
+    ] = None
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Vote with probabilities instead of labels.")
-    ] = False,
+    ] = False
     clip: Annotated[
         float, typer.Option(help="Least probability of a class, with --probabilities.")
-    ] = 0.0,
+    ] = 0.0
     may_abstain: Annotated[
         bool, typer.Option("--may-abstain", help="A missing label is a vote that is withheld.")
-    ] = False,
-    drop: Drop = None,
+    ] = False
+    drop: Drop = None
     trust: Annotated[
         list[str] | None,
         typer.Option(
@@ -201,9 +205,13 @@ def vote(
             help="Type in a file of skops that may run code, as the error names it. Only for a "
             "file whose maker you trust.",
         ),
-    ] = None,
-    json: options.Json = False,
-) -> None:
+    ] = None
+    json: options.Json = False
+
+
+@owner.command()
+@command_of(VoteOptions)
+def vote(given: VoteOptions) -> None:
     """Vote on the public rows with models of your own, and sign the votes."""
     from evenhand._signing import PrivateKey
     from evenhand.cli.output import require_place
@@ -211,36 +219,38 @@ def vote(
     from evenhand.owners.models import cast
     from evenhand.owners.vote_file import OWNER, VoteFile
 
-    require_place(out, overwrite=False)
-    signer = PrivateKey.read(_key_of(owner, key))
-    table = read(public)
-    table.require(drop or [], "which --drop names")
-    named = None if classes is None else [name.strip() for name in classes.split(",")]
-    voters, about = _voters(model or [], onnx or [], command, named, trust or [])
+    require_place(given.out, overwrite=False)
+    signer = PrivateKey.read(_key_of(given.owner, given.key))
+    table = read(given.public)
+    table.require(given.drop or [], "which --drop names")
+    named = None if given.classes is None else [name.strip() for name in given.classes.split(",")]
+    voters, about = _voters(
+        given.model or [], given.onnx or [], given.command, named, given.trust or []
+    )
     known = _classes(voters, about, named)
-    unit = unit or OWNER
-    neighbors = _neighbors(unit, about, len(voters))
-    rows = _without(table, drop or [])
-    said = cast(voters, rows, known, probabilities=probabilities)
+    whom = given.unit or OWNER
+    neighbors = _neighbors(whom, about, len(voters))
+    rows = _without(table, given.drop or [])
+    said = cast(voters, rows, known, probabilities=given.probabilities)
     file = VoteFile.cast(
-        owner,
+        given.owner,
         said,
         table.frame,
         classes=known,
-        unit=unit,
+        unit=whom,
         neighbors=neighbors,
-        may_abstain=may_abstain,
-        clip=clip,
+        may_abstain=given.may_abstain,
+        clip=given.clip,
         key=signer,
     )
-    with whole_file(out) as made:
+    with whole_file(given.out) as made:
         file.write(made)
-    if json:
+    if given.json:
         emit(
             {
-                "file": str(out),
-                "owner": owner,
-                "unit": unit,
+                "file": str(given.out),
+                "owner": given.owner,
+                "unit": whom,
                 "teachers": file.n_teachers,
                 "rows": file.public.n_rows,
                 "classes": list(file.classes),
@@ -249,9 +259,9 @@ def vote(
         )
         return
     show(
-        f"{out} holds what {file.n_teachers} of {owner} say about {file.public.n_rows:,} public "
-        f"rows. It is private: send it to the aggregator alone. The claim will protect each "
-        f"{unit}."
+        f"{given.out} holds what {file.n_teachers} of {given.owner} say about "
+        f"{file.public.n_rows:,} public rows. It is private: send it to the aggregator "
+        f"alone. The claim will protect each {whom}."
     )
 
 
