@@ -16,7 +16,7 @@ import numpy as np
 
 from evenhand.fairness import EqualizedOdds
 from evenhand.fairness.calibration import CalibratedJoint
-from evenhand.fairness.gate import CalibratedGate, GateCalibration
+from evenhand.fairness.gate.calibrated import CalibratedGate, GateCalibration
 from evenhand.fairness.tally import JointTally, Tally
 
 SEED = 0

@@ -288,6 +288,9 @@ def save(rows: list[dict[str, Any]]) -> None:
     lines = [
         "# Decisions that never read the group\n",
         "`python reproductions/blind_rules.py --save`; methods and rules stand in the script. "
+        'Which algorithm ran: "ours" is `BlindRuleClassifier`, "plugged in" the idea of LinearPost '
+        "(Xian and Zhao 2024) written here, OxonFair and fairlearn their own packages, "
+        '"constrained" our student. '
         "Error / gap on test rows, mean ± half a 95 % interval over seeds.\n",
     ]
     for case in dict.fromkeys(row["case"] for row in rows):

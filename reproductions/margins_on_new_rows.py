@@ -125,8 +125,9 @@ def save(rows: list[dict[str, Any]]) -> None:
     lines = [
         "# Margins with a confidence, on rows nobody tuned to\n",
         "`python reproductions/margins_on_new_rows.py --save`; what is compared, and the rules, "
-        "stand in the script. Counts: gaps on test rows above the limit by more than their 95 % "
-        "interval, and above it at all, of so many fits.\n",
+        "stand in the script. Which algorithm ran: ours throughout, `BlindRuleClassifier` and "
+        "thresholds per group around `DPSGDClassifier`. Counts: gaps on test rows "
+        "above the limit by more than their 95 % interval, and above it at all, of so many fits.\n",
         "| way | table | fits | confidence: above what is claimed | above the margin | plain: "
         "above the margin | median claimed for .02 / .05 | price in error |",
         rule(8),

@@ -23,7 +23,7 @@ from evenhand import (
 from evenhand.estimators.calibration import LimitsTooWide, rows_to_ask
 from evenhand.estimators.shared_teachers import fit_many
 from evenhand.fairness.calibration import CalibratedJoint
-from evenhand.fairness.gate import CalibratedGate
+from evenhand.fairness.gate.calibrated import CalibratedGate
 from evenhand.fairness.tally import Tally
 from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.vote_file import VoteFile

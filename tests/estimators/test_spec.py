@@ -69,6 +69,7 @@ def test_what_it_needs_it_reads_and_what_it_reads_a_grid_or_a_command_may_say(
     of_commands = {
         *("teacher", "unit", "unit_name", "ledger", "account", "account_epsilon"),
         *("public", "public_fraction", "calibration", "group_thresholds", "hidden", "pull"),
+        "architecture",
     }
     assert set(spec.needs) <= set(spec.reads)
     assert set(spec.reads) <= {*ARGUMENTS, *of_commands}

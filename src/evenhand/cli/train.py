@@ -86,15 +86,7 @@ def train(given: TrainOptions) -> None:
         write_model_folder(
             model,
             given.out,
-            training=Training.of(
-                "train",
-                roles,
-                reference=given.compared_with,
-                margin=given.margin,
-                positive=given.positive,
-                grouping=tables.grouping,
-                pictures=None if reading is None else pictures.remembered(reading, tables),
-            ),
+            training=_remembered(given, tables, reading),
             write_report=lambda path: write_report(
                 model, path, dataset=_facts(given.private, roles), measured=measured, pictures=shown
             ),
@@ -116,6 +108,21 @@ def train(given: TrainOptions) -> None:
         *([] if ledger is None else [_sentence(ledger)]),
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
         json=given.json,
+    )
+
+
+def _remembered(
+    given: TrainOptions, tables: TrainingTables, reading: pictures.PictureReading | None
+) -> Training:
+    """Return what later commands need to know of this one."""
+    return Training.of(
+        "train",
+        given.roles,
+        reference=given.compared_with,
+        margin=given.margin,
+        positive=given.positive,
+        grouping=tables.grouping,
+        pictures=None if reading is None else pictures.remembered(reading, tables),
     )
 
 

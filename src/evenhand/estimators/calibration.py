@@ -16,7 +16,7 @@ from evenhand.estimators.inputs import FitArguments, FitInputs, checked_features
 from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness import gap_of
 from evenhand.fairness.calibration import CalibratedJoint
-from evenhand.fairness.gate import GateCalibration
+from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion

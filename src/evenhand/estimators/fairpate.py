@@ -17,7 +17,7 @@ from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, Method
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.gate import CalibratedGate, GateCalibration
+from evenhand.fairness.gate.calibrated import CalibratedGate, GateCalibration
 from evenhand.fairness.gate.gate import Gate, open_gate
 from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Ledger

@@ -16,7 +16,7 @@ from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.gate import GateCalibration
+from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick

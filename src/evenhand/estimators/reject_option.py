@@ -16,7 +16,8 @@ from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness import DemographicParity, FairnessKind, RejectOption
-from evenhand.fairness.gate import GateCalibration, StateFile
+from evenhand.fairness.gate import StateFile
+from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.gate.gate import notions_of
 from evenhand.fairness.groups import encode_groups, known_or_not
 from evenhand.fairness.notion import RateNotion

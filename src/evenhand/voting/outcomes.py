@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand.fairness import DemographicParity
-from evenhand.fairness.gate import GateCalibration
-from evenhand.fairness.gate.calibrated import calibrated_trace
+from evenhand.fairness.gate.calibrated import GateCalibration, calibrated_trace
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import gap_trace

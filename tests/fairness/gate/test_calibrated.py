@@ -20,13 +20,10 @@ from scipy.stats import beta, binomtest
 from evenhand._words import REFERENCES
 from evenhand.fairness import DemographicParity, EqualizedOdds, ErrorParity, FalsePositiveParity
 from evenhand.fairness.calibration import CalibratedJoint
-from evenhand.fairness.gate import (
-    CalibratedGate,
-    DemographicParityGate,
-    GateCalibration,
-    SeveralGate,
-)
+from evenhand.fairness.gate import DemographicParityGate
+from evenhand.fairness.gate.calibrated import CalibratedGate, GateCalibration
 from evenhand.fairness.gate.gate import gate_from_dict, has_gate, open_gate
+from evenhand.fairness.gate.several import SeveralGate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import JointTally, Tally

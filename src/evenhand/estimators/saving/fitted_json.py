@@ -15,7 +15,7 @@ from evenhand.estimators import parameters, small_groups
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.margins import WHERE, Bound, Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import DemographicParity, FairnessKind
-from evenhand.fairness.gate import GateCalibration
+from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import require_notion
 from evenhand.fairness.trace import Coverage
