@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.datasets.columns import TypedTable
+    from evenhand.datasets.features.reading import PictureReading
     from evenhand.privacy import Ledger
 
 
@@ -112,7 +113,7 @@ def train(given: TrainOptions) -> None:
 
 
 def _remembered(
-    given: TrainOptions, tables: TrainingTables, reading: pictures.PictureReading | None
+    given: TrainOptions, tables: TrainingTables, reading: PictureReading | None
 ) -> Training:
     """Return what later commands need to know of this one."""
     return Training.of(
