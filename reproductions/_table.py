@@ -44,6 +44,7 @@ ALGORITHMS = {
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",
     "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
     "RON-Gauss do not hold.",
+    "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
     "sf_pate_table1": "ours: SF-PATE with sums over the groups, networks of two hidden layers as "
     "printed; M with unbiased weights; the sound PF-LD.",
     "silos": "ours, on votes of owners; no paper's method.",

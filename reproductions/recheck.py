@@ -374,6 +374,20 @@ def pfguard_table5_methods(script: Any) -> Checks:
         yield noisy_mean(row["method"], mean, half, row["seeds"], measured[name], name)
 
 
+def reviewers(script: Any) -> Checks:
+    """Adult, one model, the widest margin and counts apart."""
+    row = next(
+        r
+        for r in rows("reviewers")
+        if (r["data"], r["way"], r["margin"], r["staff"]) == ("Adult", "apart", 0.1, 1)
+    )
+    fresh = script.simulate(
+        script.fitted("Adult", 0), "apart", 0.1, row["error"], row["factor"], row["staff"]
+    )
+    for name in ("not_right", "gap", "refused"):
+        yield noisy_mean("Adult, apart", *row[name], row["seeds"], fresh[name], name)
+
+
 def sf_pate_choices(script: Any) -> Checks:
     """SF_S on German credit."""
     row = rows("sf_pate_choices")[0]
@@ -543,6 +557,7 @@ CHECKS = {
         pfguard_sampling,
         pfguard_table5,
         pfguard_table5_methods,
+        reviewers,
         sf_pate_choices,
         sf_pate_figure2,
         sf_pate_figure3,

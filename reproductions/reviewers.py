@@ -4,12 +4,12 @@
 
 A simulation around a released model (``DPSGDClassifier``, epsilon 1, delta 1e-5, 600 steps,
 floating-point noise, one fit per data set and seed; 25 % test, of the rest 20 % public) and
-``RejectOption`` for demographic parity by sex. The first 6,000 of the shuffled test rows come, 50 an
-hour, 8 hours a day, those of an hour together. What is refused goes to a queue, oldest first; what
-is withheld waits for the model. A reviewer takes 12 minutes a case, 40 cases a day; after the last
-request there is one more day. A reviewer knows the true class and errs with a probability that does
-not hang on the group, or is twice as large for women. What waits at the end has no label. Ways to
-count what people say:
+``RejectOption`` for demographic parity by sex. The first 6,000 of the shuffled test rows come, 50
+an hour, 8 hours a day, those of an hour together. What is refused goes to a queue, oldest first;
+what is withheld waits for the model. A reviewer takes 12 minutes a case, 40 cases a day; after the
+last request there is one more day. A reviewer knows the true class and errs with a probability that
+does not hang on the group, or is twice as large for women. What waits at the end has no label. Ways
+to count what people say:
 
 - *forced*: the reviewer's label is given and counted (``review(..., force=True)``), also where it
   leaves the margin; while people have left it, the model gives only what does not lead further out;
@@ -317,8 +317,12 @@ def picture(rows: list[dict[str, Any]]) -> str:
         panels += [
             panel(f"{data}: reviewers needed", margins, usual, "margin", "needed"),
             panel(f"{data}: gap of all labels", margins, usual, "margin", "gap", "alone_gap"),
-            panel(f"{data}: wrong or no label", staff, by_staff, "staff", "not_right", "alone"),
-            panel(f"{data}: wrong or no label", errors, by_error, "error", "not_right", "alone"),
+            panel(
+                f"{data}: wrong or none, by staff", staff, by_staff, "staff", "not_right", "alone"
+            ),
+            panel(
+                f"{data}: wrong or none, by error", errors, by_error, "error", "not_right", "alone"
+            ),
             panel(f"{data}: wait, mean", staff, by_staff, "staff", "wait"),
             panel(f"{data}: cases never reached", staff, by_staff, "staff", "unreached"),
         ]
@@ -369,7 +373,8 @@ def save(rows: list[dict[str, Any]]) -> None:
         picture(rows) + "\n",
         "| data | way | margin | people err | staff | wrong or no label | wrong | gap, all labels "
         "| gap, model's labels | error, women less men | coverage of the model | use | days, mean "
-        "| days, 95 % | never reached | error less model alone | gap less model alone | expected | agrees? |",
+        "| days, 95 % | never reached | error less model alone | gap less model alone | expected "
+        "| agrees? |",
         rule(19),
         *map(as_line, rows),
     )
