@@ -360,6 +360,26 @@ def test_reference_rows_are_as_many_of_each_sex_and_apart() -> None:
     assert sorted([*rest["row"], *public["row"]]) == list(range(1100))
 
 
+@pytest.mark.parametrize("staff", [1, 40])
+def test_simulated_reviewers_decide_every_case_that_they_reach_once(staff: int) -> None:
+    module, n, rng = script("reviewers"), 800, np.random.default_rng(0)
+    groups = (rng.random(n) < 0.6).astype(int)
+    truth = (rng.random(n) < np.where(groups, 0.5, 0.1)).astype(int)
+    said = np.where(rng.random(n) < 0.2, 1 - truth, truth)
+    stream = module.Stream(truth, said, groups, ["Female", "Male"], seed=0)
+    never, always = (
+        module.simulate(stream, "apart", 0.05, error, 1, staff) for error in (0.0, 1.0)
+    )
+    reached = never["refused"] * (1 - never["unreached"])
+    assert 0.05 < never["refused"] < 1
+    assert never["unreached"] == 0 or staff == 1
+    # Each case that is reached is wrong by people who always err, right by those who never do.
+    assert always["wrong"] - never["wrong"] == pytest.approx(reached, abs=1e-5)
+    assert never["coverage"] + reached + never["unlabelled"] == pytest.approx(1, abs=1e-5)
+    forced = module.simulate(stream, "forced", 0.05, 0.1, 1, staff)
+    assert forced["unreached"] * forced["refused"] <= forced["unlabelled"] + 1e-5
+
+
 def test_every_picture_is_small_is_shown_and_has_words_for_who_cannot_see_it() -> None:
     pages = "".join(path.read_text() for path in (HERE / "results").glob("*.md"))
     pictures = sorted((HERE / "results").glob("*.svg"))
