@@ -69,6 +69,7 @@ MINUTES = {
     "pfguard_bias": "13",
     "pfguard_mnist": "19",
     "pfguard_table5": "6",
+    "reviewers": "6",
     "theory": "1",
 }
 

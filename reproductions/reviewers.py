@@ -318,10 +318,10 @@ def picture(rows: list[dict[str, Any]]) -> str:
             panel(f"{data}: reviewers needed", margins, usual, "margin", "needed"),
             panel(f"{data}: gap of all labels", margins, usual, "margin", "gap", "alone_gap"),
             panel(
-                f"{data}: wrong or none, by staff", staff, by_staff, "staff", "not_right", "alone"
+                f"{data}: not right, by staff", staff, by_staff, "staff", "not_right", "alone"
             ),
             panel(
-                f"{data}: wrong or none, by error", errors, by_error, "error", "not_right", "alone"
+                f"{data}: not right, by error", errors, by_error, "error", "not_right", "alone"
             ),
             panel(f"{data}: wait, mean", staff, by_staff, "staff", "wait"),
             panel(f"{data}: cases never reached", staff, by_staff, "staff", "unreached"),
