@@ -317,19 +317,16 @@ def picture(rows: list[dict[str, Any]]) -> str:
         panels += [
             panel(f"{data}: reviewers needed", margins, usual, "margin", "needed"),
             panel(f"{data}: gap of all labels", margins, usual, "margin", "gap", "alone_gap"),
-            panel(
-                f"{data}: not right, by staff", staff, by_staff, "staff", "not_right", "alone"
-            ),
-            panel(
-                f"{data}: not right, by error", errors, by_error, "error", "not_right", "alone"
-            ),
+            panel(f"{data}: not right, by staff", staff, by_staff, "staff", "not_right", "alone"),
+            panel(f"{data}: not right, by error", errors, by_error, "error", "not_right", "alone"),
             panel(f"{data}: wait, mean", staff, by_staff, "staff", "wait"),
             panel(f"{data}: cases never reached", staff, by_staff, "staff", "unreached"),
         ]
     return draw(
         "reviewers",
-        "Figure of what a margin costs in people: reviewers needed, gap and error end to end, and "
-        "waiting time, by margin, staff and error of the reviewers.",
+        "Figure of what a margin costs in people: reviewers needed, gap end to end, rows that are "
+        "not right (wrong or without a label), and waiting time, by margin, staff "
+        "and error of the reviewers.",
         panels,
         3,
     )
