@@ -13,6 +13,9 @@ import pandas as pd
 import pytest
 
 import evenhand
+from evenhand import REJECTED, DemographicParity, ErrorParity
+
+from .conftest import people
 
 Run = Callable[..., Any]
 REJECT = ("--reject-margin", "0.05")
@@ -188,7 +191,7 @@ def test_a_model_that_knows_no_groups_takes_those_of_the_table(
         (("--sensitive", "sex"), "--sensitive is of use only with --reject-margin"),
         (("--delivered", "d.csv"), "--delivered is of use only with --reject-margin"),
         (("--reject-margin", "1.5"), "--reject-margin must lie in [0, 1], got --reject-margin=1.5"),
-        ((*REJECT, "--proba"), "--proba and --reject-margin do not go together"),
+        ((*REJECT, "--proba"), "--proba does not go together with --reject-margin"),
         ((*REJECT, "--delivered", "d.csv"), "Add --state, or leave --delivered out"),
         ((*REJECT, "--state", "no/s.json"), "no of --state does not exist. Make it first"),
         ((*REJECT, "--sensitive", "sexx"), "Did you mean 'sex'?"),
@@ -228,3 +231,133 @@ def test_as_a_process_it_prints_data_on_stdout_and_words_on_stderr(
     assert len(given(out)) == 300
     assert "largest gap" in err
     assert json.loads(Path("state.json").read_text())["groups"] == ["F", "M"]
+
+
+BOTH = ("--within", "demographic-parity=0.1", "--within", "error-parity=0.3")
+
+
+def labelled(n: int = 3000) -> pd.DataFrame:
+    """Write labelled rows of the town that no training saw."""
+    rows = people(n, 77)
+    rows.to_csv("labelled.csv", index=False)
+    return rows
+
+
+def test_several_margins_are_kept_as_the_library_keeps_them(model: Path, run: Run) -> None:
+    known, new = labelled(), people(900, 78)
+    new.to_csv("new.csv", index=False)
+    words = ("predict", "model", "new.csv", *BOTH, "--calibration", "labelled.csv")
+    said = json.loads(run(*words, "--json").stdout)
+    loaded = evenhand.load("model")
+    columns = list(loaded.feature_names_in_)
+    option = loaded.with_reject_option(
+        fairness=[DemographicParity(margin=0.1), ErrorParity(margin=0.3)],
+        X_calibration=known[columns],
+        y_calibration=known["loan"],
+        sensitive_features_calibration=known["sex"],
+    )
+    expected = option.decide(new[columns], sensitive_features=new["sex"])
+    late = option.deliver()
+    assert said["predictions"] == [
+        late.get(i, label) if label != REJECTED or i in late else None
+        for i, label in enumerate(expected.labels)
+    ]
+    assert [one["gap"] for one in said["margins"]] == list(option.gaps_.values())
+    assert [(one["notion"], one["margin"], one["gap_is"]) for one in said["margins"]] == [
+        ("demographic-parity", 0.1, "exact"),
+        ("error-parity", 0.3, "upper limit"),
+    ]
+    assert all(one["gap"] <= one["margin"] and one["within_margin"] for one in said["margins"])
+    assert said["n_answered"] > 0
+
+
+def test_the_level_and_the_estimate_are_passed_on_and_told(model: Path, run: Run) -> None:
+    labelled()
+    words = ("predict", "model", "test.csv", *BOTH, "--calibration", "labelled.csv")
+    sure = json.loads(run(*words, "--gate-level", "0.5", "--json").stdout)["margins"][1]
+    surer = json.loads(run(*words, "--gate-level", "0.999", "--json").stdout)["margins"][1]
+    told = run(*words, "--admit-by", "estimate").stderr
+    assert sure["gap"] < surer["gap"]
+    assert "error parity: estimate of the gap" in told
+    assert "demographic parity: largest gap" in told
+    assert "the 3,000 labelled rows of labelled.csv" in told
+
+
+def test_one_margin_has_two_spellings(model: Path, run: Run) -> None:
+    old = run("predict", "model", "test.csv", *REJECT).stdout
+    run("predict", "model", "test.csv", *REJECT, "--state", "s.json")
+    words = ("--within", "demographic-parity=0.05")
+    assert run("predict", "model", "test.csv", *words).stdout == old
+    run("predict", "model", "test.csv", *words, "--state", "s.json")  # and one state
+    both = ("--within", "error-parity=0.3", "--calibration", "labelled.csv")
+    labelled()
+    said = json.loads(run("predict", "model", "test.csv", *REJECT, *both, "--json").stdout)
+    assert [one["margin"] for one in said["margins"]] == [0.05, 0.3]
+
+
+def test_a_state_of_other_margins_or_calibration_rows_is_refused(
+    model: Path, run: Run, refuse: Run
+) -> None:
+    rows = labelled()
+    words = ("predict", "model", "test.csv", *BOTH, "--state", "s.json", "--calibration")
+    run(*words, "labelled.csv")
+    before = Path("s.json").read_bytes()
+    rows[:-1].to_csv("fewer.csv", index=False)
+    assert "belongs to the calibration rows" in refuse(*words, "fewer.csv")
+    assert "belongs to the calibration rows" in refuse(
+        *words, "labelled.csv", "--gate-level", "0.9"
+    )
+    assert "belongs to the notion" in refuse(
+        "predict", "model", "test.csv", *REJECT, "--state", "s.json"
+    )
+    assert Path("s.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--within", "error-parity=0.1"), "error-parity is about true classes, and nothing tells"),
+        (("--within", "error-parity"), "'error-parity' must be NOTION=MARGIN"),
+        (("--within", "eror-parity=0.1"), "Did you mean 'error-parity'?"),
+        (("--within", "error-parity=x"), "'x' is no number"),
+        (("--within", "error-parity=nan"), "the margin of error-parity must lie in [0, 1]"),
+        (("--within", "generalized-demographic-parity=.1"), "the notion must be one of"),
+        ((*REJECT, "--within", "demographic-parity=0.1"), "demographic-parity has two margins"),
+        ((*REJECT, "--calibration", "labelled.csv"), "--calibration is of use only for a margin"),
+        ((*REJECT, "--gate-level", "0.9"), "--gate-level is of use only for a margin"),
+        (("--calibration", "labelled.csv"), "--calibration is of use only with --reject-margin or"),
+        (("--reference", "overall"), "--reference is of use only with --reject-margin or"),
+        ((*BOTH, "--calibration", "no.csv"), "no.csv"),
+        ((*BOTH, "--calibration", "public.csv"), "has no column 'loan', which --label names"),
+        ((*BOTH, "--calibration", "strange.csv"), "strange.csv: the label in row 3"),
+        ((*BOTH, "--calibration", "others.csv"), "others.csv: sensitive_features holds the group"),
+        ((*BOTH, "--calibration", "short.csv"), "short.csv has no column 'hours'"),
+        ((*BOTH, "--calibration", "labelled.csv", "--gate-level", "1"), "--gate-level must lie"),
+        (
+            (*BOTH, "--calibration", "labelled.csv", "--out", "labelled.csv", "--overwrite"),
+            "labelled.csv is named by --calibration and by --out",
+        ),
+    ],
+)
+def test_bad_margins_and_calibration_rows_get_one_line(
+    model: Path, refuse: Run, words: tuple[str, ...], message: str
+) -> None:
+    rows = labelled(300)
+    rows.assign(loan=rows["loan"].where(rows.index != 2, "perhaps")).to_csv(
+        "strange.csv", index=False
+    )
+    rows.assign(sex="Fem").to_csv("others.csv", index=False)
+    rows.drop(columns="hours").to_csv("short.csv", index=False)
+    before = {path: path.stat().st_size for path in model.parent.iterdir()}
+    assert message in refuse("predict", "model", "test.csv", *words)
+    assert {path: path.stat().st_size for path in model.parent.iterdir()} == before
+
+
+def test_all_bad_margins_are_named_at_once(model: Path, refuse: Run) -> None:
+    line = refuse(
+        *("predict", "model", "test.csv", "--within", "error-parity=2"),
+        *("--within", "no-such=0.1", "--within", "0.1"),
+    )
+    assert "the margin of error-parity" in line
+    assert "'no-such'" in line
+    assert "'0.1' must be NOTION=MARGIN" in line

@@ -13,6 +13,8 @@ import pytest
 
 import evenhand
 
+from .conftest import people
+
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
 Run = Callable[..., Any]
@@ -65,11 +67,56 @@ def test_a_store_of_another_margin_is_refused(model: Path, refuse: Run) -> None:
     assert "begin a new one" in said
 
 
+def test_margins_are_kept_by_the_rows_of_a_file(
+    model: Path, run: Run, refuse: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from starlette.testclient import TestClient
+
+    from evenhand.serve import server
+    from evenhand.serve.app import create_app
+
+    states: list[Any] = []
+
+    def asked(desk: Any, *, listening: Callable[[str, int], None], **_: object) -> None:
+        token = desk.store.add_token(f"r{len(states)}", "reader")
+        with TestClient(create_app(desk)) as client:
+            listening("127.0.0.1", 1)
+            answer = client.get("/state", headers={"Authorization": f"Bearer {token}"})
+            states.append(answer.json())
+
+    monkeypatch.setattr(server, "run", asked)
+    people(3000, 77).to_csv("labelled.csv", index=False)
+    words = ("serve", "model", "--margin", "0.2", "--within", "error-parity=0.3", "--calibration")
+    told = run(*words, "labelled.csv", "--json")
+    said = json.loads(told.stdout)
+    assert said["margins"] == states[0]["margins"]
+    assert [(one["notion"], one["margin"], one["gap_is"]) for one in said["margins"]] == [
+        ("demographic-parity", 0.2, "exact"),
+        ("error-parity", 0.3, "upper limit"),
+    ]
+    assert "demographic parity within 0.2, error parity within 0.3" in told.stderr
+    people(2999, 77).to_csv("fewer.csv", index=False)
+    assert "belongs to the calibration rows" in refuse(*words, "fewer.csv")
+    run("serve", "model", "--store", "other.db")
+    assert [(one["notion"], one["margin"]) for one in states[1]["margins"]] == [
+        ("demographic-parity", 0.1)  # that of training
+    ]
+    rule = ("--within", "equalized-odds=0.4", "--admit-by", "estimate", "--reference", "pairwise")
+    run("serve", "model", *rule, "--calibration", "labelled.csv", "--store", "third.db")
+    (one,) = states[2]["margins"]
+    assert (one["reference"], one["gap_is"]) == ("pairwise", "estimate")
+    assert "nothing is promised of the gap itself" in states[2]["promise"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--within", "error-parity=0.1"), "error-parity is about true classes, and nothing tells"),
+        (("--within", "error=0.1"), "--within: the notion must be one of"),
+        (("--margin", "0.1", "--within", "demographic-parity=0.2"), "has two margins"),
+        (("--calibration", "test.csv"), "--calibration is of use only for a margin about true"),
         (("--sensitive", "race"), "--groups is missing, and this model knows none"),
-        (("--margin", "1.5"), "margin must lie in [0, 1], got margin=1.5"),
+        (("--margin", "1.5"), "--margin must lie in [0, 1], got --margin=1.5"),
         (("--groups", "F,F"), "must differ from each other"),
         (("--threshold", "2"), "threshold must lie in [0, 1]"),
         (("--cold-start", "0"), "cold_start must be at least 1"),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from people import new_desk, rows
+from people import new_desk, rows, table
 
-from evenhand import RejectOptionClassifier
+from evenhand import DemographicParity, ErrorParity, RejectOptionClassifier
 from evenhand.fairness.gate.reject_option import StateOfAnotherModel
+from evenhand.serve.app import create_app
 from evenhand.serve.desk import Desk
 from evenhand.serve.tokens import Role
 from evenhand.typing import REJECTED
@@ -319,3 +320,104 @@ def test_requests_at_once_are_decided_together_and_none_spoils_another(client: A
     assert state["n_decisions"] == 60
     assert state["within_margin"]
     assert np.isfinite(state["gap"])
+
+
+def calibrated(n: int = 4000, **settings: Any) -> dict[str, Any]:
+    """Return two margins, and labelled rows for the one about true classes."""
+    X, groups = table(n, 50)
+    return {
+        "margin": None,
+        "fairness": [DemographicParity(margin=0.1), ErrorParity(margin=0.3)],
+        "X_calibration": X,
+        "y_calibration": np.where(X["income"] > 50, "yes", "no"),
+        "sensitive_features_calibration": groups,
+        **settings,
+    }
+
+
+@pytest.fixture
+def two_margins(option: Callable[..., Any], tmp_path: Path) -> Iterator[Any]:
+    from starlette.testclient import TestClient
+
+    desk = new_desk(option(**calibrated()), tmp_path / "two.db")
+    tokens = {role: desk.store.add_token(f"the {role}", role) for role in Role}
+    with TestClient(create_app(desk)) as made:
+        made.tokens = tokens
+        yield made
+    desk.close()
+
+
+def test_several_margins_are_each_kept_and_told(
+    two_margins: Any, option: Callable[..., Any]
+) -> None:
+    sent, plain = rows(400, 1), option(**calibrated())
+    frame = pd.DataFrame(sent)
+    plain.decide(frame[["income", "job"]], sensitive_features=frame["sex"])
+    plain.deliver()
+    decided(two_margins, sent)
+    state = get(two_margins, "/state").json()
+    told = [(one["notion"], one["gap_is"], one["margin"]) for one in state["margins"]]
+    assert told == [("demographic-parity", "exact", 0.1), ("error-parity", "upper limit", 0.3)]
+    found = [one["gap"] for one in state["margins"]]
+    assert found == pytest.approx(list(plain.gaps_.values()))
+    assert found[1] > 0  # a limit is above 0 whatever the labels
+    assert all(one["gap"] <= one["margin"] and one["within_margin"] for one in state["margins"])
+    assert "confidence 0.95" in state["promise"]
+    queue = get(two_margins, "/queue").json()
+    assert queue["margins"] == state["margins"]
+    text = get(two_margins, "/metrics").text
+    assert 'evenhand_notion_margin{notion="error-parity",reference="rest"} 0.3' in text
+
+
+def test_each_outcome_says_what_it_does_to_every_margin(two_margins: Any) -> None:
+    decided(two_margins, rows(400, 1))
+    for case in get(two_margins, "/queue?limit=20").json()["cases"]:
+        now = get(two_margins, f"/queue?after={case['id'] - 1}&limit=1").json()["cases"][0]
+        outcome = next(one for one in now["outcomes"] if one["action"] == "deliver")
+        answer = review(two_margins, case["id"], action="deliver")
+        assert (answer.status_code == 409) == outcome["needs_force"]
+        if answer.status_code == 409:
+            assert not all(one["within_margin"] for one in outcome["margins"])
+            said = {"action": "deliver", "force": True, "reason": "it is urgent"}
+            assert review(two_margins, case["id"], **said).status_code == 200
+        state = get(two_margins, "/state").json()
+        assert outcome["within_margin"] == all(one["within_margin"] for one in outcome["margins"])
+        if outcome["needs_force"]:
+            assert state["margins"] == outcome["margins"]
+            assert state["left_by_people"]
+            return
+    raise AssertionError("the stream has no case that leaves a margin")
+
+
+def test_the_page_shows_each_margin(two_margins: Any) -> None:
+    decided(two_margins, rows(400, 1))
+    token = two_margins.tokens[Role.REVIEWER]
+    page = two_margins.post("/review/sign-in", data={"token": token})
+    for one in get(two_margins, "/state").json()["margins"]:
+        assert f"{one['gap']:.4f}" in page.text
+    assert "Demographic parity now" in page.text
+    assert "upper limit, margin 0.3" in page.text
+    case = get(two_margins, "/queue").json()["cases"][0]
+    text = two_margins.get(f"/review/{case['id']}").text
+    assert "Error parity: the upper limit of the gap is" in text
+    for outcome in case["outcomes"]:
+        for one in outcome["margins"]:
+            assert f"to {one['gap']:.4f}: " in text
+    n_bars = sum(len(outcome["margins"]) for outcome in case["outcomes"])
+    assert text.count("<svg class=") == n_bars > len(case["outcomes"])
+
+
+def test_counts_under_other_margins_or_calibration_rows_are_refused(
+    option: Callable[..., Any], tmp_path: Path
+) -> None:
+    new_desk(option(**calibrated()), tmp_path / "s.db").close()
+    new_desk(option(**calibrated()), tmp_path / "s.db").close()
+    for settings, named in (
+        (calibrated(n=3999), "the calibration rows"),
+        (calibrated(level=0.9), "the calibration rows"),
+        (calibrated(admit_by="estimate"), "the calibration rows"),
+        (calibrated(fairness=ErrorParity(margin=0.3)), "the notion"),
+        ({"margin": 0.1}, "the notion"),
+    ):
+        with pytest.raises(StateOfAnotherModel, match=f"belongs to {named}"):
+            new_desk(option(**settings), tmp_path / "s.db")

@@ -81,7 +81,8 @@ def site(model: Any, browser: Any, tmp_path_factory: pytest.TempPathFactory) -> 
 def first_case(site: Site, *, beyond: bool = False) -> int:
     """Return the oldest case, or the oldest with a decision that leaves the margin."""
     for found in site.desk.store.queue(limit=200):
-        if not beyond or not all(effect.within for effect in site.desk.effects(found.request)):
+        effects = site.desk.effects(found.request)
+        if not beyond or not all(effect.after.within for effect in effects):
             return found.id
     raise AssertionError("the stream has no such case")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._checks import closed_unit
-from evenhand.cli import pictures
+from evenhand.cli import margins, pictures
 from evenhand.cli.command import command_of
-from evenhand.cli.console import emit, note, progress_bars
+from evenhand.cli.console import Bars, emit, note, progress_bars
 from evenhand.cli.failures import as_bad_input
-from evenhand.cli.options import Raw, ReadsModel
+from evenhand.cli.margins import REJECT, KeepsMargins
+from evenhand.cli.options import Raw
 from evenhand.cli.output import (
     Training,
     require_place,
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from evenhand.datasets.columns import TypedTable
     from evenhand.estimators import RejectOptionClassifier
 
-REJECT: Final = "Reject option"
-
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(ReadsPictures, ReadsModel):
+class PredictOptions(ReadsPictures, KeepsMargins):
     """What a run of ``evenhand predict`` was asked to do."""
 
     new: Annotated[
@@ -65,7 +63,7 @@ class PredictOptions(ReadsPictures, ReadsModel):
         float | None,
         typer.Option(
             help="Refuse predictions that would bring the groups' rates further apart than this, "
-            "over all given ones. In [0, 1].",
+            "over all given ones. In [0, 1]. The same as --within demographic-parity=MARGIN.",
             show_default="none is refused",
             rich_help_panel=REJECT,
         ),
@@ -98,6 +96,11 @@ class PredictOptions(ReadsPictures, ReadsModel):
     raw: Raw = False
 
     @property
+    def margins(self) -> dict[str, float]:
+        """The margins over the given predictions; none where nothing is refused."""
+        return margins.margins_of(self, self.reject_margin, "--reject-margin")
+
+    @property
     def fetches(self) -> bool:
         """Whether there is a place for answers to requests of earlier runs."""
         return self.state is None or self.json or self.delivered is not None
@@ -112,8 +115,8 @@ def predict(given: PredictOptions) -> None:
 
     Predictions cost no privacy: the model was made of answers that are released already.
 
-    With --reject-margin some rows get no prediction, so that the given ones stay within a margin;
-    then the groups are needed.
+    With --reject-margin or --within some rows get no prediction, so that the given ones stay within
+    a margin; then the groups are needed.
     """
     _check(given)
     for option, place in (("--out", given.out), ("--delivered", given.delivered)):
@@ -127,9 +130,8 @@ def predict(given: PredictOptions) -> None:
         model = load(given.model, trusted=given.trust or ())
         table = read(given.new)
         X = pictures.rows_of(model, table, given, bars)
-        if given.reject_margin is not None:
-            decided = _decide(model, X, table, given.reject_margin, given)
-            _hand_out_decided(decided, given)
+        if given.margins:
+            _hand_out_decided(_decide(model, X, table, given, bars), given)
             return
         groups = _groups_of(model, table, given)
         labels = predictions(model, X, groups)
@@ -192,19 +194,21 @@ def _frame(labels: Any, shares: Any, classes: list[str]) -> pd.DataFrame:
 
 def _check(given: PredictOptions) -> None:
     """Check the options of ``predict`` against each other, before any file is read."""
-    if given.reject_margin is None:
-        for option, value in (("--state", given.state), ("--delivered", given.delivered)):
-            if value:
+    asked = given.margins
+    if not asked:
+        for name in ("state", "delivered", "reference", *margins.OF_TRUTH):
+            if name in given.given:
+                option = f"--{name.replace('_', '-')}"
                 raise ValueError(
-                    f"{option} is of use only with --reject-margin. Add it, for example "
-                    f"--reject-margin 0.02, or leave {option} out."
+                    f"{option} is of use only with --reject-margin or --within. Add one, for "
+                    f"example --reject-margin 0.02, or leave {option} out."
                 )
         return
-    closed_unit("--reject-margin", given.reject_margin)
+    margins.check(given, asked)
     if given.proba:
         raise ValueError(
-            "--proba and --reject-margin do not go together: the probabilities of a refused "
-            "row tell its label. Leave one of them out."
+            "--proba does not go together with --reject-margin or --within: the probabilities of a "
+            "refused row tell its label. Leave one of them out."
         )
     if given.delivered is not None and given.state is None:
         raise ValueError(
@@ -216,7 +220,11 @@ def _check(given: PredictOptions) -> None:
             f"The folder {given.state.absolute().parent} of --state does not exist. Make it first."
         )
     _refuse_one_place_for_two(
-        NEW=given.new, out=given.out, state=given.state, delivered=given.delivered
+        NEW=given.new,
+        calibration=given.calibration,
+        out=given.out,
+        state=given.state,
+        delivered=given.delivered,
     )
 
 
@@ -271,6 +279,7 @@ class Decided:
             ],
             "margin": self.option.margin,
             "gap": self.option.gap_,
+            "margins": [kept.to_dict() for kept in self.option.reject_option_.kept],
             "coverage": {
                 "classes": [str(name) for name in self.option.classes_],
                 **self.option.coverage_.to_dict(),
@@ -285,7 +294,8 @@ class Decided:
         table = self.option.coverage_
         since = "" if state is None else f" (counted since {state} was begun)"
         note(f"{self.reasons.count('answered')} of {len(self.reasons)} rows are answered")
-        note(f"largest gap {self.option.gap_:.4f}, margin {self.option.margin:g}{since}")
+        for kept in self.option.reject_option_.kept:
+            note(f"{kept.words}{since}")
         for z, group in enumerate(table.names):
             cells = [
                 f"{name} {table.given[z, k]} of {table.offered[z, k]}"
@@ -309,25 +319,28 @@ def _around_what(fitted: Any) -> str:
     return words if fitted.fitted_.inside is not None else ""
 
 
-def _decide(
-    fitted: Any, X: Any, table: TypedTable, margin: float, given: PredictOptions
-) -> Decided:
+def _decide(fitted: Any, X: Any, table: TypedTable, given: PredictOptions, bars: Bars) -> Decided:
     """Decide on the rows of a table, in their order; counts go on from a saved state."""
     from evenhand.fairness.gate.reject_option import Verdict
 
     if fitted.needs_group_at_prediction_:
         raise ValueError(
-            "--reject-margin goes with a model that decides without the group, and this one keeps "
-            f"a margin by the group. Leave it out{_around_what(fitted)}."
+            "--reject-margin and --within go with a model that decides without the group, and this "
+            f"one keeps a margin by the group. Leave it out{_around_what(fitted)}."
         )
     known, new = Training.read(given.model), given.new
     columns = _columns(known, tuple(given.sensitive or ()))
     same = known is None or columns == known.sensitive
     grouping = known.grouping if known is not None and same else None
     features = sensitive_features(group_columns(table, columns), grouping, new)
-    option = fitted.with_reject_option(
-        margin,
+    option = margins.reject_option(
+        fitted,
+        given,
+        given.margins,
         groups=fitted.groups_ if same and fitted.groups_ else _groups(features, given.state),
+        columns=columns,
+        grouping=grouping,
+        rows_of=lambda rows: pictures.rows_of(fitted, rows, given, bars),
     )
     if given.state is not None and given.state.exists():
         with as_bad_input(ValueError, where=str(given.state)):
@@ -360,8 +373,8 @@ def _groups_of(fitted: Any, table: TypedTable, given: PredictOptions) -> Any:
     if not fitted.needs_group_at_prediction_:
         if given.sensitive:
             raise ValueError(
-                "--sensitive is of use only with --reject-margin, or for a model that decides by "
-                "the group: this one needs no group. Add --reject-margin 0.02, or leave "
+                "--sensitive is of use only with --reject-margin or --within, or for a model that "
+                "decides by the group: this one needs no group. Add --reject-margin 0.02, or leave "
                 "--sensitive out."
             )
         return None
@@ -406,6 +419,7 @@ def _hand_out_decided(decided: Decided, given: PredictOptions) -> None:
         note(f"{len(decided.requests)} rows are in {out}")
     else:
         said |= decided.rows_for_machines()
+    margins.say_calibrated(decided.option, given)
     decided.say(given.state)
     if given.json:
         emit(said | decided.facts_for_machines())

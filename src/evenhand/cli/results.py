@@ -77,7 +77,7 @@ def measure(
     from evenhand.fairness.groups import encode_groups
 
     names = [text_of(name) for name in model.classes_.tolist()]
-    truth = class_codes(trial.y, names, where=str(trial.path))
+    truth = tables.class_codes(trial.y, names, where=str(trial.path))
     known = model.groups_ if same_groups else None
     groups = np.full(len(truth), "everybody") if trial.groups is None else trial.groups
     if trial.groups is not None:
@@ -111,24 +111,6 @@ def _without_margin(model: Any, X: Any) -> Any:
     if fitted.inside is not None:  # the model without its thresholds
         return model.model_.predict(X)
     return None if fitted.without_margin is None else model.without_margin().predict(X)
-
-
-def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntArray:
-    """Return the position of each label among the model's classes; 1, 1.0 and "1" are one class."""
-    import numpy as np
-
-    from evenhand.datasets.columns import text_of
-
-    place = {name: code for code, name in enumerate(names)}
-    texts = [text_of(value) for value in y.tolist()]
-    for row, text in enumerate(texts):
-        if text not in place:
-            raise ValueError(
-                f"{where}: the label in {_values.row(row)}, {_values.quoted(text)}, is not a class "
-                f"of the model: {', '.join(map(repr, names))}."
-                f"{_values.if_shown(did_you_mean(text, names))}"
-            )
-    return np.array([place[text] for text in texts], dtype=np.int64)
 
 
 def check_positive(positive: str | None, y: pd.Series[Any]) -> None:

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from evenhand._extras import MissingExtra, installed
+from evenhand.cli import margins
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, show, table
-from evenhand.cli.options import Json, ReadsModel
+from evenhand.cli.margins import DEMOGRAPHIC_PARITY, KeepsMargins
+from evenhand.cli.options import Json
 from evenhand.cli.output import Training
+from evenhand.cli.tables import features_of
 
 if TYPE_CHECKING:
+    from evenhand.fairness import Grouping
     from evenhand.serve.store import DecisionStore
 
 STORE: Final = "decisions.db"
@@ -30,15 +34,15 @@ Store = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(ReadsModel):
+class ServeOptions(KeepsMargins):
     """What a run of ``evenhand serve`` was asked to do."""
 
     margin: Annotated[
         float | None,
         typer.Option(
             help="How far apart the groups' rates may be among all labels that are given. "
-            "In [0, 1].",
-            show_default="that of training",
+            "In [0, 1]. The same as --within demographic-parity=MARGIN.",
+            show_default="the notion and the margin of training",
         ),
     ] = None
     store: Store = STORE
@@ -80,7 +84,7 @@ class ServeOptions(ReadsModel):
 
 @command_of(ServeOptions)
 def serve(given: ServeOptions) -> None:
-    """Answer requests for decisions over HTTP, within a margin over all given labels.
+    """Answer requests for decisions over HTTP, within margins over all given labels.
 
     A label leaves only when it is kept and counted. What is refused waits for people, on the page
     of reviewers. Who asks needs a token: evenhand tokens add NAME --role decider.
@@ -96,19 +100,20 @@ def serve(given: ServeOptions) -> None:
     model = load(given.model, trusted=given.trust or ())
     option = _option(model, given)
     known = Training.read(given.model)
-    same = known is not None and _sensitive(known, given) == known.sensitive
-    reader = Reader.of(
-        option, _sensitive(known, given), known.grouping if known is not None and same else None
-    )
+    reader = Reader.of(option, _sensitive(known, given), _grouping(known, given))
     desk = Desk(option, _opened(given.store), reader)
     if not desk.store.callers():
         note(f"nobody may ask yet: evenhand tokens add NAME --role decider --store {given.store}")
 
     def listening(host: str, port: int) -> None:
         shown = f"[{host}]" if ":" in host else host
-        note(f"answering on http://{shown}:{port}, margin {option.margin:g}, store {desk.store}")
+        margins.say_calibrated(option, given)
+        kept = option.reject_option_.kept
+        said = ", ".join(f"{one.notion.title} within {one.notion.margin:g}" for one in kept)
+        note(f"answering on http://{shown}:{port}, {said}, store {desk.store}")
         if given.json:
-            emit({"host": host, "port": port, "margin": option.margin, "store": str(desk.store)})
+            where = {"host": host, "port": port, "store": str(desk.store)}
+            emit(where | {"margin": option.margin, "margins": [one.to_dict() for one in kept]})
 
     run(
         desk,
@@ -121,17 +126,9 @@ def serve(given: ServeOptions) -> None:
 
 def _option(model: Any, given: ServeOptions) -> Any:
     """Return the reject option around the model."""
-    from evenhand.estimators import RejectOptionClassifier
-
     known = Training.read(given.model)
-    margin = given.margin
-    if margin is None:
-        margin = model.fitted_.margin
-    if margin is None:
-        raise ValueError(
-            "--margin is missing, and this model was trained without one. Name how far apart the "
-            "groups' rates may be among the given labels, for example --margin 0.05."
-        )
+    kept = margins.margins_of(given, given.margin, "--margin") or _of_training(model)
+    margins.check(given, kept)
     groups = None if given.groups is None else [name.strip() for name in given.groups.split(",")]
     if groups is None and (known is None or _sensitive(known, given) == known.sensitive):
         groups = model.groups_
@@ -140,13 +137,33 @@ def _option(model: Any, given: ServeOptions) -> Any:
             "--groups is missing, and this model knows none: a margin is kept between groups that "
             "are known before. Name every group that may come, for example --groups F,M."
         )
-    return RejectOptionClassifier(
+    return margins.reject_option(
         model,
-        margin,
+        given,
+        kept,
         groups=groups,
+        columns=_sensitive(known, given),
+        grouping=_grouping(known, given),
+        rows_of=lambda rows: features_of(model, rows),
         cold_start=given.cold_start,
         threshold=given.threshold,
     )
+
+
+def _of_training(model: Any) -> dict[str, float]:
+    """Return the margin that a model was trained under."""
+    from evenhand.fairness.notion import RateNotion
+
+    fitted = model.fitted_
+    if fitted.margin is None:
+        raise ValueError(
+            "--margin is missing, and this model was trained without one. Name how far apart the "
+            "groups' rates may be among the given labels, for example --margin 0.05; or another "
+            "notion, such as --within error-parity=0.1."
+        )
+    own = fitted.fairness
+    name = own.name if isinstance(own, RateNotion) else DEMOGRAPHIC_PARITY
+    return {name: float(fitted.margin)}
 
 
 def _sensitive(known: Training | None, given: ServeOptions) -> tuple[str, ...]:
@@ -158,6 +175,12 @@ def _sensitive(known: Training | None, given: ServeOptions) -> tuple[str, ...]:
             "column of them. Name the column of the groups."
         )
     return found
+
+
+def _grouping(known: Training | None, given: ServeOptions) -> Grouping | None:
+    """Return what makes groups of the columns of training, where these are the ones."""
+    same = known is not None and _sensitive(known, given) == known.sensitive
+    return known.grouping if known is not None and same else None
 
 
 def _require() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand import _values
+from evenhand._checks import did_you_mean
 from evenhand._roles import Roles
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.grouping import grouped
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from evenhand.datasets.images.files import PictureFiles
     from evenhand.datasets.images.manifest import Manifest
     from evenhand.fairness import Grouping
+    from evenhand.typing import IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -230,6 +232,24 @@ def labels(table: TypedTable, label: str) -> pd.Series[Any]:
     column.refuse_amounts()
     is_float = pd.api.types.is_float_dtype(column.dtype)
     return column.values.astype("int64") if is_float else column.values
+
+
+def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntArray:
+    """Return the position of each label among the model's classes; 1, 1.0 and "1" are one class."""
+    import numpy as np
+
+    from evenhand.datasets.columns import text_of
+
+    place = {name: code for code, name in enumerate(names)}
+    texts = [text_of(value) for value in y.tolist()]
+    for row, text in enumerate(texts):
+        if text not in place:
+            raise ValueError(
+                f"{where}: the label in {_values.row(row)}, {_values.quoted(text)}, is not a class "
+                f"of the model: {', '.join(map(repr, names))}."
+                f"{_values.if_shown(did_you_mean(text, names))}"
+            )
+    return np.array([place[text] for text in texts], dtype=np.int64)
 
 
 def group_columns(

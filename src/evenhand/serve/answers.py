@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from evenhand.fairness import RejectOption
+from evenhand.fairness.gate.reject_option import KeptMargin
 from evenhand.serve import bodies
 from evenhand.serve.desk import OVERRULE, REASONS, BadReview, Desk, Reviewed
 from evenhand.serve.store import Decision
@@ -12,11 +15,33 @@ from evenhand.serve.tokens import Caller
 from evenhand.typing import REJECTED
 
 PROMISE: Final = (
-    "The labels given by the model stay within the margin after every answer. What people deliver, "
-    "overrule or withdraw is counted; it leaves the margin only where somebody forced it, and then "
-    "the model gives only labels after which the gap is no larger. Nothing is promised of requests "
-    "without a label, nor of who decides them elsewhere."
+    "The labels given by the model stay within every margin after every answer. What people "
+    "deliver, overrule or withdraw is counted; it leaves a margin only where somebody forced it, "
+    "and then the model gives only labels after which the gap is no larger. Nothing is promised of "
+    "requests without a label, nor of who decides them elsewhere."
 )
+
+
+OF_TRUTH: Final[Mapping[str, str]] = {
+    "upper limit": (
+        " A margin about true classes is about the gap that the calibration rows let expect of "
+        "these labels: its upper limit, at confidence {level:g} over those rows, is within."
+    ),
+    "estimate": (
+        " A margin about true classes holds the estimate by the calibration rows, and nothing is "
+        "promised of the gap itself."
+    ),
+}
+"""What is added to it where a margin is about true classes."""
+
+
+def promise_of(option: RejectOption) -> str:
+    """Return what is promised of the labels that this reject option gives."""
+    known = option.calibration
+    if known is None:
+        return PROMISE
+    what = next((one.gap_is for one in option.kept if one.gap_is in OF_TRUTH), None)
+    return PROMISE if what is None else PROMISE + OF_TRUTH[what].format(level=known.level)
 
 
 async def reviewed(desk: Desk, id_: int, caller: Caller, body: bodies.ReviewBody) -> Decision:
@@ -70,12 +95,19 @@ def case(desk: Desk, found: Decision) -> bodies.Case:
             bodies.Outcome(
                 action=effect.action,
                 label=named(desk, effect.label),
-                gap=effect.gap,
-                within_margin=effect.within,
+                gap=effect.after.gap,
+                within_margin=effect.after.within,
+                needs_force=effect.after.beyond,
+                margins=margins(effect.after.kept),
             )
             for effect in desk.effects(found.request)
         ],
     )
+
+
+def margins(kept: Sequence[KeptMargin]) -> list[bodies.Margin]:
+    """Return each margin with its gap."""
+    return [bodies.Margin(**one.to_dict()) for one in kept]
 
 
 def standing(desk: Desk, found: Decision) -> bodies.Standing:
@@ -112,6 +144,7 @@ def state_of(desk: Desk, claim: str) -> bodies.StateAnswer:
         margin=option.margin,
         gap=option.gap,
         within_margin=option.within,
+        margins=margins(option.kept),
         left_by_people=not option.within,
         n_decisions=option.n_requests,
         n_given=int(given.sum()),
@@ -134,6 +167,6 @@ def state_of(desk: Desk, claim: str) -> bodies.StateAnswer:
             for z, group in enumerate(option.groups)
             for k, label in enumerate(desk.labels)
         ],
-        promise=PROMISE,
+        promise=promise_of(option),
         claim=claim,
     )

@@ -256,6 +256,7 @@ def _add_queue(app: FastAPI, desk: Desk) -> None:
             n_waiting=desk.store.n_open(),
             gap=option.gap,
             margin=option.margin,
+            margins=answers.margins(option.kept),
             cases=[answers.case(desk, one) for one in found],
         )
 

@@ -60,6 +60,20 @@ class ReviewBody(_Body):
     reason: Text = ""
 
 
+class Margin(BaseModel):
+    """One margin, and how the given labels stand to it."""
+
+    notion: str
+    reference: Annotated[str, Field(description="What a group is compared with.")]
+    margin: float
+    gap: float
+    gap_is: Annotated[
+        Literal["exact", "upper limit", "estimate"],
+        Field(description="What the gap is: about true classes a limit, or an estimate."),
+    ]
+    within_margin: bool
+
+
 class Outcome(BaseModel):
     """What a decision of a person would do."""
 
@@ -67,6 +81,10 @@ class Outcome(BaseModel):
     label: Cell
     gap: float
     within_margin: bool
+    needs_force: Annotated[
+        bool, Field(description="Whether it leaves a margin, or leads further out.")
+    ]
+    margins: list[Margin]
 
 
 class Case(BaseModel):
@@ -88,6 +106,7 @@ class QueueAnswer(BaseModel):
     n_waiting: int
     gap: float
     margin: float
+    margins: list[Margin]
     cases: list[Case]
 
 
@@ -133,9 +152,10 @@ class StateAnswer(BaseModel):
     """How the given labels stand to the margin."""
 
     notion: str
-    margin: float
-    gap: float
+    margin: Annotated[float, Field(description="Of several that which the gap is nearest to.")]
+    gap: Annotated[float, Field(description="Of several that which is nearest to its margin.")]
     within_margin: bool
+    margins: list[Margin]
     left_by_people: Annotated[
         bool, Field(description="Whether people have left the margin; the model never does.")
     ]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from evenhand.fairness import RejectOption
-from evenhand.fairness.gate.reject_option import Verdict
+from evenhand.fairness.gate.reject_option import After, Verdict
 from evenhand.fairness.gate.review import DecidedAlready, PassesMargin, Request
 from evenhand.serve.cases import MOST_ROWS, Reader
 from evenhand.serve.store import Counts, Decision, DecisionStore, StoreAway, Turn
@@ -95,16 +95,13 @@ class Effect:
         ``deliver``, ``overrule`` or ``withdraw``.
     label : int
         Class code that would be given; ``REJECTED`` for none.
-    gap : float
-        The gap after it.
-    within : bool
-        Whether the given labels would be within the margin.
+    after : After
+        How the given labels would stand to the margins.
     """
 
     action: str
     label: int
-    gap: float
-    within: bool
+    after: After
 
 
 class Desk:
@@ -361,10 +358,10 @@ def effects(option: RejectOption, request: Request) -> list[Effect]:
     for label in range(REJECTED, len(option.classes)):
         action = DELIVER if label == request.said else OVERRULE if label != REJECTED else WITHDRAW
         try:
-            gap, within = option.gap_after(request, label)
+            after = option.after(request, label)
         except ValueError:
             continue  # decided already, or stands so
-        found.append(Effect(action=action, label=label, gap=gap, within=within))
+        found.append(Effect(action=action, label=label, after=after))
     order = (DELIVER, OVERRULE, WITHDRAW)
     return sorted(found, key=lambda effect: order.index(effect.action))
 

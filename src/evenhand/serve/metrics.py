@@ -50,8 +50,17 @@ class _OfStore:
     def collect(self) -> Iterator[Any]:
         counts, option = self._desk.view()
         gauge, counter = GaugeMetricFamily, CounterMetricFamily
-        yield gauge("evenhand_gap", "Largest difference of rates now.", value=option.gap)
+        words = "Largest difference of rates now, of several margins the nearest."
+        yield gauge("evenhand_gap", words, value=option.gap)
         yield gauge("evenhand_margin", "The margin.", value=option.margin)
+        for name, words, values in (
+            ("evenhand_notion_gap", "The gap by each notion.", [k.gap for k in option.kept]),
+            ("evenhand_notion_margin", "Its margin.", [k.notion.margin for k in option.kept]),
+        ):
+            of_each = gauge(name, words, labels=["notion", "reference"])
+            for kept, value in zip(option.kept, values, strict=True):
+                of_each.add_metric([kept.notion.name, kept.notion.reference], value)
+            yield of_each
         yield gauge("evenhand_within_margin", "1 if within it.", value=float(option.within))
         yield gauge(
             "evenhand_queue", "Decisions that wait for a person.", value=self._desk.store.n_open()

@@ -7,6 +7,7 @@ token in a cookie that no script reads and that other sites' pages do not send.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -15,6 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from evenhand.fairness.gate.reject_option import KeptMargin
 from evenhand.fairness.gate.review import DecidedAlready, PassesMargin
 from evenhand.report.page import fill
 from evenhand.serve import answers, bodies
@@ -156,17 +158,19 @@ def _case(
             row | {"time": _time(row["at"]), "given": answers.named(desk, row["given"])}
             for row in desk.store.reviews(id_)
         ],
-        gap=option.gap,
-        margin=option.margin,
-        outcomes=[_outcome(desk, effect, found.open) for effect in desk.effects(found.request)],
-        scale=max([2 * option.margin, option.gap, *(e.gap for e in desk.effects(found.request))])
-        or 1.0,
+        margins=option.kept,
+        outcomes=[
+            _outcome(desk, effect, option.kept, found.open)
+            for effect in desk.effects(found.request)
+        ],
         following=following[0].id if following else None,
     )
 
 
-def _outcome(desk: Desk, effect: Effect, is_open: bool) -> dict[str, Any]:
-    """Return a decision as it stands on the page."""
+def _outcome(
+    desk: Desk, effect: Effect, now: Sequence[KeptMargin], is_open: bool
+) -> dict[str, Any]:
+    """Return a decision as it stands on the page, with each gap before and after it."""
     label = answers.named(desk, effect.label)
     words = {
         "deliver": f"Deliver {label}",
@@ -177,9 +181,17 @@ def _outcome(desk: Desk, effect: Effect, is_open: bool) -> dict[str, Any]:
         "action": effect.action,
         "code": effect.label,
         "words": words,
-        "gap": effect.gap,
-        "within": effect.within,
+        "beyond": effect.after.beyond,
+        "gaps": [
+            {"before": before, "after": after, "scale": max(_least(before), after.gap) or 1.0}
+            for before, after in zip(now, effect.after.kept, strict=True)
+        ],
     }
+
+
+def _least(kept: KeptMargin) -> float:
+    """Return what the bar of a gap must at least have room for."""
+    return max(2 * kept.notion.margin, kept.gap)
 
 
 async def _decide(desk: Desk, caller: Caller, id_: int, form: dict[str, str]) -> Response:

@@ -60,7 +60,7 @@ def test_the_table_is_a_recount_of_what_stands_after_every_decision(
     for number in rng.permutation(len(requests)).tolist() * 2:
         request, label = requests[number], int(rng.integers(REJECTED, 3))
         try:
-            gap, within = option.gap_after(request, label)
+            gap, within, *_ = option.after(request, label)
         except DecidedAlready:
             continue
         before = option.gap

@@ -21,6 +21,7 @@ from evenhand.fairness.gate.gate import Gate, gate_from_dict, open_gate
 from evenhand.fairness.gate.review import PassesMargin, Request
 from evenhand.fairness.gate.runner import GateRun
 from evenhand.fairness.gate.several import SeveralGate
+from evenhand.fairness.gate.table_gate import TableGate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
@@ -69,6 +70,49 @@ class Delivery(NamedTuple):
     """Numbers of the requests, shape (n,)."""
     labels: IntArray
     """Their class codes, shape (n,)."""
+
+
+class KeptMargin(NamedTuple):
+    """One margin, and how the given labels stand to it."""
+
+    notion: RateNotion
+    """What is kept, with its margin."""
+    gap: float
+    """Largest difference of rates in the given set, as the margin is held against it."""
+    gap_is: str
+    """What that is: ``exact``, ``upper limit``, or ``estimate``."""
+    within: bool
+    """Whether it is within the margin."""
+
+    @property
+    def words(self) -> str:
+        """The gap and the margin as a reader meets them."""
+        shown = "largest gap" if self.gap_is == "exact" else f"{self.gap_is} of the gap"
+        return f"{self.notion.title}: {shown} {self.gap:.4f}, margin {self.notion.margin:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it in JSON's types."""
+        return {
+            "notion": self.notion.name,
+            "reference": self.notion.reference,
+            "margin": float(self.notion.margin),
+            "gap": self.gap,
+            "gap_is": self.gap_is,
+            "within_margin": self.within,
+        }
+
+
+class After(NamedTuple):
+    """How the given labels would stand after a person's decision."""
+
+    gap: float
+    """The gap that is nearest to its margin, or furthest above it."""
+    within: bool
+    """Whether all margins are kept."""
+    beyond: bool
+    """Whether it leaves a margin, or leads further out: it must be forced."""
+    kept: tuple[KeptMargin, ...]
+    """Each margin."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -259,8 +303,7 @@ class RejectOption:
         """
         with self._lock:
             after, gate = request.decided(label), self._after(request, label)
-            outward = self._gate.within or _excess(gate) >= _excess(self._gate)
-            if not force and not gate.within and outward:
+            if not force and self._beyond(gate):
                 raise PassesMargin(gate.gap, gate.notion.margin)
             if self._waits(request):
                 self._run.forget(request.number, request.group, request.said)
@@ -271,12 +314,13 @@ class RejectOption:
                 self._given_by_hand[request.group, label] += 1
             return after
 
-    def gap_after(self, request: Request, label: int) -> tuple[float, bool]:
-        """Return the gap if ``label`` were decided, and whether it is within the margin."""
+    def after(self, request: Request, label: int) -> After:
+        """Return how the given labels would stand if ``label`` were decided."""
         with self._lock:
             request.decided(label)
             gate = self._after(request, label)
-        return gate.gap, gate.within
+            beyond = self._beyond(gate)
+        return After(gap=gate.gap, within=gate.within, beyond=beyond, kept=_kept(gate))
 
     @property
     def notions(self) -> tuple[RateNotion, ...]:
@@ -291,19 +335,17 @@ class RejectOption:
     @property
     def gaps(self) -> dict[str, float]:
         """The gap by each notion, as ``gap`` has it, by name and reference."""
-        gate = self._gate
-        found = gate.gaps if isinstance(gate, SeveralGate) else (gate.gap,)
-        return {
-            f"{notion.key}_{notion.reference}": gap
-            for notion, gap in zip(gate.notions, found, strict=True)
-        }
+        return {f"{one.notion.key}_{one.notion.reference}": one.gap for one in self.kept}
+
+    @property
+    def kept(self) -> tuple[KeptMargin, ...]:
+        """Each margin, with its gap and what this is."""
+        return _kept(self._gate)
 
     @property
     def calibration(self) -> GateCalibration | None:
         """What is known of true classes; None where no notion needs it."""
-        gate = self._gate
-        gates = gate.gates if isinstance(gate, SeveralGate) else (gate,)
-        found = [one.calibration for one in gates if isinstance(one, CalibratedGate)]
+        found = [one.calibration for one in _each(self._gate) if isinstance(one, CalibratedGate)]
         return next((known for known in found if known is not None), None)
 
     @property
@@ -494,6 +536,11 @@ class RejectOption:
     def _gate(self) -> Gate:
         return self._run.gate
 
+    def _beyond(self, gate: Gate) -> bool:
+        """Whether a person's decision, counted on ``gate``, leaves the margin or leads away."""
+        outward = self._gate.within or _excess(gate) >= _excess(self._gate)
+        return not gate.within and outward
+
     @property
     def _by_itself(self) -> IntArray:
         """Labels given without a person, those that people took back later included."""
@@ -565,6 +612,28 @@ def _codes_or_unknown(groups: ArrayLike, n_groups: int) -> IntArray:
         _checks.codes("groups", np.where(known, array, array[known][0]), n_groups)
     codes: IntArray = array.astype(np.int64)
     return codes
+
+
+def _each(gate: Gate) -> Sequence[Gate | TableGate]:
+    """Return the gates of the single margins."""
+    if isinstance(gate, SeveralGate):
+        return gate.gates
+    return (gate,)
+
+
+def _kept(gate: Gate) -> tuple[KeptMargin, ...]:
+    withins = gate.withins if isinstance(gate, SeveralGate) else (gate.within,)
+    return tuple(
+        KeptMargin(notion=one.notion, gap=one.gap, gap_is=_what_the_gap_is(one), within=within)
+        for one, within in zip(_each(gate), withins, strict=True)
+    )
+
+
+def _what_the_gap_is(gate: Gate | TableGate) -> str:
+    known = gate.calibration if isinstance(gate, CalibratedGate) else None
+    if known is None or not gate.notion.needs_labels:
+        return "exact"
+    return "upper limit" if known.admit_by == "limit" else "estimate"
 
 
 def _excess(gate: Gate) -> float:

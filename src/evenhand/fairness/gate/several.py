@@ -97,6 +97,11 @@ class SeveralGate(TableGate):
         """The gap by each of ``notions``."""
         return tuple(gate.gap for gate in self.gates)
 
+    @property
+    def withins(self) -> tuple[bool, ...]:
+        """Whether the given table is within the margin of each of ``notions``."""
+        return tuple(gate._excess() <= 0 for gate in self.gates)
+
     def _within_after_one_more(self, group: int) -> tuple[int, ...]:
         found = set(self._all)
         for gate in self.gates:
