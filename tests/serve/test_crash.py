@@ -20,20 +20,14 @@ def folder(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("seed", [0])
 def test_no_delivered_decision_is_lost_and_the_margin_is_kept_when_the_server_is_killed(
-    seed: int, folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path
 ) -> None:
-    found = crashes.kill_many(folder, str(tmp_path / "s.db"), n_kills=6, seed=seed)
-    assert found["outside_margin"] == 0
+    """``EVENHAND_KILLS=200`` takes 6 to 15 minutes, most of it the start of servers."""
+    n_kills = int(os.environ.get("EVENHAND_KILLS", "6"))
+    found = crashes.kill_many(folder, str(tmp_path / "s.db"), n_kills=n_kills, seed=0)
+    assert (found["kills"], found["outside_margin"]) == (n_kills, 0)
     assert found["given"] > 0
-
-
-@pytest.mark.slow
-def test_200_kills_lose_nothing(folder: Path, tmp_path: Path) -> None:
-    """375 and 872 seconds on a busy machine, most of it the start of servers."""
-    found = crashes.kill_many(folder, str(tmp_path / "s.db"), n_kills=200, seed=1)
-    assert (found["kills"], found["outside_margin"]) == (200, 0)
 
 
 def test_two_servers_on_one_postgresql_keep_one_margin(folder: Path, postgres: str) -> None:

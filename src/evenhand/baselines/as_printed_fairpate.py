@@ -11,6 +11,7 @@ from evenhand.estimators.inputs import FitInputs, Progress
 from evenhand.estimators.ledgers import open_run, own_noise
 from evenhand.estimators.spec import ACCOUNT, REGISTERED, registered
 from evenhand.estimators.steps import Given, Plan, Taught
+from evenhand.fairness import FairnessKind
 from evenhand.privacy import ConfidentGNMax, Guarantee, Ledger
 from evenhand.privacy.guarantee import AS_PRINTED, no_guarantee
 from evenhand.teachers.partition import Partition
@@ -28,6 +29,9 @@ assert set(_NOT_READ[:3]) <= set(ACCOUNT)
         words="FairPATE, gate and accounting as printed: to compare with, NOT PRIVATE AS CLAIMED.",
         reads=tuple(one for one in _GATE_AS_PRINTED.reads if one not in _NOT_READ),
         claim_holds=False,
+        kind=lambda given: (
+            FairnessKind.WEIGHTS if given.get("student_margin") else FairnessKind.ANSWERS
+        ),
     )
 )
 @dataclass(eq=False, repr=False, kw_only=True)

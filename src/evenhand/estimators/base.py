@@ -143,7 +143,6 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         >>> import numpy as np
         >>> from evenhand import Budget, PATEClassifier
         >>> from evenhand.owners.collection import OwnerVotes
-        from evenhand.owners.noisy_sums import NoisySums
         >>> from evenhand.owners.vote_file import VoteFile
         >>> rows = np.arange(12.0).reshape(-1, 1)
         >>> said = [VoteFile.cast(f"owner {i}", rows[:, 0] > 5, rows, classes=[False, True])

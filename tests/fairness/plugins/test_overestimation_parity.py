@@ -95,7 +95,7 @@ def test_a_process_that_does_not_know_it_says_what_to_trust(tables: None) -> Non
     run(
         *("train", "private.csv", "--public", "public.csv", "--label", "loan", "--sensitive"),
         *("sex", "--epsilon", "8", "--margin", "0.1", "--fairness", HOME, "--out", "model"),
-        *("--teachers", "40", "--method", "fairpate"),
+        *("--teachers", "40"),
     )
     said = "import evenhand; evenhand.load('model')"
     here = {"cwd": Path.cwd(), "capture_output": True, "text": True, "check": False}
