@@ -59,7 +59,7 @@ class KeepsMargins(ReadsModel):
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of the classes in --calibration.",
+            help="Column of the classes in the labelled rows.",
             show_default="that of training",
             rich_help_panel=REJECT,
         ),
