@@ -434,6 +434,7 @@ def test_options_that_do_not_go_together_are_refused(
     ],
 )
 @pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+@pytest.mark.filterwarnings("ignore::evenhand.students.constrained.MarginNotMet")
 def test_a_blind_rule_goes_on_any_method(
     town: Path, train: Run, changes: dict[str, Any], options: list[str]
 ) -> None:
