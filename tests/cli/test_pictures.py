@@ -163,9 +163,9 @@ def test_every_method_learns_from_features(
     assert set(json.loads(result.stdout)["predictions"]) <= {"red", "other"}
 
 
-def test_features_are_made_once(
-    gallery: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def features_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many pictures an extractor reads at each call from here on."""
     made: list[int] = []
 
     def counted(extractor: Any, pictures: Any, rows: Any) -> Any:
@@ -174,12 +174,18 @@ def test_features_are_made_once(
 
     transformed = extraction._transformed
     monkeypatch.setattr(extraction, "_transformed", counted)
+    return made
+
+
+def test_features_are_made_once(
+    gallery: Path, run: Callable[..., Any], features_made: list[int]
+) -> None:
     result = run(*again())
-    assert made == [], "the run of the fixture made them"
+    assert features_made == [], "the run of the fixture made them"
     assert f"Features are kept in {gallery}/cache/evenhand/features" in result.stderr
     run("predict", "second", "new.csv", "--extractor", "halves.onnx", "--features", "none")
     run(*again("--features", "mine", out="third"))
-    assert sum(made) == SIZES["new"] + SIZES["private"] + SIZES["public"]
+    assert sum(features_made) == SIZES["new"] + SIZES["private"] + SIZES["public"]
     assert list(Path("mine").rglob("*.safetensors"))
     assert not any("features" in path.name for path in Path("third").iterdir())
 
@@ -461,20 +467,12 @@ n_teachers = 15
 
 
 def test_a_frontier_makes_features_once(
-    gallery: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    gallery: Path, run: Callable[..., Any], features_made: list[int]
 ) -> None:
-    made: list[int] = []
-
-    def counted(extractor: Any, pictures: Any, rows: Any) -> Any:
-        made.append(len(rows))
-        return transformed(extractor, pictures, rows)
-
-    transformed = extraction._transformed
-    monkeypatch.setattr(extraction, "_transformed", counted)
     Path("grid.toml").write_text(GRID.replace("[[runs]]", 'features = "mine"\n[[runs]]'))
     said = json.loads(run("frontier", "grid.toml", "--out", "front", "--json").stdout)
     assert (said["n_new"], said["skipped"]) == (3, {})
-    assert sum(made) == SIZES["private"] + SIZES["public"] + SIZES["test"]
+    assert sum(features_made) == SIZES["private"] + SIZES["public"] + SIZES["test"]
     with RunStore("front/runs.db") as store:
         runs = store.runs()
     assert all(one.error < 0.35 for one in runs)

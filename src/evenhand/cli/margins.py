@@ -12,6 +12,7 @@ import typer
 from evenhand import _words
 from evenhand._checks import closed_unit, one_of, open_unit
 from evenhand._notions import OF_DECISIONS
+from evenhand.cli import options
 from evenhand.cli.console import note
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.options import ReadsModel, choice
@@ -73,23 +74,8 @@ class KeepsMargins(ReadsModel):
             rich_help_panel=REJECT,
         ),
     ] = None
-    admit_by: Annotated[
-        str,
-        choice(
-            _words.ADMIT_BY,
-            help="What of a gap about true classes must be within its margin: its upper limit, or "
-            "its estimate, of which nothing is promised.",
-            rich_help_panel=REJECT,
-        ),
-    ] = _words.ADMIT_BY[0]
-    gate_level: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            help="Confidence of that limit, over the calibration rows. In (0, 1).",
-            rich_help_panel=REJECT,
-        ),
-    ] = 0.95
+    admit_by: Annotated[str, options.admit_by(REJECT)] = _words.ADMIT_BY[0]
+    gate_level: Annotated[float, options.gate_level(REJECT)] = 0.95
 
 
 def margins_of(given: KeepsMargins, parity: float | None, option: str) -> dict[str, float]:

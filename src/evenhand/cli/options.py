@@ -102,6 +102,28 @@ Reference = Annotated[
         rich_help_panel=FAIRNESS,
     ),
 ]
+
+
+def admit_by(panel: str) -> Any:
+    """Return the option that says what a gate about true classes goes by."""
+    return choice(
+        _words.ADMIT_BY,
+        help="What of a gap about true classes must be within its margin for an answer to be "
+        "given: its upper limit, or its estimate, of which nothing is promised.",
+        rich_help_panel=panel,
+    )
+
+
+def gate_level(panel: str) -> Any:
+    """Return the option for the confidence of that limit."""
+    option: Any = typer.Option(
+        metavar="SHARE",
+        help="Confidence of that limit, over the calibration rows. In (0, 1).",
+        rich_help_panel=panel,
+    )
+    return option
+
+
 NTeachers = Annotated[
     int | None,
     typer.Option(

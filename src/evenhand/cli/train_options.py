@@ -293,23 +293,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=MECHANISM,
         ),
     ] = None
-    admit_by: Annotated[
-        str,
-        choice(
-            _words.ADMIT_BY,
-            help="What of a gap about true classes must be within the margin for --method fairpate "
-            "to give an answer: its upper limit, or its estimate, of which nothing is promised.",
-            rich_help_panel=FAIRNESS,
-        ),
-    ] = _words.ADMIT_BY[0]
-    gate_level: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            help="Confidence of that limit, over the calibration rows. In (0, 1).",
-            rich_help_panel=FAIRNESS,
-        ),
-    ] = 0.95
+    admit_by: Annotated[str, options.admit_by(FAIRNESS)] = _words.ADMIT_BY[0]
+    gate_level: Annotated[float, options.gate_level(FAIRNESS)] = 0.95
     sigma: Annotated[
         float | None,
         typer.Option(
