@@ -398,9 +398,13 @@ def save(fresh: list[dict[str, Any]], data: str) -> None:
 
 def page(commits: dict[str, str], rows: list[dict[str, Any]]) -> None:
     """Write the rows, and the tables."""
-    alone = {f"{row['method']} on {row['data']}": row["commit"] for row in rows if "commit" in row}
+    alone = {(row["commit"], row["method"]) for row in rows if "commit" in row}
     found = claims(rows)
-    at = "; ".join(f"{name} at commit {at}" for name, at in sorted((commits | alone).items()))
+    named = [(at, name) for name, at in commits.items()] + sorted(alone)
+    at = "; ".join(
+        f"{' · '.join(sorted(name for one, name in named if one == at))} at commit {at}"
+        for at in dict.fromkeys(at for at, _ in named)
+    )
     write(
         "sf_pate_figure2",
         {"commits": commits, "rows": rows, "claims": found},
