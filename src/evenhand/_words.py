@@ -16,3 +16,6 @@ of it."""
 
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
 """Where fairness can be put into PATE, along the data's way."""
+
+PIXEL_NETWORKS: Final = ("convolutional", "small-resnet", "color-mnist-network", "celeba-network")
+"""Networks that read the pixels of pictures, as they are typed."""

@@ -16,16 +16,16 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand import load
+from evenhand._words import PIXEL_NETWORKS
 from evenhand.cli import app
-from evenhand.cli.pictures import NETWORKS
-from evenhand.cli.pictures import network as network_named
 from evenhand.datasets import DataNotAvailable
 from evenhand.datasets.features import extraction
 from evenhand.datasets.features.extraction import extract
 from evenhand.datasets.features.networks import OnnxFeatures
 from evenhand.datasets.features.reading import PictureReading
 from evenhand.datasets.images import ImageData, load_color_mnist
-from evenhand.frontier import RunStore, material
+from evenhand.frontier import Grid, RunStore, material
+from evenhand.learners.nets.architectures import architecture_typed
 from evenhand.methods import METHODS
 
 image = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
@@ -203,9 +203,9 @@ def test_the_report_shows_public_pictures_if_it_is_asked_to(
     assert len(page.encode()) < 200_000
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", PIXEL_NETWORKS)
 def test_every_network_has_its_word(name: str) -> None:
-    assert hasattr(network_named(name), "build")
+    assert hasattr(architecture_typed(name), "build")
 
 
 @pytest.mark.torch
@@ -240,7 +240,8 @@ def test_gradients_may_be_of_a_network_on_pixels(
     words = words.replace("--out model", "--out second")
     refuse(*words.split())
     refuse(*words.split(), "--architecture", "small-resnet")
-    assert seen == [(network_named(w), (3, SIDE, SIDE)) for w in ("convolutional", "small-resnet")]
+    words = ("convolutional", "small-resnet")
+    assert seen == [(architecture_typed(word), (3, SIDE, SIDE)) for word in words]
 
 
 @pytest.mark.parametrize(
@@ -484,6 +485,32 @@ def test_a_frontier_makes_features_once(
     assert again["n_new"] == 3, "another network under the same name is another setting"
 
 
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_frontier_on_pixels_is_one_of_networks(
+    gallery: Path, run: Callable[..., Any], features_made: list[int]
+) -> None:
+    """About 8 seconds."""
+    pytest.importorskip("torch", reason="the extra torch is not installed")
+    for name, n in (("private", 60), ("public", 40)):  # that the networks are soon trained
+        pd.read_csv(f"{name}.csv").head(n).to_csv(f"{name}.csv", index=False)
+    grid = GRID.replace("halves.onnx", "none").replace(', "non-private"]', "]")
+    grid = grid.replace('trained_on = "nothing"\nlicence = "CC0"\n', "")
+    grid = grid.replace("n_teachers = 15", 'n_teachers = 2\nanswers = "labels"')
+    Path("grid.toml").write_text(grid)
+    said = json.loads(run("frontier", "grid.toml", "--out", "front", "--json").stdout)
+    assert (said["n_new"], said["skipped"], features_made) == (2, {}, [])
+    with RunStore("front/runs.db") as store:
+        keys = {one.setting.method: one.key for one in store.runs()}
+    run("frontier", "grid.toml", "--out", "chosen", "--train", keys["pate"])
+    model = load("chosen")
+    assert (model.extractor_, model.encoder_.shape) == (None, (3, SIDE, SIDE))
+    assert model.predict(np.zeros((5, 3, SIDE, SIDE), dtype=np.uint8)).shape == (5,)
+    Path("grid.toml").write_text(grid.replace("[[runs]]", 'network = "small-resnet"\n[[runs]]'))
+    other = Grid.from_toml("grid.toml").settings()
+    assert not {setting.key for setting in other} & set(keys.values())
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -492,7 +519,26 @@ def test_a_frontier_makes_features_once(
         ({'"halves.onnx"': '"dlib-fac"'}, "extractor must be one of dlib-face"),
         (
             {'"halves.onnx"': '"none"', 'trained_on = "nothing"\nlicence = "CC0"': ""},
-            "hands pixels",
+            "hands out pixels, and method = 'non-private' reads features. Name an extractor, or",
+        ),
+        (
+            {
+                '"halves.onnx"': '"none"',
+                'trained_on = "nothing"\nlicence = "CC0"': "",
+                ', "non-private"]': "]\nblind_margin = 0.1",
+            },
+            "the rule of blind_margin infers groups from features",
+        ),
+        (
+            {"images = true": 'images = true\nnetwork = "small-resnet"'},
+            "network = 'small-resnet' reads the pixels of pictures. Add extractor = 'none'",
+        ),
+        (
+            {
+                '"halves.onnx"': '"none"',
+                'trained_on = "nothing"\nlicence = "CC0"': 'network = "small-resne"',
+            },
+            "network must be one of 'convolutional', 'small-resnet'",
         ),
         ({"images = true": 'images = true\ndrop = ["place"]'}, "drop are about tables"),
         ({"images = true": "images = true\nsize = 0"}, "size must be at least 1"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from evenhand._words import PIXEL_NETWORKS
 from evenhand.cli.command import Options
 from evenhand.cli.console import note
 from evenhand.cli.options import choice
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 PICTURES: Final = "Pictures"
 MODES: Final = ("RGB", "L")
-NETWORKS: Final = ("convolutional", "small-resnet", "color-mnist-network", "celeba-network")
-"""Teachers that read pixels."""
-
 NETWORK_FILE: Final = "extractor"
 """What the file of a user's own network is called in the folder of a model, before its ending."""
 
@@ -160,7 +158,7 @@ def check(given: Any, *, teacher: str, reads_pixels: bool) -> None:
                     f"{_flag(name)} is about pictures. Add --images if {given.private} lists them "
                     f"in a column path, or leave {_flag(name)} out."
                 )
-        if teacher in NETWORKS:
+        if teacher in PIXEL_NETWORKS:
             raise ValueError(
                 f"--teacher {teacher} reads the pixels of pictures. Add --images --extractor none, "
                 f"or take --teacher mlp."
@@ -188,12 +186,12 @@ def check(given: Any, *, teacher: str, reads_pixels: bool) -> None:
             f"--method {given.method} reads features of pictures, got --extractor none. Name an "
             f"extractor, or take a method that reads pixels: fair-shares, fairpate, pate, dpsgd."
         )
-    if pixels and teacher not in NETWORKS:
+    if pixels and teacher not in PIXEL_NETWORKS:
         raise ValueError(
             f"--extractor none hands pixels to the teachers, and --teacher {teacher} reads "
-            f"features. Take --teacher {', '.join(NETWORKS)}, or name an extractor."
+            f"features. Take --teacher {', '.join(PIXEL_NETWORKS)}, or name an extractor."
         )
-    if not pixels and teacher in NETWORKS:
+    if not pixels and teacher in PIXEL_NETWORKS:
         raise ValueError(
             f"--teacher {teacher} reads pixels. Add --extractor none, or take another --teacher."
         )
@@ -205,7 +203,7 @@ def check(given: Any, *, teacher: str, reads_pixels: bool) -> None:
     if pixels and given.hidden:
         raise ValueError(
             f"--hidden is about networks on features, and --extractor none hands out pixels. Take "
-            f"--architecture {', '.join(NETWORKS)}, or name an extractor."
+            f"--architecture {', '.join(PIXEL_NETWORKS)}, or name an extractor."
         )
 
 
@@ -220,14 +218,6 @@ def asked_for(given: Any) -> PictureReading | None:
     return PictureReading(
         **{name: value for name, value in (named | numbers).items() if value is not None}
     )
-
-
-def network(name: str) -> Any:
-    """Return an architecture by its word."""
-    from evenhand.learners.nets import architectures
-
-    kinds = {known.lower(): kind for known, kind in architectures.ARCHITECTURES.items()}
-    return kinds[name.replace("-", "")]()
 
 
 def with_rows(

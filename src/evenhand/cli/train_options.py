@@ -28,7 +28,7 @@ from evenhand.cli.options import (
     Reference,
     choice,
 )
-from evenhand.cli.pictures import NETWORKS, TrainsOnPictures
+from evenhand.cli.pictures import TrainsOnPictures
 from evenhand.methods import METHODS, method_named
 
 if TYPE_CHECKING:
@@ -266,9 +266,9 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     architecture: Annotated[
         str | None,
         choice(
-            NETWORKS,
+            _words.PIXEL_NETWORKS,
             help="Of dpsgd and dp-fermi, on pixels (--images --extractor none): the network.",
-            show_default=f"{NETWORKS[0]} for pixels",
+            show_default=f"{_words.PIXEL_NETWORKS[0]} for pixels",
             rich_help_panel=GRADIENTS,
         ),
     ] = None
@@ -276,7 +276,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     teacher: Annotated[
         str,
         choice(
-            (*TEACHER_KINDS, *NETWORKS),
+            (*TEACHER_KINDS, *_words.PIXEL_NETWORKS),
             help="What a teacher is. mlp needs the extra torch, and so do the networks that "
             "follow, which read pixels (--images --extractor none).",
             show_default="logistic; convolutional for pixels",
@@ -360,7 +360,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     def teacher_kind(self) -> str:
         """What a teacher is."""
         chosen = self.reads_pixels and "teacher" not in self.given
-        return NETWORKS[0] if chosen else self.teacher
+        return _words.PIXEL_NETWORKS[0] if chosen else self.teacher
 
     @property
     def roles(self) -> Roles:
@@ -415,8 +415,7 @@ def check(given: TrainOptions) -> None:
     known = given.spec
     _refuse_protection(known, given.protect)
     _refuse_useless(known, given.given)
-    able = getattr(known.estimator, "_reads_pictures", False)
-    pictures.check(given, teacher=given.teacher_kind, reads_pixels=able)
+    pictures.check(given, teacher=given.teacher_kind, reads_pixels=known.reads_pictures)
     if ":" not in given.fairness:
         one_of("--fairness", given.fairness, NOTIONS)
     if given.pull is not None:
@@ -465,7 +464,9 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
 def _teachers_of(given: TrainOptions) -> Any:
     """Return how teachers are trained; None for the method's own."""
     if given.reads_pixels:
-        return pictures.network(given.teacher_kind)
+        from evenhand.learners.nets.architectures import architecture_typed
+
+        return architecture_typed(given.teacher_kind)
     return None if given.teacher == "logistic" else options.teachers(given.teacher)
 
 
@@ -473,9 +474,11 @@ def _networks_of(given: TrainOptions) -> dict[str, Any]:
     """Return the network that reads pixels, for whichever argument the method has for one."""
     if not given.reads_pixels:
         return {}
+    from evenhand.learners.nets.architectures import architecture_typed
+
     return {
-        "student": pictures.network(given.teacher_kind),
-        "architecture": pictures.network(given.architecture or NETWORKS[0]),
+        "student": architecture_typed(given.teacher_kind),
+        "architecture": architecture_typed(given.architecture or _words.PIXEL_NETWORKS[0]),
     }
 
 

@@ -101,6 +101,11 @@ class MethodSpec:
         return "n_teachers" in self.reads
 
     @property
+    def reads_pictures(self) -> bool:
+        """Whether it learns from pixels, by networks, and not from features alone."""
+        return bool(getattr(self.estimator, "_reads_pictures", False))
+
+    @property
     def margin(self) -> Literal["none", "weight", "optional", "needed"]:
         """Whether training keeps a margin; by ``"weight"`` rates are drawn together without one."""
         if "margin" in self.reads:

@@ -81,6 +81,7 @@ class Grid:
         object.__setattr__(self, "runs", tuple(map(_checked, self.runs)))
         methods = [str(method) for run in self.runs for method in run["method"]]
         _refuse_records_for_units(self.data, methods)
+        _refuse_pixels(self.data, methods, self.runs)
         refuse_mixed(methods)
         seeds = tuple(_checks.at_least("seeds", seed, 0) for seed in self.seeds)
         if max(seeds, default=0) > LARGEST_SEED:
@@ -181,6 +182,30 @@ def _refuse_records_for_units(data: DataSource, methods: Sequence[str]) -> None:
                 f"{data.unit!r} asks for a promise for each {data.unit_name}. Take {able}, or "
                 f"leave out unit."
             )
+
+
+def _refuse_pixels(
+    data: DataSource, methods: Sequence[str], runs: Sequence[Mapping[str, Sequence[Plain]]]
+) -> None:
+    """Raise ValueError where rows are pictures, and a method or a rule reads rows of numbers."""
+    if not data.reads_pixels:
+        return
+    blind = [method for method in methods if not METHODS[method].reads_pictures]
+    if blind:
+        able = ", ".join(repr(m) for m, known in METHODS.items() if known.reads_pictures)
+        raise ValueError(
+            f"[data] extractor = 'none' hands out pixels, and method = {_listed(blind)} reads "
+            f"features. Name an extractor, or take {able}."
+        )
+    if any("blind_margin" in run for run in runs):
+        raise ValueError(
+            "[data] extractor = 'none' hands out pixels, and the rule of blind_margin infers "
+            "groups from features. Name an extractor, or keep a margin in training."
+        )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(map(repr, dict.fromkeys(words)))
 
 
 def _refuse_gates_without_truth(data: DataSource, settings: Sequence[Setting]) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks, _values
+from evenhand._words import PIXEL_NETWORKS
 from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.datasets.catalogue import TABLES
-from evenhand.datasets.features.extraction import Features
 from evenhand.datasets.features.reading import PictureReading, Progress
 from evenhand.datasets.features.words import DEFAULT
 from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
@@ -27,7 +27,7 @@ from evenhand.frontier.run import DATA_KINDS
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """Three tables and their roles.
+    """Three tables, or sets of pictures, and their roles.
 
     Parameters
     ----------
@@ -91,6 +91,9 @@ class DataSource:
         Whose rows they are: with a stand-in no release is made.
     pictures : PictureReading, optional
         The files list pictures, or the set is one of ``PICTURE_SETS``: how they become features.
+    network : str, optional
+        Where the extractor is "none": the network that reads the pixels, as teacher, as student and
+        of methods without teachers; one of ``PIXEL_NETWORKS``. Default: the first of them.
 
     Privacy
     -------
@@ -115,6 +118,7 @@ class DataSource:
     test_fraction: float = 0.25
     kind: str = "private"
     pictures: PictureReading | None = None
+    network: str | None = None
 
     def __post_init__(self) -> None:
         self._refuse_other_types()
@@ -157,19 +161,22 @@ class DataSource:
             )
 
     def _check_pictures(self) -> None:
-        """Refuse pictures without features, and a set of pictures that is read as a table."""
+        """Refuse a set of pictures that is read as a table, and a network that reads no pixels."""
+        if self.network is not None:
+            if not self.reads_pixels:
+                raise ValueError(
+                    f"[data] network = {self.network!r} reads the pixels of pictures. Add "
+                    f"extractor = 'none', or leave network out."
+                )
+            _checks.one_of("network", self.network, PIXEL_NETWORKS)
         if self.pictures is None:
             if not self.has_files and self.name in PICTURE_SETS:
                 raise ValueError(
                     f"[data] set = {self.name!r} holds pictures. Say which extractor makes their "
-                    f'features, for example extractor = "{DEFAULT}".'
+                    f'features, for example extractor = "{DEFAULT}", or extractor = "none" for '
+                    f"networks that read the pixels."
                 )
             return
-        if self.pictures.reads_pixels:
-            raise ValueError(
-                "[data] extractor = 'none' hands pixels to teachers, and a frontier trains on "
-                "features. Name an extractor, or train such a setting with evenhand train."
-            )
         if self.schema is not None or self.drop:
             raise ValueError("[data] schema and drop are about tables, and these are pictures.")
         if not self.has_files and self.name in TABLES:
@@ -192,6 +199,20 @@ class DataSource:
                 right = value is None or isinstance(value, str)
             if not right:
                 raise TypeError(f"[data] {name} must be text or a number, got {value!r}.")
+
+    @property
+    def reads_pixels(self) -> bool:
+        """Whether the rows are the pictures themselves."""
+        return self.pictures is not None and self.pictures.reads_pixels
+
+    @property
+    def architecture(self) -> Any:
+        """The network that reads the pixels; None where rows are numbers."""
+        if not self.reads_pixels:
+            return None
+        from evenhand.learners.nets.architectures import architecture_typed
+
+        return architecture_typed(self.network or PIXEL_NETWORKS[0])
 
     @property
     def has_files(self) -> bool:
@@ -218,6 +239,7 @@ class DataSource:
             "calibration": self.calibration and Path(self.calibration).name,
             "calibration_fraction": self.calibration_fraction,
             "pictures": self.pictures and self.pictures.fingerprint,
+            "network": self.reads_pixels and repr(self.architecture),
         }
         said += [{name: value} for name, value in more.items() if value]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
@@ -228,7 +250,7 @@ class DataSource:
 
     def prepare(self, progress: Progress | None = None) -> None:
         """Make the features of all pictures, so that no process has to; other rows need nothing."""
-        if self.pictures is not None:
+        if self.pictures is not None and not self.reads_pixels:
             made = _pictures_of_set if not self.has_files else _pictures_of_files
             made(self, progress)
 
@@ -278,7 +300,7 @@ def _loaded(source: DataSource, seed: int, _: tuple[object, ...]) -> Material:
 
 def _from_set_of_pictures(source: DataSource, seed: int) -> Material:
     """Split a built-in set of pictures; copies of a picture are not in it."""
-    data, features = _pictures_of_set(source)
+    data, pictures = _pictures_of_set(source)
     rows = rows_of_split(
         len(data),
         units=data.units,
@@ -293,23 +315,24 @@ def _from_set_of_pictures(source: DataSource, seed: int) -> Material:
     classes = sorted(set(data.y.tolist()))
     positive = classes[1] if source.positive is None and len(classes) == 2 else source.positive
     return Material(
-        X=features[rows.private],
+        X=pictures[rows.private],
         y=y.iloc[rows.private],
         groups=groups[rows.private],
-        X_public=features[asked],
+        X_public=pictures[asked],
         groups_public=groups[asked],
-        X_test=features[rows.test],
+        X_test=pictures[rows.test],
         y_test=y.iloc[rows.test],
         groups_test=groups[rows.test],
         positive=positive,
-        calibration=_calibration(features[labelled], y.iloc[labelled], groups[labelled])
+        calibration=_calibration(pictures[labelled], y.iloc[labelled], groups[labelled])
         if n
         else {},
     )
 
 
 _MADE: dict[object, Any] = {}
-"""The features of the last source in this process: of whole files or a whole set, by no seed."""
+"""The pictures of the last source in this process, as features or pixels: of whole files or a
+whole set, by no seed."""
 
 
 def _made_once(key: object, make: Callable[[], Any]) -> Any:
@@ -319,26 +342,23 @@ def _made_once(key: object, make: Callable[[], Any]) -> Any:
     return _MADE[key]
 
 
-def _pictures_of_set(
-    source: DataSource, progress: Progress | None = None
-) -> tuple[ImageData, Features]:
-    """Return a built-in set of pictures without them, and their features."""
+def _pictures_of_set(source: DataSource, progress: Progress | None = None) -> tuple[ImageData, Any]:
+    """Return a built-in set of pictures without them, and their features or pixels."""
     assert source.pictures is not None
     reading = source.pictures
 
-    def make() -> tuple[ImageData, Features]:
+    def make() -> tuple[ImageData, Any]:
         data = PICTURE_SETS[source.name](source)
-        features: Any
-        (features,) = reading.rows([data.X], progress=progress)
+        (rows,) = reading.rows([data.X], progress=progress)
         # The pictures themselves are not needed any more: one pixel stands for each.
-        return replace(data, images=np.zeros((len(data), 1, 1), dtype=np.uint8)), features
+        return replace(data, images=np.zeros((len(data), 1, 1), dtype=np.uint8)), rows
 
-    found: tuple[ImageData, Features] = _made_once(source, make)
+    found: tuple[ImageData, Any] = _made_once(source, make)
     return found
 
 
-def _pictures_of_files(source: DataSource, progress: Progress | None = None) -> dict[str, Features]:
-    """Return the features of the pictures that each file lists."""
+def _pictures_of_files(source: DataSource, progress: Progress | None = None) -> dict[str, Any]:
+    """Return the pictures that each file lists, as features or pixels."""
     assert source.pictures is not None
     reading = source.pictures
     names = (source.private, source.public, source.test, source.calibration)
@@ -346,12 +366,12 @@ def _pictures_of_files(source: DataSource, progress: Progress | None = None) -> 
 
     def make() -> dict[str, Any]:
         listed = [Manifest.of(read_table(name), name) for name in files]
-        extractor = reading.opened()
+        extractor = None if reading.reads_pixels else reading.opened()
         looked = reading.look(listed, progress=progress)
         made = reading.rows(looked, extractor=extractor, progress=progress)
         return dict(zip(files, made, strict=True))
 
-    found: dict[str, Features] = _made_once((source, source.versions), make)
+    found: dict[str, Any] = _made_once((source, source.versions), make)
     return found
 
 

@@ -40,6 +40,8 @@ from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
 from evenhand.methods import METHODS
 from evenhand.privacy import BudgetExceeded
 from evenhand.teachers import LogisticTeachers
+from evenhand.teachers.ensemble import Teachers
+from evenhand.teachers.stacked import NetworkTeachers
 from evenhand.typing import REJECTED, FloatArray, IntArray
 
 VOTES_ONLY: Final = ("aggregator", "S_pre", "S_in", "S_post")
@@ -158,16 +160,20 @@ def train_one(source: DataSource, setting: Setting) -> Any:
 def _model(setting: Setting, task: Task, material: Material) -> Any:
     """Return the unfitted estimator of a setting, with teachers that are remembered."""
     shared: dict[str, Any] = {"schema": material.schema, "unit": task.source.unit_name}
+    teachers: Teachers = LogisticTeachers()
+    if (network := task.source.architecture) is not None:
+        teachers = NetworkTeachers(network)
+        shared |= {"teachers": teachers, "student": network, "architecture": network}
     known = METHODS[setting.method]
     votes_only = known.shares_votes or setting.arguments.get("at") in VOTES_ONLY
     if task.cache is None or not votes_only:
         return estimator_of(setting, **shared)
-    kept = KeptTeachers(
-        teachers=LogisticTeachers(),
+    shared["teachers"] = KeptTeachers(
+        teachers=teachers,
         cache=task.cache,
         name=f"{setting.data} {setting.fingerprint} seed {setting.seed}",
     )
-    return estimator_of(setting, teachers=kept, **shared)
+    return estimator_of(setting, **shared)
 
 
 def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exception | None]:
@@ -304,9 +310,9 @@ class _Trial:
     def _sparse(self) -> Any:
         """The encoded rows, most of whose entries are 0: a linear model reads them faster so.
 
-        Features of pictures have few zeros, and stay as they are.
+        Pictures have few zeros, and stay as they are.
         """
-        pictures = isinstance(self._material.X_test, Features)
+        pictures = self._source.pictures is not None
         return self._encoded if pictures else csr_array(self._encoded)
 
     def _gap(self, setting: Setting, fitted: FittedModel, joint: JointTally) -> Estimate:

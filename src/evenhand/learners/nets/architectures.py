@@ -25,6 +25,7 @@ __all__ = [
     "Convolutional",
     "Dense",
     "architecture_named",
+    "architecture_typed",
     "built",
     "is_architecture",
     "registered",
@@ -161,6 +162,18 @@ def architecture_named(name: str) -> Architecture:
     """Return an architecture of this package by its name, with its default sizes."""
     made: Architecture = ARCHITECTURES[_checks.one_of("architecture", name, ARCHITECTURES)]()
     return made
+
+
+def architecture_typed(word: str) -> Architecture:
+    """Return an architecture by its word on the command line and in a grid, with default sizes.
+
+    Examples
+    --------
+    >>> architecture_typed("small-resnet")
+    SmallResNet(widths=(16, 32, 64))
+    """
+    names = {name.lower(): name for name in ARCHITECTURES}
+    return architecture_named(names[word.replace("-", "")])
 
 
 def require_architecture(given: Any) -> None:
