@@ -49,6 +49,7 @@ BELOW: dict[str, set[str]] = {
         "teachers",
         "owners",
         "students",
+        "generators",
     },
     "generators": {"privacy", "fairness", "datasets", "learners", "teachers"},
     "baselines": {

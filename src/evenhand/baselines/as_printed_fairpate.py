@@ -110,6 +110,11 @@ class AsPrintedFairPATEClassifier(PublishedFairPATEClassifier):
                 "PublishedFairPATEClassifier."
             )
         data, partition = given.data, given.partition
+        if data.to_draw is not None:
+            raise ValueError(
+                f"public={self.public!r} pays for rows from the budget, and FairPATE's own "
+                f"accounting knows of no such cost. Give X_public=, or use FairPATEClassifier."
+            )
         n_teachers, why_so_many = self._chosen_teachers(data)
         mechanism = printed_mechanism(n_teachers) if self.mechanism is None else self.mechanism
         if not isinstance(mechanism, ConfidentGNMax):

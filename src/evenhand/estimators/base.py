@@ -5,6 +5,7 @@ From there to what is released, private rows go through each module once:
 
 1. ``read`` (``inputs``) checks and parts them; ``teachers.partition`` assigns them to teachers.
 2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
+   Where there are no public rows, ``draw_rows`` (``synthetic_rows``) then pays for some.
 3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
 4. ``calibrate`` buys answers to labelled rows, where a gate is about true classes; ``ask``
    (``voting``) releases answers from the votes. The ledger charges each draw before it.
@@ -49,6 +50,7 @@ from evenhand.estimators.plan import (
 from evenhand.estimators.shared_rows import refuse_shared_rows
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.steps import Given, Plan, Taught
+from evenhand.estimators.synthetic_rows import SyntheticRows, as_synthetic, votes_budget
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate
@@ -76,6 +78,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     n_teachers: int | None = None
     teachers: Any = None
+    public: SyntheticRows | str | None = None
     public_fraction: float | None = None
     mechanism: Mechanism | NoisyHistogram | Rounds | None = None
     unit: str = "person"
@@ -96,6 +99,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Train teachers on the private rows, ask them about the public rows, fit the student."""
         read = self.read(given)
         plan = self.plan(read, given.ledger)
+        read = self.draw_rows(read, plan)
         taught = self.teach(read, given.progress)
         plan = self.calibrate(taught, plan)
         answers = self.ask(taught, plan, given.progress)
@@ -153,7 +157,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         'owner'
         """
         model = cls(**settings)
-        for name in ("n_teachers", "teachers", "public_fraction"):
+        for name in ("n_teachers", "teachers", "public", "public_fraction"):
             if name in settings:
                 raise TypeError(
                     f"from_votes does not take {name}=: it is about private rows, and these stay "
@@ -191,6 +195,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def read(self, given: FitArguments) -> Given:
         """Check the arguments, part private from public, and assign records to teachers."""
         self._checked_budget()
+        as_synthetic(self.public)
         if self.n_teachers is not None:
             _checks.at_least("n_teachers", self.n_teachers, 1)
         rng = as_generator(self.random_state)
@@ -208,6 +213,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 given,
                 rng=rng,
                 public_fraction=self.public_fraction,
+                synthetic=as_synthetic(self.public),
                 needs_groups=self._needs_groups,
             )
         if given.X_public is not None and given.votes is None:
@@ -235,8 +241,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         gate = self._open_gate(data)
         moves = 1 if data.cast is None else data.cast.moves
         rows = given.calibration if self.asks_calibration(given) else None
+        budget = self._checked_budget()
+        if (to_draw := data.to_draw) is not None:
+            budget = to_draw.promised(budget, ledger)
         run = open_run(
-            self._checked_budget(),
+            budget,
             ledger,
             self.noise,
             unit=partition.unit,
@@ -246,23 +255,35 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             purpose=type(self).__name__,
             moves=moves,
         )
+        counts, votes = (None, run) if to_draw is None else to_draw.open(run)
         n_voters = n_teachers if data.cast is None else data.cast.votes.n_teachers
         mechanism, why = choose_mechanism(
             self.mechanism,
             self._what_is_released(),
-            run,
+            votes,
             n_teachers=n_voters,
             n_queries=data.n_public + (len(rows) if rows is not None else 0),
             n_classes=data.n_classes,
             moves=moves,
         )
         return Plan(
-            ledger=run,
+            ledger=votes,
+            counts=counts,
+            around=run,
             mechanism=mechanism,
             gate=gate,
             n_teachers=n_teachers,
-            choices=(why_so_many, why),
+            choices=(*(() if to_draw is None else (to_draw.settings.said,)), why_so_many, why),
         )
+
+    def draw_rows(self, given: Given, plan: Plan) -> Given:
+        """Pay for noisy counts and draw public rows from them, where there are none."""
+        to_draw = given.data.to_draw
+        if to_draw is None:
+            return given
+        assert plan.counts is not None
+        drawn = to_draw.draw(plan.counts, self._checked_budget().delta, given.rng.spawn(1)[0])
+        return replace(given, data=given.data.with_rows(drawn))
 
     def _paid_for(self, sums: NoisySums, why_so_many: str) -> Plan:
         """Return the plan of a round that the owners have answered with their own noise."""
@@ -283,7 +304,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def teach(self, given: Given, progress: Progress | None = None) -> Taught:
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
-        encoder, X_public = encoded(data.X_public, self.schema)
+        schema = self.schema if data.drawn is None else data.drawn.schema
+        encoder, X_public = encoded(data.X_public, schema)
         if data.cast is not None:
             votes = None if isinstance(data.cast, NoisySums) else data.cast.votes
             return Taught(given=given, votes=votes, encoder=encoder, X_public=X_public)
@@ -375,8 +397,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.groups_ = None if data.groups_public is None else data.groups_public.names
         self.encoder_ = taught.encoder
         self.n_teachers_, self.choices_ = plan.n_teachers, plan.choices
+        if data.drawn is not None:
+            self.choices_ += data.drawn.notes
         self.answers_ = answers
-        self.ledger_ = plan.ledger
+        self.ledger_ = plan.whole
         self.mechanism_ = plan.mechanism
         student = fit_student(
             self.student, taught.X_public, answers, self._within(taught), _of_student(given)
@@ -395,7 +419,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             warn_of_small_groups(student, data.required_groups.names)
         if student.within is not None:
             warn_of_unread(student.within, data)
-        self.guarantee_ = self._guarantee(data, plan.ledger, given.partition)
+        self.guarantee_ = self._guarantee(data, plan.whole, given.partition)
 
     def _what_is_released(self) -> str:
         """Labels or shares; refuses a mechanism that releases the other."""
@@ -414,7 +438,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             if self.n_teachers is None
             else self.n_teachers,
             n_private=data.n_private if data.units is None else None,
-            mu=self._checked_budget().mu,
+            mu=votes_budget(self._checked_budget(), as_synthetic(self.public)).mu,
         )
 
     def _deal(self, data: FitInputs, seed: np.random.Generator) -> Partition:
@@ -476,9 +500,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.public_yardstick_ = None
 
     def _guarantee(self, data: FitInputs, ledger: Ledger, partition: Partition) -> Guarantee:
-        public = [
+        rows = (
             f"the features of the {data.n_public} public rows"
             + ("" if data.groups_public is None else " and their groups"),
+        )
+        public = [
+            *(rows if data.to_draw is None else data.to_draw.public),
             *data.made_by,
             "the names of columns and classes",
             "all settings",
@@ -502,7 +529,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         if data.set_aside:
             aside = f"{data.set_aside} rows of the table, set aside as public"
             not_covered.insert(0, f"the features and groups of {aside}")
-        budget = ledger.budget
+        budget = self._checked_budget()
         if partition.neighbors == "replace one":
             warning = delta_warning(budget.delta, data.n_private)
         else:
@@ -511,11 +538,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             if to_curator := delta_warning(budget.delta, data.n_units):
                 warnings.warn(to_curator, stacklevel=6)
         vouched = getattr(self.teachers, "vouched_for", "")
-        return ledger.guarantee(
+        claim = ledger.guarantee(
             public=tuple(public),
             not_covered=tuple(not_covered),
             warnings=tuple(words for words in (vouched, warning) if words),
         )
+        return claim if data.to_draw is None else data.to_draw.claim(claim, self._checked_budget())
 
 
 def _votes_for_a_unit(taught: Taught) -> int:

@@ -133,8 +133,9 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             Their labels, none missing; private as the rows are.
         sensitive_features : array-like or DataFrame, n rows, optional
             Groups of these rows: private, and covered by the guarantee; only their names are
-            public. Needed where training reads them. Where ``public_fraction`` sets rows of ``X``
-            aside as public, theirs are the groups of the public rows.
+            public. Needed where training reads them, and for a margin with ``public="synthetic"``.
+            Where ``public_fraction`` sets rows of ``X`` aside as public, theirs are the groups of
+            the public rows.
         X_public : DataFrame or array-like, shape (n_public, n_columns), optional
             Public rows with the same columns; no labels.
         sensitive_features_public : array-like or DataFrame, n_public rows, optional

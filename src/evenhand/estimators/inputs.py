@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
 from evenhand.estimators.spec import CALIBRATION
+from evenhand.estimators.synthetic_rows import DrawnRows, RowsToDraw, SyntheticRows
 from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.owners.collection import OwnerVotes, VotesRefused, classes_as
@@ -123,6 +124,10 @@ class FitInputs:
         The extractor that made the rows of pictures; None for other rows.
     cast : OwnerVotes, NoisySums or None
         Votes of teachers elsewhere; there are no private rows then.
+    to_draw : RowsToDraw or None
+        How public rows are to be made of noisy counts; None where there are some.
+    drawn : DrawnRows or None
+        Those rows, once they are made.
     """
 
     X_private: Any
@@ -136,6 +141,12 @@ class FitInputs:
     sensitive_private: Any = None
     extractor: ExtractorRecord | None = None
     cast: OwnerVotes | NoisySums | None = None
+    to_draw: RowsToDraw | None = None
+    drawn: DrawnRows | None = None
+
+    def with_rows(self, drawn: DrawnRows) -> FitInputs:
+        """Return the same with public rows that were drawn."""
+        return replace(self, X_public=drawn.X, groups_public=drawn.groups, drawn=drawn)
 
     @property
     def made_by(self) -> tuple[str, ...]:
@@ -177,8 +188,8 @@ class FitInputs:
 
     @property
     def n_public(self) -> int:
-        """Number of public rows."""
-        return len(self.X_public)
+        """Number of public rows, those that are still to be drawn included."""
+        return len(self.X_public) if self.to_draw is None else self.to_draw.settings.n_rows
 
     @property
     def n_classes(self) -> int:
@@ -197,12 +208,14 @@ def read_fit_inputs(
     *,
     rng: np.random.Generator,
     public_fraction: float | None = None,
+    synthetic: SyntheticRows | None = None,
     needs_groups: bool = False,
     n_is_public: bool = True,
     coins: Noise | None = None,
 ) -> FitInputs:
     """Check everything that ``fit`` was given and part it; nothing is fitted here.
 
+    With ``synthetic`` there are no public rows yet: ``FitInputs.with_rows`` adds drawn ones.
     ``n_is_public`` says that neighbors replace a record; without it, and with ``unit_ids``, they
     add or remove one. Then ``coins``, the noise of the fit, decide which rows are set aside; None,
     for a fit that protects nobody, leaves it to ``rng``.
@@ -233,7 +246,10 @@ def read_fit_inputs(
         _checks.same_length(X=X, sensitive_features=of_private)
 
     set_aside, private = 0, np.arange(n)
-    if given.X_public is not None:
+    if synthetic is not None:
+        _refuse_public(estimator, given, public_fraction)
+        X_public = take(X, np.zeros(0, dtype=np.int64))
+    elif given.X_public is not None:
         X_public = checked_features(estimator, given.X_public, reset=False, name="X_public")
     else:
         if of_private is None and of_public is not None:
@@ -249,9 +265,15 @@ def read_fit_inputs(
             of_private = take(_frame_or_array(of_private), private)
         X, codes = take(X, private), codes[private]
         units = None if units is None else units[private]
-    groups = _groups_of_public(
-        X_public, of_public, needs_groups, set_aside, private_given=of_private is not None
-    )
+    to_draw = None
+    if synthetic is not None:
+        known = _groups_to_draw(of_private, len(codes)) if needs_groups else None
+        to_draw = RowsToDraw.of(synthetic, X, codes, classes, known, units, estimator.schema)
+        groups = None if known is None else encode_groups([], names=known.names)
+    else:
+        groups = _groups_of_public(
+            X_public, of_public, needs_groups, set_aside, private_given=of_private is not None
+        )
     if len(np.unique(codes)) < 2:
         raise ValueError(
             f"y holds one class only ({_values.quoted(classes[codes[0]])}); a classifier needs at "
@@ -268,6 +290,7 @@ def read_fit_inputs(
         private_rows=private,
         sensitive_private=of_private,
         extractor=estimator.extractor_,
+        to_draw=to_draw,
     )
 
 
@@ -442,8 +465,10 @@ def _set_aside(
         raise ValueError(
             f"{type(estimator).__name__} asks its teachers about public rows, and X_public is "
             f"missing. Pass X_public= (with sensitive_features_public=, the groups of its rows), "
-            f"or set public_fraction=0.2 to set rows of X aside: their labels are not read, and "
-            f"the guarantee will say that their features are not covered."
+            f"or public='synthetic', which pays for rows to ask about with a share of the budget. "
+            f"Or set public_fraction=0.2 to set rows of X aside: their labels are not read, but "
+            f"their features and groups are given away, as the guarantee will say: it does not "
+            f"cover them."
         )
     _checks.open_unit("public_fraction", fraction)
     # Adding or removing one record or unit must not move others between public and private, as a
@@ -467,6 +492,30 @@ def _set_aside(
     return np.flatnonzero(mask), np.flatnonzero(~mask)
 
 
+def _refuse_public(estimator: Any, given: FitArguments, fraction: float | None) -> None:
+    """Refuse public rows beside those that are to be drawn, all of them at once."""
+    names = ("X_public", "sensitive_features_public")
+    also = [f"{name}=" for name in names if getattr(given, name) is not None]
+    also += ["public_fraction="] if fraction is not None else []
+    if also:
+        raise ValueError(
+            f"{type(estimator).__name__} has public={estimator.public!r}, which draws the rows to "
+            f"ask about, and {', '.join(also)} beside. Leave one of them out; real public rows "
+            f"serve better where there are some."
+        )
+
+
+def _groups_to_draw(of_private: Any, n: int) -> GroupCodes:
+    """Return the groups of the private rows, between which rows are drawn apart."""
+    groups = None
+    if of_private is not None:
+        refuse_many_values(of_private, way_out=_RANGES)
+        groups = encode_groups(of_private)
+    _require_groups(groups, n, private_given=False, rows="private")
+    assert groups is not None
+    return groups
+
+
 def _groups_of_public(
     X_public: Any, given: Any, needed: bool, set_aside: int, *, private_given: bool
 ) -> GroupCodes | None:
@@ -482,7 +531,9 @@ def _groups_of_public(
     return groups
 
 
-def _require_groups(groups: GroupCodes | None, set_aside: int, *, private_given: bool) -> None:
+def _require_groups(
+    groups: GroupCodes | None, set_aside: int, *, private_given: bool, rows: str = "public"
+) -> None:
     if groups is None:
         name = "sensitive_features" if set_aside else "sensitive_features_public"
         mistaken = (
@@ -492,13 +543,13 @@ def _require_groups(groups: GroupCodes | None, set_aside: int, *, private_given:
             else ""
         )
         raise ValueError(
-            f"The margin is kept between groups, so it needs the group of every public row, and "
+            f"The margin is kept between groups, so it needs the group of every {rows} row, and "
             f"{name} is missing.{mistaken} Pass it, or use PATEClassifier for a run without a "
             f"fairness margin."
         )
     if groups.n_groups < 2:
         raise ValueError(
-            f"The public rows hold one group only ({_values.quoted(groups.names[0])}): there is "
+            f"The {rows} rows hold one group only ({_values.quoted(groups.names[0])}): there is "
             f"nothing to compare it with. Check the sensitive column, or use PATEClassifier."
         )
 

@@ -20,6 +20,7 @@ WHERE: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
     "calibration rows": "on the calibration rows",
     "released answers": "on the public rows (classes by the released answers)",
+    "drawn rows": "on rows drawn from noisy counts",
     "noisy tables": "by the noisy tables of the last steps of training",
 }
 """Where a student's margin is read, in the words of a sentence."""

@@ -46,8 +46,13 @@ class PATEClassifier(TeacherEnsembleClassifier):
         Declared kinds, categories and bounds of the columns. Default: read from the public rows.
     classes : array-like, optional
         All classes that can occur. Default: those in ``y``; their names are then public.
+    public : {"synthetic"} or SyntheticRows, optional
+        Where nobody has public rows: rows to ask about are drawn from noisy counts of the private
+        ones, which a share of the budget pays for, under the same ledger and claim. ``fit`` then
+        takes no ``X_public``.
     public_fraction : float, optional
-        Share of ``X`` to set aside as public rows where ``X_public`` is not given.
+        Share of ``X`` to set aside as public rows where ``X_public`` is not given. This gives the
+        features and groups of these rows away: the guarantee does not cover them.
     unit : str, default "person"
         What a ``unit_ids`` entry stands for, in the words of the guarantee.
     noise : Noise, optional

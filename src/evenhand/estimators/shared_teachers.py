@@ -20,7 +20,15 @@ from evenhand.typing import ArrayLike
 from evenhand.voting import Answers
 from evenhand.voting.lockstep import aggregate_many
 
-SHARED: Final = ("n_teachers", "teachers", "classes", "schema", "public_fraction", "unit")
+SHARED: Final = (
+    "n_teachers",
+    "teachers",
+    "classes",
+    "schema",
+    "public",
+    "public_fraction",
+    "unit",
+)
 """Arguments that decide the teachers, and so must be those of every model."""
 
 
@@ -215,6 +223,11 @@ def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:
                 f"Models that share their teachers need the same {name}, got "
                 f"{', '.join(sorted({repr(value) for value in values})[:3])}. Fit them apart."
             )
+    if first.public is not None:
+        raise ValueError(
+            f"Models that share their teachers share the public rows, and public={first.public!r} "
+            f"draws them from the budget of each. Fit them apart, or give X_public=."
+        )
     if not isinstance(first.random_state, int | np.integer):
         raise ValueError(
             f"random_state must be a whole number, got {first.random_state!r}: the models share "

@@ -53,13 +53,17 @@ class Plan:
     Parameters
     ----------
     ledger : Ledger
-        Pays for it.
+        Pays for the answers.
     mechanism : GNMax, ConfidentGNMax, LNMax or Rounds
     gate : Gate or None
         Stands before the labels. One that reads true classes is opened by ``calibrate``.
     n_teachers : int
     choices : tuple of str
         What was chosen by default, and why.
+    counts : Ledger or None
+        Pays for noisy counts, where public rows are drawn from such.
+    around : Ledger or None
+        The ledger of the whole fit, where it is around those of counts and answers.
     """
 
     ledger: Ledger
@@ -67,6 +71,13 @@ class Plan:
     gate: Gate | None
     n_teachers: int
     choices: tuple[str, ...]
+    counts: Ledger | None = None
+    around: Ledger | None = None
+
+    @property
+    def whole(self) -> Ledger:
+        """The ledger of the whole fit."""
+        return self.ledger if self.around is None else self.around
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -35,6 +35,12 @@ class MarginClassifier(TeacherEnsembleClassifier):
         read = super().read(given)
         notion = self._notion(read.data)
         calibration = read_calibration(self, read.data, notion, given)
+        if notion.confidence is not None and read.data.to_draw is not None and calibration is None:
+            raise ValueError(
+                f"confidence={notion.confidence:g} is about new rows from where the public rows "
+                f"are from, and rows drawn from noisy counts are from nowhere. Give X_public=, or "
+                f"calibration rows."
+            )
         if notion.confidence is not None:
             groups, read_on = read.data.required_groups, calibration
             within = Within(
@@ -76,6 +82,16 @@ class MarginClassifier(TeacherEnsembleClassifier):
         """Say on which rows the student's margin is read."""
         notion, groups = self._notion(taught.given.data), taught.given.data.required_groups
         calibration = taught.given.calibration
+        drawn = taught.given.data.drawn
+        if calibration is None and drawn is not None and not notion.needs_labels:
+            assert drawn.groups_natural is not None
+            return Within(
+                notion=notion,
+                groups=drawn.groups_natural.codes,
+                n_groups=groups.n_groups,
+                X=taught.encoder.transform(drawn.natural),
+                source="drawn rows",
+            )
         if calibration is None:
             return Within(
                 notion=notion,

@@ -148,6 +148,7 @@ class Synthesizer(ABC):
     snr_: SignalToNoise = field(init=False)
     notes_: tuple[str, ...] = field(init=False)
     warnings_: tuple[str, ...] = field(init=False)
+    doubts_: tuple[str, ...] = field(init=False)
 
     neighbors: str = "add or remove one"
     noise: Noise | None = None
@@ -288,12 +289,9 @@ class Synthesizer(ABC):
         account: str,
         progress: Progress | None,
     ) -> Self:
-        """Learn from private records that were read, and make the claim."""
-        progress = progress or (lambda stage, done, total: None)
-        rng = as_generator(self.random_state)
+        """Learn from private records that were read, under a ledger of its own."""
         # What the payload needs of delta beside the ledger: the rest speaks at less.
-        share, purpose = payload.delta_aside
-        delta = budget.delta * share
+        delta = budget.delta * payload.delta_aside[0]
         ledger = Ledger(
             Budget(epsilon=budget.epsilon, delta=budget.delta - delta),
             noise=self._noise_source(),
@@ -302,6 +300,23 @@ class Synthesizer(ABC):
             unit=unit,
             neighbors=neighbors,
         )
+        self._learn_under(payload, ledger, budget, progress)
+        for words in self.warnings_:
+            if words not in self.doubts_:
+                warnings.warn(words, NotedWarning, stacklevel=3)
+        return self
+
+    def _learn_under(
+        self, payload: Payload, ledger: Ledger, budget: Budget, progress: Progress | None
+    ) -> None:
+        """Check, learn, and make the claim; what ``budget`` has of delta beside is the payload's.
+
+        All that can be known to be wrong is refused before the first draw.
+        """
+        progress = progress or (lambda stage, done, total: None)
+        rng = as_generator(self.random_state)
+        share, purpose = payload.delta_aside
+        delta = budget.delta * share
         payload.check(ledger, delta)
         self._foresee(payload.known)
         plan = BudgetPlan(ledger=ledger, shares=payload.shares(self._shares()))
@@ -318,11 +333,9 @@ class Synthesizer(ABC):
         self.ledger_, self.guarantee_ = ledger, self._restate(claim)
         certain = [*found.warnings, *filter(None, (self.snr_.warning,)), *self._thin()]
         # Doubts may be noise alone: they stand in ``warnings_``, and interrupt nobody.
+        self.doubts_ = tuple(found.doubts)
         self.warnings_ = (*found.doubts, *certain)
         self.notes_ = (*found.notes, *self._remarks(), *self.warnings_)
-        for words in certain:
-            warnings.warn(words, NotedWarning, stacklevel=3)
-        return self
 
     def _open(self, named: str | None) -> str:
         """Return the relation between neighbors; ``named`` is what a unit is, if there are any."""

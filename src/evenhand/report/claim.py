@@ -54,6 +54,12 @@ STUDENT_BOUND_ON: Final = {
         "public rows, with noise, and not with respect to the truth. That does not bind it on new "
         "rows, nor the population the model will meet; there its gap is measured, not promised."
     ),
+    "drawn rows": (
+        "The student was trained under the margin too: its own decisions on rows that were drawn "
+        "from noisy counts are meant to keep it. These rows are like the private ones up to the "
+        "noise and to what the counts leave out, and their groups carry noise as well: on real "
+        "rows the gap can be wider. There it is measured, not promised."
+    ),
     "noisy tables": AIMED_FOR
     + " What stands here is what the steps of training themselves released, with noise, of the "
     "rates of the models on the way.",

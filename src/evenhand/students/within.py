@@ -19,6 +19,7 @@ from evenhand.typing import BoolArray, FloatArray, IntArray
 SOURCES: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
     "calibration rows": "on the labelled calibration rows",
+    "drawn rows": "on rows drawn from noisy counts",
     "released answers": "on the public rows, with their classes as the released answers tell them",
 }
 """Where a margin is read, in the words of a sentence."""
@@ -49,7 +50,7 @@ class Within:
     labels : ndarray, optional
         Their true classes, for a notion that needs them: codes (n,) of int64, or weights
         (n, n_classes) of float64 whose rows sum to one.
-    source : {"public rows", "calibration rows", "released answers"}
+    source : {"public rows", "calibration rows", "drawn rows", "released answers"}
         What the gap is a gap on: decisions alone, true classes, or what was released about them.
     hold_small : bool
         Whether a group may be held to the interval of its size where that is wider than the margin.

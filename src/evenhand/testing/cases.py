@@ -14,6 +14,7 @@ from evenhand import Budget
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Schema
 from evenhand.estimators.spec import MethodSpec
+from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness import DemographicParity, EqualizedOdds
 from evenhand.fairness.notions import notion_named
 from evenhand.generators.registry import GENERATORS, generators
@@ -126,7 +127,7 @@ def cases() -> dict[str, Case]:
     the command line, with "images:" before generators of pictures, and a setting behind it where a
     method has several.
     """
-    found = [*_of_classifiers(), *_set_aside(), *_of_tables(), *_of_images()]
+    found = [*_of_classifiers(), *_set_aside(), *_drawn_rows(), *_of_tables(), *_of_images()]
     return {case.name: case for case in found}
 
 
@@ -162,6 +163,26 @@ def _set_aside(budget: Budget = BUDGET) -> Iterator[Case]:
         yield replace(case, uncovered=open_rows)
 
 
+def _drawn_rows() -> Iterator[Case]:
+    """Those of teachers without public rows: counts and answers as one mechanism."""
+    for name, spec in METHODS.items():
+        if not _promises(spec) or "public" not in spec.reads or not spec.teachers:
+            continue
+        yield _classifier(
+            spec,
+            f"{name}, drawn rows",
+            public=SyntheticRows(n_rows=_N_PUBLIC, share=0.5),
+            schema=Schema.declared(_DECLARED),
+        )
+    case = _classifier(
+        METHODS["fair-shares"],
+        "fair-shares, drawn rows, noisy schema",
+        public=SyntheticRows(n_rows=_N_PUBLIC, share=0.5),
+        n_teachers=N,
+    )
+    yield replace(case, rows=table(20 * N), uncovered=_NAMED)
+
+
 def _classifier(
     spec: MethodSpec,
     name: str,
@@ -180,7 +201,8 @@ def _classifier(
             margin=0.2, reference=reference
         )
     by_group = bool(spec.private_groups) and ("fairness" in settings or spec.margin == "weight")
-    public = "X_public" in spec.takes and "public_fraction" not in settings
+    by_group |= "public" in settings and spec.public_groups
+    public = "X_public" in spec.takes and not {"public", "public_fraction"} & set(settings)
 
     def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
         given: dict[str, Any] = {}
@@ -220,6 +242,13 @@ SMALL_IMAGES: Final[Settings] = {
 """What makes a generator small, where its constructor takes it."""
 
 
+_NAMED: Final = dict.fromkeys(
+    ("rare category removed", "rare category taken"),
+    "within delta: generators/tables/test_released_schema.py",
+)
+"""A category that one record alone has is named with probability at most delta / 10."""
+
+
 def _of_tables() -> Iterator[Case]:
     schema = Schema.declared({**_DECLARED, "y": ["no", "yes"], "g": ["a", "b"]})
 
@@ -235,9 +264,7 @@ def _of_tables() -> Iterator[Case]:
             return made.fit(frame, budget=BUDGET, schema=schema, **roles)
 
         rows = table() if schema is not None else table(20 * N)
-        # A category that one record alone has is named with probability at most delta / 10.
-        tail = {"rare category removed": "within delta: generators/tables/test_released_schema.py"}
-        uncovered = {} if schema is not None else tail
+        uncovered = {} if schema is not None else _NAMED
         return Case(name=name + words, fit=fit, rows=rows, relation=relation, uncovered=uncovered)
 
     kept = generators("tables", offered=True)

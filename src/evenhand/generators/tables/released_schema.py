@@ -27,6 +27,11 @@ EDGES: Final[FloatArray] = np.concatenate([-(2.0 ** _POWERS[::-1]), [0.0], 2.0**
 """The public grid of bounds: powers of two, both signs, and zero."""
 
 _MISTAKE: Final = 0.01  # probability that a cell of the grid without records widens the bounds
+_MISTAKE_TOGETHER: Final = 1e-3  # probability that a range is taken from noise alone
+_WIDEST: Final = 8  # cells: values from 1 to 256, or 100 to 25,600
+_EVERYDAY: Final = 2.0**20  # a range is guessed below that
+_PER_STEP: Final = 0.2  # deviations: a gap of 10 empty cells makes noise a thousandth as likely
+_MOST_FAR: Final = 2.0
 _SURE: Final = 3.0  # deviations, which noise exceeds with a probability of .0013
 _LOUD: Final = 2.5  # deviations, .0062: a false alarm of a warning does less harm than silence
 _LITTLE: Final = 0.01  # share of the records that may be left out without a warning
@@ -216,6 +221,7 @@ class UndeclaredColumns:
         notes = (
             f"categories or bounds of {len(wanted)} columns were released from the budget; a "
             f"category below about {least:.0f} records was not named",
+            "released were " + "; ".join(_domain(columns[name]) for name in wanted),
         )
         schema = Schema(columns=tuple(columns[name] for name in table))
         return ReleasedSchema(
@@ -241,6 +247,16 @@ class UndeclaredColumns:
             categories=natural_order([*named, *more]),
             missing=not is_condition and holds_missing(str(column.dtype)),
         )
+
+
+def _domain(column: ColumnSchema) -> str:
+    """Say what was released of a column: who reads it sees a range that cannot be."""
+    if column.bounds is not None:
+        low, high = column.bounds
+        return f"{column.name!r} from {low:.10g} to {high:.10g}"
+    named = [c for c in column.categories if c != OTHER]
+    rest = f" and {OTHER!r}" if OTHER in column.categories else ""
+    return f"{column.name!r} with {len(named)} categories{rest}"
 
 
 def _left_out(name: str, least: float, left: float, spread: float) -> str:
@@ -311,9 +327,49 @@ def _grid_counts(column: Column) -> IntArray:
 
 
 def _bounds(noisy: FloatArray, sigma: float) -> tuple[float, float, bool]:
-    """Return smallest and largest value, and whether they stand out of the noise."""
+    """Return smallest and largest value, and whether they stand out of the noise.
+
+    The range grows outward from the cells that stand out most. A cell behind a gap of empty ones
+    has to stand out further: a single cell that noise alone lifts would else make the range of an
+    age end at a million, and all records fall into one bin.
+    """
+    low, high, sure = _heart(noisy, sigma)
     least = -sigma * float(ndtri(_MISTAKE / len(noisy)))
-    seen = np.flatnonzero(noisy > least)
-    sure = bool(seen.size)
-    seen = seen if sure else np.array([int(noisy.argmax())])
-    return float(EDGES[seen[0]]), float(EDGES[seen[-1] + 1]), sure
+    seen = np.flatnonzero(noisy > least) if sure else np.zeros(0, dtype=np.int64)
+    for i in seen[seen > high]:
+        if noisy[i] > least + sigma * _farther(high, int(i)):
+            high = int(i)
+    for i in seen[seen < low][::-1]:
+        if noisy[i] > least + sigma * _farther(int(i), low):
+            low = int(i)
+    return float(EDGES[low]), float(EDGES[high + 1]), sure
+
+
+def _heart(noisy: FloatArray, sigma: float) -> tuple[int, int, bool]:
+    """Return first and last of the neighboring cells that stand out most, and whether they do.
+
+    Records that no cell shows by itself, in a small table, may stand out together. Where nothing
+    does, the guess is among amounts of everyday size, which is a guess of anybody's.
+    """
+    cumulated = np.concatenate([[0.0], np.cumsum(noisy)])
+    everyday = np.abs(EDGES) <= _EVERYDAY
+    best, guess = (-math.inf, 0, 0), (-math.inf, 0, 0)
+    for width in range(1, _WIDEST + 1):
+        score = (cumulated[width:] - cumulated[:-width]) / math.sqrt(width)
+        i = int(score.argmax())
+        best = max(best, (float(score[i]), i, i + width - 1))
+        score = np.where(everyday[:-width] & everyday[width:], score, -math.inf)
+        i = int(score.argmax())
+        guess = max(guess, (float(score[i]), i, i + width - 1))
+    sure = best[0] > -sigma * float(ndtri(_MISTAKE_TOGETHER / (_WIDEST * len(noisy))))
+    _, low, high = best if sure else guess
+    return low, high, sure
+
+
+def _farther(inner: int, outer: int) -> float:
+    """Return the deviations that a cell needs on top, by the empty steps between it and the range.
+
+    Steps below 1 do not count: a column of zeros and whole numbers has twenty of them empty.
+    """
+    between = np.abs(EDGES[inner + 1 : outer + 1])
+    return min(_PER_STEP * max(int((between >= 1.0).sum()) - 1, 0), _MOST_FAR)

@@ -18,7 +18,7 @@ from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.records import as_roles, read_records
-from evenhand.privacy import Budget
+from evenhand.privacy import Budget, Ledger
 from evenhand.privacy.ledger_store import Store
 from evenhand.typing import IntArray
 
@@ -105,30 +105,86 @@ class TableSynthesizer(Synthesizer):
         -------
         self
         """
+        payload = self.read(
+            frame,
+            label=label,
+            sensitive=sensitive,
+            schema=schema,
+            unit=unit,
+            per_unit=per_unit,
+            reference=reference,
+            keep=keep,
+        )
+        return self._fit(
+            payload,
+            budget=budget,
+            neighbors=self.neighbors,
+            unit="record" if unit is None else unit_name,
+            store=store,
+            account=account,
+            progress=progress,
+        )
+
+    def read(
+        self,
+        frame: pd.DataFrame,
+        *,
+        label: str,
+        sensitive: str | Sequence[str],
+        schema: Schema | None = None,
+        unit: str | None = None,
+        per_unit: int = 1,
+        reference: pd.DataFrame | None = None,
+        keep: Sequence[str] = (),
+    ) -> PrivateTable:
+        """Return the private rows, read and checked, for ``fit_within``; arguments as for ``fit``.
+
+        Nothing is released.
+        """
         roles = as_roles(label, sensitive, unit)
-        neighbors = self._open(None if unit is None else "a unit column")
+        self._open(None if unit is None else "a unit column")
         filled: tuple[str, ...] = ()
         if reference is not None:
             frame, predictors = groups_from_reference(
                 frame, reference, sensitive=roles.sensitive, away=[unit] if unit else []
             )
             filled = tuple(predictor.words for predictor in predictors)
-        payload = PrivateTable(
+        return PrivateTable(
             records=read_records(frame, roles, per_unit=per_unit),
             schema=schema,
             keep=keep,
             n_bins=self.n_bins,
             notes=filled,
         )
-        return self._fit(
-            payload,
-            budget=budget,
-            neighbors=neighbors,
-            unit="record" if unit is None else unit_name,
-            store=store,
-            account=account,
-            progress=progress,
+
+    def fit_within(
+        self,
+        payload: PrivateTable,
+        ledger: Ledger,
+        *,
+        delta: float,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from rows that were read, as a part of a fit whose ledger pays.
+
+        Parameters
+        ----------
+        payload : PrivateTable
+            From ``read``.
+        ledger : Ledger
+            Its budget is what may be spent, all of it; unit and neighbors are those of the rows.
+        delta : float
+            What the whole fit promises, of which the ledger speaks at what ``payload.delta_aside``
+            leaves.
+
+        Privacy
+        -------
+        Cost : the budget of ``ledger``, and of delta what the payload sets aside.
+        """
+        self._learn_under(
+            payload, ledger, Budget(epsilon=ledger.budget.epsilon, delta=delta), progress
         )
+        return self
 
     def states(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw the states of the features, one row per combination of label and group.

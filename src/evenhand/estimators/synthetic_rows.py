@@ -1,0 +1,438 @@
+"""Public rows where there are none: drawn from noisy counts that a share of the budget pays for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from evenhand import _checks, _values
+from evenhand._stored import stored
+from evenhand.datasets import Schema
+from evenhand.datasets.columns import text_of
+from evenhand.datasets.schema import ColumnSchema
+from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.generators.tables.codec import OTHER
+from evenhand.generators.tables.marginal import MarginalSynthesizer
+from evenhand.generators.tables.private_table import PrivateTable
+from evenhand.privacy import Budget, BudgetExceeded, Guarantee, Ledger
+from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.typing import Array, FloatArray, IntArray
+
+SYNTHETIC: Final = "synthetic"
+"""The word for ``public=``."""
+
+PURPOSE: Final = "noisy counts, from which the rows to ask about are drawn"
+VOTES: Final = "answers about the drawn rows"
+NO_ROWS: Final = (
+    "no row: the {n:,} rows that the teachers are asked about were drawn from noisy counts, which "
+    "the same budget pays for"
+)
+EVERYBODY: Final = "everybody"
+BALANCES: Final = ("none", "group", "label", "both")
+
+_ROUNDING: Final = 1e-9  # two parts must not add up to more than the whole in the last digit
+_ROUNDED: Final = 1e-6  # what rounding may leave of an account that is spent
+
+
+class SyntheticRowsWarning(UserWarning):
+    """The noisy counts say too little of some column, label or group to draw rows like it."""
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class SyntheticRows:
+    """How rows are made for the teachers to be asked about, where nobody has public ones.
+
+    ``MarginalSynthesizer`` counts features, label and group with noise under the ledger of the fit;
+    rows are drawn from these counts, and their labels are thrown away: the teachers are asked for
+    those. What a schema does not declare of the columns is released from the same share.
+
+    Parameters
+    ----------
+    share : float, default 0.2
+        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1).
+    n_rows : int, default 6000
+        Rows to draw and to ask about. Drawing costs no privacy.
+    balance : {"none", "group", "label", "both"}, default "none"
+        What is drawn evenly, and else as often as it is by the noisy counts. A margin is read on
+        rows that are drawn as they are, whatever is balanced here.
+    n_bins : int, default 16
+        Bins of a numeric column, at most.
+    pairs : bool, default True
+        Whether pairs of columns that depend on each other are counted too.
+    per_unit : int, default 1
+        Rows of one unit that are counted, where ``unit_ids`` say whose they are.
+    keep : tuple of str
+        Columns to take as they are although they look like identifiers or dates.
+
+    Privacy
+    -------
+    Cost : ``share`` of the budget, charged before each draw of noise, and a tenth of delta where
+        categories or bounds are to be released.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand import Budget, DemographicParity, FairSharesClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.integers(2, size=4000)
+    >>> X = rng.normal(size=(4000, 3)) + sex[:, None] * [[1.0, 0.0, 0.0]]
+    >>> y = X.sum(axis=1) + rng.normal(size=4000) > 0.5
+    >>> model = FairSharesClassifier(
+    ...     Budget(epsilon=4.0, delta=1e-5), DemographicParity(margin=0.05),
+    ...     public=SyntheticRows(share=0.3, n_rows=2000), random_state=0,
+    ... )
+    >>> model = model.fit(X, y, sensitive_features=sex)
+    >>> model.within_margin_, model.guarantee_.public[0][:6]
+    (True, 'no row')
+    """
+
+    share: float = 0.2
+    n_rows: int = 6000
+    balance: str = "none"
+    n_bins: int = 16
+    pairs: bool = True
+    per_unit: int = 1
+    keep: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _checks.open_unit("share", self.share)
+        _checks.at_least("n_rows", self.n_rows, 20)
+        _checks.one_of("balance", self.balance, BALANCES)
+        _checks.at_least("n_bins", self.n_bins, 2)
+        _checks.at_least("per_unit", self.per_unit, 1)
+        object.__setattr__(self, "keep", tuple(self.keep))
+
+    @property
+    def said(self) -> str:
+        """The choice, in a sentence."""
+        evenly = {
+            "none": "as often as they are by these counts",
+            "group": "with as many of each group",
+            "label": "with as many of each class",
+            "both": "with as many of each class and group",
+        }[self.balance]
+        return (
+            f"No public rows: {self.share:.0%} of the budget pays for noisy counts of the private "
+            f"rows, and {self.n_rows:,} rows are drawn from them, {evenly}. The teachers are asked "
+            f"about these."
+        )
+
+
+def as_synthetic(public: Any) -> SyntheticRows | None:
+    """Return what ``public=`` stands for; None where rows are given or set aside.
+
+    Raises
+    ------
+    ValueError
+        For anything else: public rows themselves are an argument of ``fit``.
+    """
+    if public is None or isinstance(public, SyntheticRows):
+        return public
+    if isinstance(public, str) and public == SYNTHETIC:
+        return SyntheticRows()
+    got = repr(public) if isinstance(public, str | int | float) else type(public).__name__
+    raise ValueError(
+        f"public must be None, {SYNTHETIC!r} or SyntheticRows(...), got {got}. Public rows "
+        f"themselves are given to fit: X_public=."
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawnRows:
+    """Rows that were drawn, and all that was released for them.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray, shape (n_rows, n_columns)
+        To ask about, as the user's rows are.
+    groups : GroupCodes or None
+    natural, groups_natural : as X and groups
+        To read a margin on: drawn as they are, not balanced.
+    schema : Schema
+        Of the columns, as declared and as released.
+    notes : tuple of str
+        What was released, and what must be known of it.
+    """
+
+    X: Any
+    groups: GroupCodes | None
+    natural: Any
+    groups_natural: GroupCodes | None
+    schema: Schema
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowsToDraw:
+    """Private rows, read and checked for the noisy counts; nothing of them is released yet.
+
+    Parameters
+    ----------
+    settings : SyntheticRows
+    payload : PrivateTable
+    columns : tuple of str
+        Features.
+    is_frame : bool
+        Whether the user's rows are a frame.
+    groups : tuple of str or None
+        Names of the groups, which are public; None where none are read.
+    """
+
+    settings: SyntheticRows
+    payload: PrivateTable
+    columns: tuple[str, ...]
+    is_frame: bool
+    groups: tuple[str, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        settings: SyntheticRows,
+        X: Any,
+        y: IntArray,
+        classes: Array,
+        groups: GroupCodes | None,
+        units: Array | None,
+        schema: Schema | None,
+    ) -> RowsToDraw:
+        """Read the private rows.
+
+        Raises
+        ------
+        ValueError
+            For rows that cannot be counted, such as pictures, and a schema that does not fit.
+        """
+        if not hasattr(X, "columns") and np.ndim(X) != 2:
+            raise ValueError(
+                f"public={SYNTHETIC!r} draws rows of a table, and X holds pictures. Pass "
+                f"X_public=, or set public_fraction=."
+            )
+        is_frame = hasattr(X, "columns")
+        frame = (
+            X.reset_index(drop=True)
+            if is_frame
+            else pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+        )
+        columns = tuple(map(str, frame.columns))
+        label, group, unit = (_free(name, columns) for name in ("label", "group", "unit"))
+        names = None if groups is None else groups.names
+        of_groups = (EVERYBODY,) if names is None else names
+        more = {
+            label: np.array([text_of(value) for value in classes.tolist()], dtype=object)[y],
+            group: np.array(of_groups, dtype=object)[0 if groups is None else groups.codes],
+        }
+        frame = frame.assign(**more, **({} if units is None else {unit: units}))
+        declared = Schema(
+            columns=(
+                *(() if schema is None else schema.columns),
+                _categories(label, [text_of(value) for value in classes.tolist()]),
+                _categories(group, list(of_groups)),
+            )
+        )
+        synthesizer = MarginalSynthesizer(n_bins=settings.n_bins, pairs=settings.pairs)
+        payload = synthesizer.read(
+            frame,
+            label=label,
+            sensitive=group,
+            schema=declared,
+            unit=None if units is None else unit,
+            per_unit=settings.per_unit,
+            keep=settings.keep,
+        )
+        return cls(
+            settings=settings, payload=payload, columns=columns, is_frame=is_frame, groups=names
+        )
+
+    @property
+    def delta_aside(self) -> float:
+        """Share of delta that naming categories needs beside every ledger."""
+        return self.payload.delta_aside[0]
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """What the claim takes as public: no row of anybody."""
+        return (
+            NO_ROWS.format(n=self.settings.n_rows),
+            "the order and the dtypes of the columns",
+            *(() if self.groups is None else ("the names of the groups",)),
+        )
+
+    def promised(self, budget: Budget, account: Ledger | None) -> Budget:
+        """Return what the ledger of the fit may spend: less delta than is claimed.
+
+        Raises
+        ------
+        ValueError
+            Where delta is needed beside an account that several fits share.
+        """
+        if not self.delta_aside:
+            return budget
+        if account is not None:
+            raise ValueError(
+                f"ledger= counts what several fits spend together, at one delta, and naming the "
+                f"categories and bounds of {_values.listed(self.payload.wanted, 12)} needs delta "
+                f"beside it. Declare these columns with schema=, or fit without an account."
+            )
+        return Budget(epsilon=budget.epsilon, delta=budget.delta * (1.0 - self.delta_aside))
+
+    def claim(self, claim: Guarantee, budget: Budget) -> Guarantee:
+        """Return the claim of the whole fit from that of its ledger."""
+        if not self.delta_aside:
+            return claim
+        purpose = self.payload.delta_aside[1]
+        said = f"{claim.accounting}, with {self.delta_aside:.0%} of delta for {purpose}"
+        return replace(claim, delta=budget.delta, mu_squared=None, accounting=said)
+
+    def open(self, run: Ledger) -> tuple[Ledger, Ledger]:
+        """Part what a fit may spend: for the counts, and for the answers. Nothing is charged.
+
+        Raises
+        ------
+        BudgetExceeded
+            If an account around it has nothing left.
+        """
+        whole, delta = run.remaining * (1.0 - _ROUNDING), run.budget.delta
+        if whole < _ROUNDED * run.budget.mu_squared:
+            raise BudgetExceeded(
+                f"Nothing is left of what {run.account!r} may spend, so no rows can be drawn. "
+                f"Nothing was charged or drawn. Take another account."
+            )
+        parts = (self.settings.share * whole, (1.0 - self.settings.share) * whole)
+        counts, votes = (
+            Budget(epsilon=epsilon_from_mu(math.sqrt(part), delta), delta=delta) for part in parts
+        )
+        return run.run(counts, purpose=PURPOSE), run.run(votes, purpose=VOTES)
+
+    def draw(self, ledger: Ledger, delta: float, rng: np.random.Generator) -> DrawnRows:
+        """Release the noisy counts, and draw rows from them.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Pays; see ``open``.
+        delta : float
+            What the whole fit promises.
+        rng : Generator
+            Draws the rows.
+
+        Raises
+        ------
+        ValueError
+            Before anything is charged for columns that cannot be counted; and where the noisy
+            counts know one class or one group alone. What was drawn by then stays charged.
+        """
+        maker = MarginalSynthesizer(
+            neighbors=ledger.neighbors,
+            n_bins=self.settings.n_bins,
+            pairs=self.settings.pairs,
+            noise=ledger.noise,
+            random_state=rng.spawn(1)[0],
+        )
+        maker.fit_within(self.payload, ledger, delta=delta)
+        shares = _shares(maker, self.settings.balance, groups=self.groups)
+        X, groups = self._drawn(maker, shares, rng.spawn(1)[0])
+        natural, groups_natural = X, groups
+        if self.settings.balance != "none":
+            as_it_is = _shares(maker, "none", groups=self.groups)
+            natural, groups_natural = self._drawn(maker, as_it_is, rng.spawn(1)[0])
+        left_out = set(maker.warnings_) - set(maker.doubts_) - {maker.snr_.warning}
+        if left_out:
+            warnings.warn(
+                f"Of the rows to ask about: {'; '.join(sorted(left_out))}. Declare what is public "
+                f"of the columns with schema=, raise epsilon, or give public rows.",
+                SyntheticRowsWarning,
+                stacklevel=6,
+            )
+        return DrawnRows(
+            X=X,
+            groups=groups,
+            natural=natural,
+            groups_natural=groups_natural,
+            schema=self._schema(maker),
+            notes=tuple(f"Of the drawn rows: {words}." for words in maker.notes_),
+        )
+
+    def _drawn(
+        self, maker: MarginalSynthesizer, shares: FloatArray, rng: np.random.Generator
+    ) -> tuple[Any, GroupCodes | None]:
+        frame = maker.sample(self.settings.n_rows, shares=shares, random_state=rng)
+        X = frame[list(self.columns)]
+        group = maker.conditions_.names[1]
+        groups = None
+        if self.groups is not None:
+            groups = encode_groups(frame[group], names=self.groups)
+        return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups
+
+    def _schema(self, maker: MarginalSynthesizer) -> Schema:
+        """Return the columns for the encoder; released "other" is no category that a row has.
+
+        The teachers' own rows have the rare values themselves, which the encoder does not know: a
+        drawn "other" must look to them, and to the student, as those do.
+        """
+        wanted = set(self.payload.wanted)
+        columns = []
+        for name in self.columns:
+            column = maker.codec_[name].schema
+            named = tuple(c for c in column.categories if c != OTHER)
+            if name in wanted and named:
+                column = replace(column, categories=named)
+            columns.append(column)
+        return Schema(columns=tuple(columns))
+
+
+def votes_budget(budget: Budget, settings: SyntheticRows | None) -> Budget:
+    """Return the part of a budget that pays for answers: all of it where no rows are drawn."""
+    if settings is None:
+        return budget
+    mu = math.sqrt((1.0 - settings.share) * budget.mu_squared)
+    return Budget(epsilon=epsilon_from_mu(mu, budget.delta), delta=budget.delta)
+
+
+def _shares(
+    maker: MarginalSynthesizer, balance: str, *, groups: tuple[str, ...] | None
+) -> FloatArray:
+    """Return the share of each combination of class and group; of what was not seen, none."""
+    known = maker.conditions_
+    counts = np.maximum(maker.counts_, 0.0)
+    counts[list(maker.unseen_)] = 0.0
+    table = counts.reshape(known.sizes)
+    seen = table > 0
+    few = [
+        what
+        for what, enough in (
+            ("class", seen.any(axis=1).sum() >= 2),
+            ("group", groups is None or seen.any(axis=0).sum() >= 2),
+        )
+        if not enough
+    ]
+    if few:
+        raise ValueError(
+            f"The noisy counts show fewer than two {_values.listed(few)} values that stand out of "
+            f"the noise, so no rows can be drawn that differ in it. What was drawn stays charged. "
+            f"Raise epsilon or share=, merge small groups, or give public rows."
+        )
+    if balance == "both":
+        table = seen.astype(np.float64)
+    elif balance in ("label", "group"):
+        axis = 1 if balance == "label" else 0
+        total = table.sum(axis=axis, keepdims=True)
+        table = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
+    shares: FloatArray = (table / table.sum()).reshape(-1)
+    return shares
+
+
+def _categories(name: str, categories: list[str]) -> ColumnSchema:
+    return ColumnSchema(name=name, kind="categorical", categories=tuple(categories))
+
+
+def _free(name: str, taken: tuple[str, ...]) -> str:
+    """Return a name that no column has."""
+    while name in taken:
+        name = f"{name}_"
+    return name
