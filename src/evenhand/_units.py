@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from evenhand import _values
-from evenhand.typing import Array, ArrayLike
+from evenhand.typing import Array, ArrayLike, IntArray
 
 SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
 LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
@@ -19,6 +21,40 @@ def digest(name: str, key: bytes, purpose: bytes) -> int:
     """128 bits of a keyed hash, independent for each purpose."""
     hashed = hashlib.blake2b(name.encode(), key=key, digest_size=16, person=purpose)
     return int.from_bytes(hashed.digest(), "big")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Digests:
+    """What ``digest`` gives for many names at once: two words of 64 bits each.
+
+    Parameters
+    ----------
+    high, low : ndarray of uint64, shape (n,)
+    """
+
+    high: Array
+    low: Array
+
+    @classmethod
+    def of(cls, names: Iterable[str], key: bytes, purpose: bytes) -> Digests:
+        """Hash each name by itself."""
+        begun = hashlib.blake2b(key=key, digest_size=16, person=purpose)
+
+        def hashed(name: str) -> bytes:
+            own = begun.copy()
+            own.update(name.encode())
+            return own.digest()
+
+        words = np.frombuffer(b"".join(map(hashed, names)), dtype=">u8").reshape(-1, 2)
+        return cls(high=words[:, 0].astype(np.uint64), low=words[:, 1].astype(np.uint64))
+
+    def modulo(self, n: int) -> IntArray:
+        """Return each digest modulo ``n``, which is at most 2**31. 128 bits: no visible bias."""
+        by = np.uint64(n)
+        rest: IntArray = ((self.high % by * np.uint64(2**64 % n) + self.low % by) % by).astype(
+            np.int64
+        )
+        return rest
 
 
 def check_key(key: bytes) -> None:

@@ -135,6 +135,7 @@ class InterventionClassifier(PATEClassifier):
     group_thresholds_: GroupThresholds | None = field(init=False)
 
     _needs_groups = True
+    _reads_streams = False
 
     def read(self, given: FitArguments) -> Given:
         """Check the point and the arguments; see the base."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evenhand.datasets.columns import Column, TypedTable
     from evenhand.datasets.images.files import PictureFiles
     from evenhand.datasets.images.manifest import Manifest
+    from evenhand.datasets.parquet import ParquetRows
     from evenhand.fairness import Grouping
     from evenhand.typing import IntArray
 
@@ -35,12 +36,13 @@ class TrainingTables:
     are then those of the private rows, and else those of the public rows. ``private_groups`` are
     read for a training that keeps a margin between the private rows. Where the tables list pictures
     ``X`` and ``X_public`` are what they list, and later what is learnt of it; ``side`` is height
-    and width of the pictures, and ``public_pictures`` may be shown.
+    and width of the pictures, and ``public_pictures`` may be shown. Where rows stream, ``X`` reads
+    them, ``y`` are the different classes and ``units`` the name of a column.
     """
 
     X: Any
     y: pd.Series[Any]
-    units: pd.Series[Any] | None
+    units: pd.Series[Any] | str | None
     X_public: Any
     groups: pd.DataFrame | None
     private_groups: pd.DataFrame | None
@@ -49,10 +51,47 @@ class TrainingTables:
     grouping: Grouping | None = None
     side: tuple[int, int] | None = None
     public_pictures: PictureFiles | None = None
+    streams: bool = False
+
+
+def stream_of(
+    source: Path, rows_per_teacher: int | None, scratch: Path | None
+) -> ParquetRows | None:
+    """Return the rows of a folder, of a URL, or of a file that shall stream; None of others."""
+    from evenhand.datasets.parquet import ParquetRows
+
+    # A path has lost one of the two slashes of a URL.
+    system, _, rest = str(source).partition(":/")
+    is_url = bool(rest) and len(system) > 1 and system.isalnum() and not source.exists()
+    if not (is_url or source.is_dir() or rows_per_teacher is not None or scratch is not None):
+        return None
+    address = f"{system}://{'/' if system == 'file' else ''}{rest}" if is_url else source
+    more = {} if rows_per_teacher is None else {"rows_per_teacher": rows_per_teacher}
+    return ParquetRows(address, scratch=scratch, **more)
+
+
+def read_stream(
+    rows: ParquetRows, where: Path, public: Path | None, roles: Roles, *given: Any, **more: Any
+) -> TrainingTables:
+    """Read the public table, and check that it goes with rows that stream, by some of these.
+
+    The arguments are those of ``read_training``.
+    """
+    import pandas as pd
+
+    from evenhand.datasets.columns import TypedTable
+
+    used = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
+    rows.require(used.items())
+    some = rows.sample(rows.names).dropna(subset=list(used))  # which row it is, fit says
+    tables = read_training(TypedTable(some, where), public, roles, *given, **more)
+    return replace(
+        tables, X=rows, y=pd.Series(rows.classes(roles.label)), units=roles.unit, streams=True
+    )
 
 
 def read_training(
-    private: Path,
+    private: Path | TypedTable,
     public: Path | None,
     roles: Roles,
     schema: Path | None,
@@ -75,14 +114,15 @@ def read_training(
         (with the rows), one group only, two tables that do not belong together, and text where
         numbers belong.
     """
-    table = read(private)
+    table = read(private) if isinstance(private, Path) else private
     others = None if public is None else read(public)
     named = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
     named |= {c: "--drop" for c in roles.drop if others is None or c not in others}
     for column, option in named.items():
         table.require([column], f"which {option} names")
     y = labels(table, roles.label)
-    table[roles.label].refuse_one_class()
+    if isinstance(private, Path):  # some rows alone may be of one class
+        table[roles.label].refuse_one_class()
     units = None if roles.unit is None else _units(table[roles.unit])
     declared = None if schema is None else _declared(schema, roles)
     X, X_public = (

@@ -21,9 +21,11 @@ from evenhand.cli.tables import (
     labels,
     listed,
     read,
+    read_stream,
     read_training,
     sensitive_features,
     sharing,
+    stream_of,
 )
 from evenhand.cli.train_options import TrainOptions
 
@@ -57,16 +59,7 @@ def train(given: TrainOptions) -> None:
         bars.begin(f"reading {given.private}")
         from evenhand.report import write_report
 
-        tables = read_training(
-            given.private,
-            given.public,
-            roles,
-            given.schema,
-            groups_of=given.reads_groups_of,
-            groups_are_all=given.spec.protects == "attribute",
-            regrouping=regrouping,
-            images=given.images,
-        )
+        tables = _read(given, roles, regrouping)
         results.check_positive(given.positive, tables.y)
         labelled = _read_calibration(given, roles, tables) if given.calibration else {}
         trial = None
@@ -110,6 +103,33 @@ def train(given: TrainOptions) -> None:
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
         json=given.json,
     )
+
+
+def _read(given: TrainOptions, roles: Roles, regrouping: GroupingOptions) -> TrainingTables:
+    """Read the tables; of private rows that stream, some."""
+    more: dict[str, Any] = {
+        "groups_of": given.reads_groups_of,
+        "groups_are_all": given.spec.protects == "attribute",
+        "regrouping": regrouping,
+        "images": given.images,
+    }
+    rows = None
+    if not given.images:
+        rows = stream_of(given.private, given.rows_per_teacher, given.scratch)
+    if rows is None:
+        return read_training(given.private, given.public, roles, given.schema, **more)
+    if not getattr(given.spec.estimator, "_reads_streams", False):
+        raise ValueError(
+            f"--method {given.method} reads its rows in memory, and those of {given.private} would "
+            f"stream. Name one file, without --rows-per-teacher and --scratch; or take --method "
+            f"fair-shares, fairpate or pate."
+        )
+    if given.public is None:
+        raise ValueError(
+            f"The rows of {given.private} stream, and none of them are set aside as public. Give "
+            f"--public FILE."
+        )
+    return read_stream(rows, given.private, given.public, roles, given.schema, **more)
 
 
 def _remembered(
@@ -161,7 +181,7 @@ def _fit(
     if given.spec.protects == "record":
         more["X_public"] = tables.X_public
     try:
-        model.fit(tables.X, tables.y, **more)
+        model.fit(tables.X, given.label if tables.streams else tables.y, **more)
     except BudgetExceeded as refused:
         if ledger is None or _epsilon_left(ledger) >= model.budget.epsilon:
             raise
@@ -306,14 +326,15 @@ def _same_features(table: TypedTable, tables: TrainingTables) -> pd.DataFrame:
     """Return the features that the private table has."""
     from evenhand.datasets import Schema
 
+    like = tables.X_public if tables.streams else tables.X
     table.require(
-        tables.X.columns,
+        like.columns,
         "which the private table has",
-        spare=[name for name in table if name not in tables.X.columns],
+        spare=[name for name in table if name not in like.columns],
         way_out="The calibration rows need the same features.",
     )
-    X = table.select(tables.X.columns)
-    known = Schema.of_public(tables.X) if tables.schema is None else tables.schema
+    X = table.select(like.columns)
+    known = Schema.of_public(like) if tables.schema is None else tables.schema
     with as_bad_input(TypeError):
         known.check(X)
     return X.frame

@@ -51,8 +51,9 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             metavar="PRIVATE|SPEC.toml",
             callback=from_file,
             is_eager=True,
-            help="Private records with labels: CSV (also .gz) or Parquet. Or a TOML file that "
-            "names them, with options by their long names; flags stand above it.",
+            help="Private records with labels: CSV (also .gz) or Parquet; a folder of Parquet "
+            "files, or a URL such as s3://bucket/folder, whose rows stream to the teachers. Or a "
+            "TOML file that names them, with options by their long names; flags stand above it.",
         ),
     ]
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the classes.")]
@@ -185,6 +186,26 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=COLUMNS,
         ),
     ] = 0
+    rows_per_teacher: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Let the rows of a Parquet file stream to the teachers, each of which keeps N at "
+            "most; the table is not held in memory. A folder and a URL always stream.",
+            show_default="1000 where rows stream",
+            rich_help_panel=FILES,
+        ),
+    ] = None
+    scratch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where rows stream: deal them to files in this folder, and train the teachers "
+            "from there, a part at a time. Private rows lie in it meanwhile.",
+            show_default="in memory",
+            rich_help_panel=FILES,
+        ),
+    ] = None
     allow_shared_rows: Annotated[
         bool,
         typer.Option(

@@ -117,7 +117,7 @@ def _parquet(content: bytes, path: Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(io.BytesIO(content), engine="pyarrow")
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is not a Parquet file: {_first_line(error)}.") from None
+        raise ValueError(f"{path} is not a Parquet file: {first_line(error)}.") from None
 
 
 def _check_how(separator: str | None, encoding: str | None) -> None:
@@ -186,7 +186,7 @@ def _csv(text: str, path: Path, separator: str | None) -> pd.DataFrame:
             na_values=list(MISSING),
         )
     except ValueError as error:  # pandas' ParserError is one, too
-        raise ValueError(f"{path} is not a table: {_first_line(error)}.") from None
+        raise ValueError(f"{path} is not a table: {first_line(error)}.") from None
     return frame.apply(_numbers_if_all_are)
 
 
@@ -232,5 +232,6 @@ def _numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
         return column
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return how an error of another library begins, as a part of a sentence."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -28,6 +28,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.fitted import FittedModel
@@ -47,9 +48,10 @@ from evenhand.estimators.plan import (
     choose_n_teachers,
     warn_of_drowning,
 )
-from evenhand.estimators.shared_rows import refuse_shared_rows
+from evenhand.estimators.shared_rows import refuse_shared_rows, refuse_shared_stream
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.steps import Given, Plan, Taught
+from evenhand.estimators.streamed import Lesson, read_streamed_inputs, require_streamable
 from evenhand.estimators.synthetic_rows import SyntheticRows, as_synthetic, votes_budget
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessKind
@@ -65,7 +67,7 @@ from evenhand.students.student import Student, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
-from evenhand.teachers.partition import Partition
+from evenhand.teachers.partition import Partition, in_stream
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import Answers, Reason, Shares, Votes, aggregate
 from evenhand.voting.blocks import Mechanism
@@ -94,6 +96,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     _needs_groups = False
     asked_in_lockstep = True  # by settings that share votes, see ``shared_teachers``
     _reads_pictures = True
+    _reads_streams = True
 
     def _learn(self, given: FitArguments) -> None:
         """Train teachers on the private rows, ask them about the public rows, fit the student."""
@@ -207,6 +210,13 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 given.sensitive_features_public,
                 needs_groups=self._needs_groups,
             )
+        elif isinstance(given.X, ParquetRows) and self._reads_streams:
+            data = read_streamed_inputs(
+                self,
+                given,
+                needs_groups=self._needs_groups,
+                public_fraction=self.public_fraction,
+            )
         else:
             data = read_fit_inputs(
                 self,
@@ -216,7 +226,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 synthetic=as_synthetic(self.public),
                 needs_groups=self._needs_groups,
             )
-        if given.X_public is not None and given.votes is None:
+        if data.stream is not None:
+            refuse_shared_stream(data.stream.rows, data.X_public)
+        elif given.X_public is not None and given.votes is None:
             refuse_shared_rows(data.X_private, data.X_public)
         return Given(
             data=data,
@@ -309,6 +321,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         if data.cast is not None:
             votes = None if isinstance(data.cast, NoisySums) else data.cast.votes
             return Taught(given=given, votes=votes, encoder=encoder, X_public=X_public)
+        if data.stream is not None:
+            return self._teach_streamed(given, encoder, X_public, progress)
         X_private = encoder.transform(data.X_private)
         shape = X_private.shape[1:]
         n_features = shape if len(shape) > 1 else shape[0]
@@ -338,6 +352,38 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         return Taught(
             given=given,
             votes=votes,
+            encoder=encoder,
+            X_public=X_public,
+            calibration_votes=labelled,
+        )
+
+    def _teach_streamed(
+        self, given: Given, encoder: Any, X_public: FloatArray, progress: Progress | None
+    ) -> Taught:
+        """Train teachers on rows that stream past, each on a part of bounded size."""
+        data, asked = given.data, X_public
+        assert data.stream is not None
+        if self.asks_calibration(given):
+            assert given.calibration is not None
+            asked = np.concatenate([X_public, encoder.transform(given.calibration.X)])
+        teachers = self._teachers(X_public.shape[1], data.n_classes, given.rng)
+        require_streamable(teachers)
+        lesson = Lesson(
+            stream=data.stream,
+            classes=data.classes,
+            encoder=encoder,
+            partition=given.partition,
+            teachers=teachers,
+            rng=given.rng.spawn(1)[0],
+            asked=asked,
+        )
+        counts, n = lesson.votes(stage(progress, "teachers")), given.partition.n_teachers
+        labelled = None
+        if len(asked) > len(X_public):
+            labelled = Votes(counts=counts[len(X_public) :], n_teachers=n)
+        return Taught(
+            given=given,
+            votes=Votes(counts=counts[: len(X_public)], n_teachers=n),
             encoder=encoder,
             X_public=X_public,
             calibration_votes=labelled,
@@ -437,7 +483,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             getattr(self.teachers, "n_teachers", None)
             if self.n_teachers is None
             else self.n_teachers,
-            n_private=data.n_private if data.units is None else None,
+            n_private=None if data.by_unit else data.n_private,
             mu=votes_budget(self._checked_budget(), as_synthetic(self.public)).mu,
         )
 
@@ -451,6 +497,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 neighbors=cast.neighbors,
             )
         n_teachers, _ = self._chosen_teachers(data)
+        if data.stream is not None:
+            return in_stream(
+                data.n_private, n_teachers, seed.bytes(32), unit=self.unit if data.by_unit else None
+            )
         if data.units is None:
             return by_position(data.n_private, n_teachers, seed)
         return by_unit(data.units, n_teachers, seed.bytes(32), unit=self.unit)

@@ -18,6 +18,7 @@ from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.features.extraction import extractor_of
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.images.files import PictureFiles
+from evenhand.datasets.parquet import ParquetRows
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.fitted import columns_of
@@ -100,6 +101,26 @@ class FitArguments:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Stream:
+    """Private rows in files, and what their columns are for.
+
+    Parameters
+    ----------
+    rows : ParquetRows
+    label : str
+    unit : str or None
+        Column that says whose record a row is; None where each row is a record of its own.
+    columns : tuple of str
+        The features, which are those of the public rows.
+    """
+
+    rows: ParquetRows
+    label: str
+    unit: str | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FitInputs:
     """The private rows with their labels, and the public rows without.
 
@@ -128,6 +149,8 @@ class FitInputs:
         How public rows are to be made of noisy counts; None where there are some.
     drawn : DrawnRows or None
         Those rows, once they are made.
+    stream : Stream or None
+        Private rows that are read in batches; none is held here then.
     """
 
     X_private: Any
@@ -143,6 +166,7 @@ class FitInputs:
     cast: OwnerVotes | NoisySums | None = None
     to_draw: RowsToDraw | None = None
     drawn: DrawnRows | None = None
+    stream: Stream | None = None
 
     def with_rows(self, drawn: DrawnRows) -> FitInputs:
         """Return the same with public rows that were drawn."""
@@ -179,11 +203,19 @@ class FitInputs:
     @property
     def n_private(self) -> int:
         """Number of private rows."""
-        return len(self.y_private)
+        return len(self.y_private) if self.stream is None else len(self.stream.rows)
+
+    @property
+    def by_unit(self) -> bool:
+        """Whether rows name the unit whose they are: how many there are is private then."""
+        return self.units is not None or (self.stream is not None and self.stream.unit is not None)
 
     @property
     def n_units(self) -> int:
-        """Number of units that hold the private rows; each row is one where no ids were given."""
+        """Number of units that hold the private rows; each row is one where no ids were given.
+
+        Of a stream the number of rows, which is not smaller: units are not counted there.
+        """
         return self.n_private if self.units is None else len(np.unique(self.units))
 
     @property
@@ -271,7 +303,7 @@ def read_fit_inputs(
         to_draw = RowsToDraw.of(synthetic, X, codes, classes, known, units, estimator.schema)
         groups = None if known is None else encode_groups([], names=known.names)
     else:
-        groups = _groups_of_public(
+        groups = groups_of_public(
             X_public, of_public, needs_groups, set_aside, private_given=of_private is not None
         )
     if len(np.unique(codes)) < 2:
@@ -328,7 +360,7 @@ def read_vote_inputs(
         y_private=nobody,
         X_public=rows,
         classes=classes_as(votes.classes, estimator.classes),
-        groups_public=_groups_of_public(rows, groups, needs_groups, 0, private_given=False),
+        groups_public=groups_of_public(rows, groups, needs_groups),
         units=None,
         set_aside=0,
         private_rows=nobody,
@@ -362,6 +394,12 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
     ValueError
         Also for pictures that the estimator does not read, with what it reads of them.
     """
+    if isinstance(X, ParquetRows):
+        raise TypeError(
+            f"{name} is ParquetRows, which stream to the teachers of FairSharesClassifier, "
+            f"FairPATEClassifier and PATEClassifier; {type(estimator).__name__} needs {name} in "
+            f"memory: pandas.read_parquet(...)."
+        )
     X = as_pandas(X)
     if may_be_pictures(X):
         if not getattr(estimator, "_reads_pictures", False):
@@ -516,8 +554,8 @@ def _groups_to_draw(of_private: Any, n: int) -> GroupCodes:
     return groups
 
 
-def _groups_of_public(
-    X_public: Any, given: Any, needed: bool, set_aside: int, *, private_given: bool
+def groups_of_public(
+    X_public: Any, given: Any, needed: bool, set_aside: int = 0, *, private_given: bool = False
 ) -> GroupCodes | None:
     """Return the groups of the public rows, where there are any."""
     groups = None

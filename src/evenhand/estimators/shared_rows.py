@@ -10,7 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from evenhand._frames import as_pandas
+from evenhand.datasets.parquet import ParquetRows
 from evenhand.typing import Array
 
 FEW: Final = 0.05
@@ -21,6 +25,9 @@ SIGMAS: Final = 4.0
 
 FEWEST: Final = 20
 """Public rows below which nothing can be said."""
+
+PROBES: Final = 1000
+"""Public rows that are looked for in a stream."""
 
 _allowed: ContextVar[bool] = ContextVar("allow_shared_rows", default=False)
 
@@ -66,15 +73,63 @@ def refuse_shared_rows(X_private: Any, X_public: Any) -> None:
     -------
     Reads private rows. What comes of it is an error for the curator, and no part of a model.
     """
-    if _allowed.get() or not passed_as_public(X_private, X_public):
+    if not _allowed.get() and passed_as_public(X_private, X_public):
+        raise PrivateRowsAsPublic(_REFUSAL)
+
+
+def refuse_shared_stream(rows: ParquetRows, X_public: pd.DataFrame) -> None:
+    """Refuse public rows that are rows of the files, as ``refuse_shared_rows`` does; by a sample.
+
+    Up to 1,000 public rows are looked for. A pass over the column of the most values decides for
+    most tables; only where these values are common are more columns read, and at last all.
+    """
+    if _allowed.get() or len(X_public) < FEWEST:
         return
-    raise PrivateRowsAsPublic(
-        "Public rows are the same as private rows, value for value, more often than in two samples "
-        "of such a table: was the private table, or a part of it, passed as public? The guarantee "
-        "does not cover the features of public rows. Give rows of other people; or set rows aside "
-        "with public_fraction= (--public-fraction), which the guarantee then says; or, if these "
-        "rows are public, go on with evenhand.estimators.allow_shared_rows() (--allow-shared-rows)."
-    )
+    columns = [str(name) for name in X_public.columns]
+    rng = np.random.default_rng(0)
+    public = X_public.iloc[rng.permutation(len(X_public))[:PROBES]]
+    private = rows.sample(columns, PROBES)
+    by_values = sorted(columns, key=lambda name: -public[name].nunique())
+    for some in (by_values[:1], by_values[:4], columns):
+        times = _times(rows, some, pd.concat([public[some], private[some]], ignore_index=True))
+        found, twins = (times[: len(public)] > 0).mean(), (times[len(public) :] > 1).mean()
+        if found <= FEW:
+            return
+    if found > _most_shared(float(twins), len(public), len(private)):
+        raise PrivateRowsAsPublic(_REFUSAL)
+
+
+def _times(rows: ParquetRows, columns: list[str], probes: pd.DataFrame) -> Array:
+    """Return how many rows of the files hold the values of each of these."""
+    times = np.zeros(len(probes), dtype=np.int64)
+    for _, batch in rows.batches(columns):
+        for name in columns:
+            batch = batch.filter(_may_be_among(batch[name], probes[name]))
+        if batch.num_rows:
+            private, public = _hashes(as_pandas(batch), probes)
+            values, at = np.unique(private, return_counts=True)
+            place = np.minimum(np.searchsorted(values, public), len(values) - 1)
+            times += np.where(values[place] == public, at[place], 0)
+    return times
+
+
+def _may_be_among(column: Any, probes: pd.Series[Any]) -> Any:
+    """Say quickly which values may be among some; those that are missing may."""
+    missing = pc.is_null(column, nan_is_null=True)
+    try:
+        known = pa.array(probes.dropna().unique()).cast(column.type)
+    except pa.ArrowException:  # of other types: they are compared as texts
+        return pc.is_valid(missing)
+    return pc.or_(missing, pc.is_in(column, value_set=known))
+
+
+_REFUSAL: Final = (
+    "Public rows are the same as private rows, value for value, more often than in two samples "
+    "of such a table: was the private table, or a part of it, passed as public? The guarantee "
+    "does not cover the features of public rows. Give rows of other people; or set rows aside "
+    "with public_fraction= (--public-fraction), which the guarantee then says; or, if these "
+    "rows are public, go on with evenhand.estimators.allow_shared_rows() (--allow-shared-rows)."
+)
 
 
 def passed_as_public(X_private: Any, X_public: Any) -> bool:
@@ -91,8 +146,13 @@ def passed_as_public(X_private: Any, X_public: Any) -> bool:
     found = float(np.isin(public, private).mean())
     _, place, times = np.unique(private, return_inverse=True, return_counts=True)
     twins = float((times[place] > 1).mean())
-    spread = math.sqrt(max(twins * (1 - twins), 1 / n) * (1 / n + 1 / len(private)))
-    return found > twins + FEW + SIGMAS * spread
+    return found > _most_shared(twins, n, len(private))
+
+
+def _most_shared(twins: float, n_public: int, n_private: int) -> float:
+    """Return the share of public rows that two samples of people may share."""
+    variance = max(twins * (1 - twins), 1 / n_public) * (1 / n_public + 1 / n_private)
+    return twins + FEW + SIGMAS * math.sqrt(variance)
 
 
 def _of_pictures(X_private: Any, X_public: Any) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
@@ -13,14 +13,22 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand._units import check_key, digest, ids_of
+from evenhand._units import Digests, check_key, digest, ids_of
 from evenhand.typing import ArrayLike, BoolArray, IntArray, RandomState
 
 Neighbors = Literal["replace one", "add or remove one"]
 
 NEIGHBORS: Final[tuple[str, ...]] = ("replace one", "add or remove one")
 
-__all__ = ["NEIGHBORS", "Neighbors", "Partition", "by_position", "by_unit", "chosen_units"]
+__all__ = [
+    "NEIGHBORS",
+    "Neighbors",
+    "Partition",
+    "by_position",
+    "by_unit",
+    "chosen_units",
+    "in_stream",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,12 +187,44 @@ def by_unit(
     ids = ids_of(units)
     codes, distinct = pd.factorize(ids)
     _enough("units", len(distinct), n_teachers, public=False)
-    of_unit = np.array([_teacher(name, n_teachers, key) for name in distinct], dtype=np.int64)
     return Partition(
-        teacher=of_unit[codes],
+        teacher=hashed(distinct, key).modulo(n_teachers)[codes],
         n_teachers=n_teachers,
         unit=unit,
         neighbors="add or remove one",
+        key=key,
+    )
+
+
+def in_stream(n_records: int, n_teachers: int, key: bytes, *, unit: str | None = None) -> Partition:
+    """Return the assignment of records that nobody holds: it lists none, and its key deals them.
+
+    With ``unit`` the teacher of a record is that of its unit's id, as in :func:`by_unit`; without,
+    that of its number in the stream, in the same way.
+
+    Parameters
+    ----------
+    n_records : int
+        Without ``unit`` it is public.
+    n_teachers : int
+        At least 1 and at most ``n_records``.
+    key : bytes
+        As for ``by_unit``.
+    unit : str, optional
+        What an id stands for.
+
+    Privacy
+    -------
+    Neighbors : with ``unit``, add or remove one unit; without, replace one record, as the numbers
+        of all records behind one that is taken away are others.
+    """
+    check_key(key)
+    _enough("records", n_records, n_teachers, public=unit is None)
+    return Partition(
+        teacher=np.zeros(0, dtype=np.int64),
+        n_teachers=n_teachers,
+        unit=unit or "record",
+        neighbors="add or remove one" if unit else "replace one",
         key=key,
     )
 
@@ -209,9 +249,12 @@ def chosen_units(units: ArrayLike, share: float, key: bytes) -> BoolArray:
     return np.array(chosen, dtype=np.bool_)[codes]
 
 
-def _teacher(name: str, n_teachers: int, key: bytes) -> int:
-    """Teacher of one unit. 128 bits modulo n_teachers: the bias is below 2**-100."""
-    return digest(name, key, b"evenhand.teacher") % n_teachers
+def hashed(names: Iterable[str], key: bytes) -> Digests:
+    """Return the keyed hash of each unit's own id; modulo the number of teachers it is a teacher.
+
+    128 bits: the bias is below 2**-96.
+    """
+    return Digests.of(names, key, b"evenhand.teacher")
 
 
 def _enough(what: str, n: int, n_teachers: int, *, public: bool) -> None:

@@ -1,0 +1,69 @@
+"""``evenhand train`` on Parquet whose rows stream to the teachers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evenhand
+
+from .conftest import command
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def files(town: Path) -> Path:
+    """The town's private table as three Parquet files."""
+    frame = pd.read_csv("private.csv")
+    Path("private").mkdir()
+    for i in range(3):
+        part = frame.iloc[i * 400 : (i + 1) * 400]
+        pq.write_table(pa.Table.from_pandas(part, preserve_index=False), f"private/{i}.parquet")
+    return town
+
+
+@pytest.mark.parametrize("source", ["folder", "url", "file"])
+def test_a_folder_a_url_and_a_file_stream(files: Path, train: Run, source: str) -> None:
+    words = {
+        "folder": ("private", {}),
+        "url": ((files / "private").as_uri(), {"--scratch": "."}),
+        "file": ("private/0.parquet", {"--rows-per-teacher": "5"}),
+    }
+    private, more = words[source]
+    said = train(more, private=private)
+    model = evenhand.load("model")
+    n = 400 if source == "file" else 1200
+    assert said["neighbors"] == "replace one"
+    assert f"the number of private records ({n})" in model.guarantee_.public
+    assert list(model.feature_names_in_) == ["age", "job", "hours", "race"]
+    beside = {path.name for path in files.iterdir()}
+    assert beside == {"private.csv", "private", "public.csv", "test.csv", "model"}
+
+
+def test_the_unit_is_a_column_of_the_files(files: Path, train: Run) -> None:
+    said = train({"--drop": None, "--unit": "person"}, private="private")
+    assert (said["unit"], said["neighbors"]) == ("person", "add or remove one")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"--method": "dpsgd", "--margin": None, "--teachers": None}, "--method dpsgd reads its"),
+        ({"--public": None, "--public-fraction": "0.2"}, "Give --public FILE"),
+        ({"--label": "laon"}, "has no column 'laon' (--label). Did you mean 'loan'?"),
+        ({"--rows-per-teacher": "0"}, "rows_per_teacher must be at least 1"),
+        ({"--scratch": "absent"}, "scratch must be a folder"),
+    ],
+)
+def test_what_does_not_go_with_a_stream_is_one_clear_line(
+    files: Path, refuse: Run, changes: dict[str, str | None], words: str
+) -> None:
+    assert words in refuse(*command(changes, "private"))
+    assert not Path("model").exists()
