@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -63,11 +64,24 @@ class Database:
         """``"sqlite"`` or ``"postgresql"``."""
         return self._engine.dialect.name
 
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What is raised when it cannot be reached, read or written."""
+        return sa.exc.SQLAlchemyError, _errors_of(self._engine.dialect)
+
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
         """Run statements that happen whole or not at all; a writer locks SQLite from its start."""
         with self._engine.execution_options(evenhand_write=write).begin() as db:
             yield db
+
+    def prepared(self, statement: Any) -> Prepared:
+        """Return a statement that is compiled for this database now, and not at each use."""
+        return Prepared(statement, self._engine.dialect)
+
+    def writer(self) -> Writer:
+        """Return a writer that keeps its connection."""
+        return Writer(self._engine)
 
     def create(self, db: sa.Connection, tables: sa.MetaData) -> None:
         """Create the tables that are not there, also when two processes are the first at once."""
@@ -124,7 +138,110 @@ class Database:
         return kept | ({} if "options" in self._url.query else {"options": waits})
 
 
-def cause(error: sa.exc.SQLAlchemyError) -> str:
+class Prepared:
+    """A statement that runs many times a second: its text is made once, and its driver runs it.
+
+    Errors are the driver's own (``Database.errors``).
+
+    Parameters
+    ----------
+    statement : executable
+        Its values are named as the columns; they reach the driver as they are given.
+    dialect : Dialect
+    """
+
+    def __init__(self, statement: Any, dialect: sa.Dialect) -> None:
+        compiled = statement.compile(dialect=dialect)
+        self._text = str(compiled)
+        self._order: list[str] | None = compiled.positiontup  # None where values are named
+
+    def __call__(self, db: sa.Connection, *rows: Mapping[str, Any]) -> Any:
+        """Run it in a transaction that has begun, for each row once; returns the cursor."""
+        cursor = db.connection.cursor()
+        if len(rows) == 1:
+            cursor.execute(self._text, self._sent(rows[0]))
+        elif rows:
+            cursor.executemany(self._text, [self._sent(row) for row in rows])
+        else:
+            cursor.execute(self._text)
+        return cursor
+
+    def _sent(self, row: Mapping[str, Any]) -> Any:
+        return row if self._order is None else [row[name] for name in self._order]
+
+
+class Writer:
+    """A connection that stays open from one writing transaction to the next, one at a time.
+
+    To take one from the engine each time costs as much as the statements of a small transaction.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine.execution_options(evenhand_write=True)
+        self._kept: sa.Connection | None = None
+        self._lock = Lock()
+
+    @contextmanager
+    def transaction(self, first: Prepared) -> Iterator[tuple[sa.Connection, Any]]:
+        """Run statements that happen whole or not at all.
+
+        Parameters
+        ----------
+        first : Prepared
+            The first statement. Where the kept connection turns out to be gone it is run again on
+            another; nothing was written by then.
+
+        Yields
+        ------
+        connection, and the only row of what ``first`` found
+        """
+        with self._lock:
+            try:
+                db, row = self._begun(first)
+                yield db, row
+                db.commit()
+            except BaseException:
+                self._drop()
+                raise
+
+    def close(self) -> None:
+        """Let go of the connection; a later transaction opens another."""
+        with self._lock:
+            self._drop()
+
+    def _begun(self, first: Prepared) -> tuple[sa.Connection, Any]:
+        dialect = self._engine.dialect
+        if self._kept is not None:
+            kept = self._kept.connection.dbapi_connection
+            try:
+                return self._kept, _first_row(self._kept, first)
+            except (sa.exc.DBAPIError, _errors_of(dialect)) as error:
+                orig: Any = getattr(error, "orig", None) or error
+                if kept is None or not dialect.is_disconnect(orig, kept, None):
+                    raise
+                self._drop()
+        self._kept = self._engine.connect()
+        return self._kept, _first_row(self._kept, first)
+
+    def _drop(self) -> None:
+        """Let go of the connection; what was not committed is undone with it."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.invalidate()  # it may be gone already, and could not be rolled back
+            kept.close()
+
+
+def _first_row(db: sa.Connection, first: Prepared) -> Any:
+    db.begin()
+    return first(db).fetchone()
+
+
+def _errors_of(dialect: sa.Dialect) -> type[Exception]:
+    found: type[Exception] = dialect.loaded_dbapi.Error
+    return found
+
+
+def cause(error: Exception) -> str:
     """Return the first line of what the database itself said."""
     return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
 

@@ -221,7 +221,7 @@ def main() -> None:
 
     option = load(model).with_reject_option(float(MARGIN), cold_start=10)
     reader = Reader.of(option, ("sex",))
-    option.said(reader.frame(people(1, np.random.default_rng(0))))  # whatever is imported late
+    option.said(reader.cells(people(1, np.random.default_rng(0))))  # whatever is imported late
     kept = DecisionStore(store)
     token = kept.add_token(f"clients {os.getpid()}", Role.DECIDER)
     kept.close()

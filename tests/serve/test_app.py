@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from people import new_desk, rows, table
+from starlette.testclient import TestClient
 
 from evenhand import DemographicParity, ErrorParity, RejectOptionClassifier
 from evenhand.fairness.gate.reject_option import StateOfAnotherModel
@@ -203,6 +204,46 @@ def test_bad_bodies_are_refused_and_nothing_is_counted(what: str, client: Any) -
     assert get(client, "/state").json()["n_decisions"] == 0
 
 
+SAME: dict[str, bytes] = {
+    "in order": json.dumps({"rows": rows(30, 12)}).encode(),
+    "an unknown group": b'{"rows": [{"income": 1, "sex": "x", "job": "cook"}]}',
+    "more columns": b'{"rows": [{"income": true, "sex": "men", "job": 1.5, "more": [1]}]}',
+    "a row that is none": b'{"rows": [1]}',
+    "rows twice": b'{"rows": [], "rows": [{"income": null, "sex": "men", "job": null}]}',
+    "spaces": b' \n{"rows" : [ {"income": 1, "sex": "men", "job": "cook"} ] } ',
+    "nothing": b"",
+    **{what: body for what, (body, _) in BAD.items()},
+}
+
+
+def test_what_is_read_without_the_framework_is_answered_as_by_it(
+    option: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Two servers get the same requests; another media type of JSON takes the long way."""
+    found: dict[str, list[Any]] = {}
+    for kind in ("application/json", "application/vnd.evenhand+json"):
+        desk = new_desk(option(), tmp_path / f"{len(kind)}.db")
+        token = desk.store.add_token("loans", Role.DECIDER)
+        own = found[kind] = []
+        with TestClient(create_app(desk)) as made:
+            for what, body in SAME.items():
+                for key in (
+                    {},
+                    {"Idempotency-Key": what.replace(" ", "-")},
+                    {"Idempotency-Key": " "},
+                ):
+                    headers = {"Authorization": f"Bearer {token}", "Content-Type": kind} | key
+                    answer = made.post("/decide", content=body, headers=headers)
+                    told = dict(answer.headers)
+                    own.append((what, answer.status_code, answer.json(), told))
+            own.append(desk.view()[1].counts.tolist())
+            counted = made.app.state.metrics.text().decode().splitlines()
+            own.append([line for line in counted if line.startswith("evenhand_requests_total")])
+    short, long = found.values()
+    assert short == long
+    assert {status for _, status, *_ in short[:-2]} == {200, 400, 413, 422}
+
+
 def test_all_wrong_cells_are_named_and_no_value(client: Any) -> None:
     sent = rows(3, 1)
     sent[0]["income"], sent[2]["job"] = "a secret", ["another"]
@@ -240,11 +281,11 @@ def test_each_route_is_for_its_roles_alone(
 def test_a_revoked_token_is_refused_and_the_store_holds_no_token(
     client: Any, desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import evenhand.serve.app as app
+    import evenhand.serve.door as door
 
     assert get(client, "/state", Role.READER).status_code == 200
     desk.store.revoke_token("the reader")
-    monkeypatch.setattr(app, "CALLERS_KEPT_S", 0.0)
+    monkeypatch.setattr(door, "CALLERS_KEPT_S", 0.0)
     assert get(client, "/state", Role.READER).status_code == 401
     held = b"".join(file.read_bytes() for file in tmp_path.glob("store.db*"))
     assert held
@@ -297,7 +338,7 @@ def test_no_value_of_a_row_stands_in_the_logs_nor_in_answers_to_defects(
     decided(client, [secret])
 
     def broken(X: Any) -> Any:
-        raise ValueError(f"could not read {X.to_dict()}")
+        raise ValueError(f"could not read {[X.pop(name) for name in X.names]}")
 
     monkeypatch.setattr(desk.model, "said", broken)
     answer = ask(client, [secret])
@@ -337,8 +378,6 @@ def calibrated(n: int = 4000, **settings: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def two_margins(option: Callable[..., Any], tmp_path: Path) -> Iterator[Any]:
-    from starlette.testclient import TestClient
-
     desk = new_desk(option(**calibrated()), tmp_path / "two.db")
     tokens = {role: desk.store.add_token(f"the {role}", role) for role in Role}
     with TestClient(create_app(desk)) as made:

@@ -45,6 +45,17 @@ def served(folder: Path, postgres: str) -> Iterator[Callable[..., tuple[int, Any
     servers.close()
 
 
+def test_a_store_that_was_away_between_two_requests_is_not_noticed(
+    served: Callable[..., tuple[int, Any]], postgres_server: Any
+) -> None:
+    rows = {"rows": crashes.people(5, np.random.default_rng(0))}
+    assert served("/decide", rows)[0] == 200
+    postgres_server.stop()  # the connection that the server keeps is gone
+    postgres_server.start()
+    assert [served("/decide", rows)[0] for _ in range(2)] == [200, 200]
+    assert served("/state")[1]["n_decisions"] == 15
+
+
 def test_while_the_store_is_away_nothing_is_answered(
     served: Callable[..., tuple[int, Any]], postgres_server: Any
 ) -> None:

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from evenhand import _values
 from evenhand._checks import positive
 from evenhand._display import Shown
+from evenhand.datasets.cells import CellColumn, CellTable
 from evenhand.datasets.columns import Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
@@ -136,12 +137,12 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         self.feature_names_in_ = np.array(schema.names, dtype=object)
         return self
 
-    def transform(self, X: TypedTable | pd.DataFrame | ArrayLike) -> FloatArray:
+    def transform(self, X: TypedTable | CellTable | pd.DataFrame | ArrayLike) -> FloatArray:
         """Encode rows, each by itself.
 
         Parameters
         ----------
-        X : DataFrame, 2-D array or TypedTable (n, n_features_in_)
+        X : DataFrame, 2-D array, TypedTable or CellTable (n, n_features_in_)
             Columns are matched by name, in any order; an array is x0, x1, ...
 
         Returns
@@ -150,12 +151,16 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             Finite; scaled numbers lie in [-clip, clip], all others are 0 or 1.
         """
         self._require_fitted()
-        given = TypedTable.of(X, "table to encode", keeps=False)
-        table = self.schema_.select(given, ignore_extra=self.ignore_extra)
+        table: TypedTable | CellTable
+        if isinstance(X, CellTable):
+            table = X
+        else:
+            given = TypedTable.of(X, "table to encode", keeps=False)
+            table = self.schema_.select(given, ignore_extra=self.ignore_extra)
         out = np.zeros((len(table), self.n_features_out_))
         start = 0
         for column in self.schema_.columns:
-            width = len(_features(column))
+            width = _n_features(column)
             block = out[:, start : start + width]
             if column.kind == "numeric":
                 self._encode_numbers(column, table.pop(column.name), block)
@@ -164,11 +169,13 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             start += width
         return out
 
-    def _encode_numbers(self, column: ColumnSchema, values: Column, block: FloatArray) -> None:
+    def _encode_numbers(
+        self, column: ColumnSchema, values: Column | CellColumn, block: FloatArray
+    ) -> None:
         """Write the scaled numbers, and the missing mark if there is one, into ``block``."""
-        scale = self.scales_[column.name]
-        missing = np.isnan(values.numbers)
-        numbers = np.where(missing, scale.median, values.numbers)
+        scale, numbers = self.scales_[column.name], values.numbers
+        missing = np.isnan(numbers)
+        numbers = np.where(missing, scale.median, numbers)
         if column.bounds is not None:
             numbers = np.clip(numbers, *column.bounds)
         # Move into the range before subtracting: inf - mean, or 1e308 / sd, would overflow.
@@ -232,13 +239,19 @@ def _features(column: ColumnSchema) -> tuple[str, ...]:
     return (*own, f"{column.name} is missing") if column.missing else own
 
 
-def _encode_categories(column: ColumnSchema, values: Column, block: FloatArray) -> None:
+def _n_features(column: ColumnSchema) -> int:
+    return (1 if column.kind == "numeric" else len(column.categories)) + column.missing
+
+
+def _encode_categories(
+    column: ColumnSchema, values: Column | CellColumn, block: FloatArray
+) -> None:
     """Write the one-hot code, and the missing mark if there is one, into ``block``."""
     places = values.places(column.categories)
     known = np.flatnonzero(places >= 0)
     block[known, places[known]] = 1.0
     if column.missing:
-        block[:, -1] = values.codes < 0
+        block[:, -1] = values.missing
 
 
 def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:

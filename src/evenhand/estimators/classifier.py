@@ -31,6 +31,7 @@ from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Budget, Guarantee, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
+from evenhand.students.decisions import decisions
 from evenhand.students.small_groups import Held
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
 
@@ -318,7 +319,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         Free: the student was made from released answers and public rows (post-processing).
         """
         encoded = self._encode(X)
-        labels: Array = self.classes_[self.student_.predict(encoded).astype(np.int64)]
+        labels: Array = self.classes_[decisions(self.student_, encoded)]
         return labels
 
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
+from evenhand.datasets.cells import CellTable
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.features.extraction import extractor_of
@@ -387,7 +388,7 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
     """Return ``X`` as a pandas DataFrame, or as a 2-D float array, where NaN is "missing".
 
     An estimator that reads pictures gets them as they are, (n, channels, height, width); those in
-    files are decoded.
+    files are decoded. A ``CellTable`` is what it is.
 
     Raises
     ------
@@ -400,6 +401,8 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
             f"FairPATEClassifier and PATEClassifier; {type(estimator).__name__} needs {name} in "
             f"memory: pandas.read_parquet(...)."
         )
+    if isinstance(X, CellTable) and not reset:
+        return X
     X = as_pandas(X)
     if may_be_pictures(X):
         if not getattr(estimator, "_reads_pictures", False):

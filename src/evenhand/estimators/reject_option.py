@@ -382,7 +382,8 @@ class RejectOptionClassifier:
         if not hasattr(self.estimator, "predict"):
             assert shares is not None
             return shares.argmax(axis=1).astype(np.int64), largest
-        said = column_or_1d(self.estimator.predict(X)).tolist()
+        labels = np.asarray(self.estimator.predict(X))
+        said = (labels if labels.ndim == 1 else column_or_1d(labels)).tolist()
         try:
             return np.array([self._codes[label] for label in said], dtype=np.int64), largest
         except KeyError as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from evenhand.fairness import RejectOption
 from evenhand.fairness.gate.reject_option import KeptMargin
 from evenhand.serve import bodies
-from evenhand.serve.desk import OVERRULE, REASONS, BadReview, Desk, Reviewed
+from evenhand.serve.desk import OVERRULE, REASONS, Asked, BadReview, Desk, Reviewed
 from evenhand.serve.store import Decision
 from evenhand.serve.tokens import Caller
 from evenhand.typing import REJECTED
@@ -42,6 +43,16 @@ def promise_of(option: RejectOption) -> str:
         return PROMISE
     what = next((one.gap_is for one in option.kept if one.gap_is in OF_TRUTH), None)
     return PROMISE if what is None else PROMISE + OF_TRUTH[what].format(level=known.level)
+
+
+async def decided(
+    desk: Desk, caller: Caller, rows: list[dict[str, Any]], *, key: str | None, body: bytes
+) -> str:
+    """Take a request for decisions; returns the answer as JSON when it is kept."""
+    desk.reader.check(rows)
+    said = "" if key is None else hashlib.sha256(body).hexdigest()
+    asked = Asked(rows=rows, by=caller.name, key=key, body_digest=said)
+    return await asyncio.wrap_future(desk.decide(asked))
 
 
 async def reviewed(desk: Desk, id_: int, caller: Caller, body: bodies.ReviewBody) -> Decision:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from evenhand.serve.cases import MOST_ROWS, is_text
 
 Cell = str | bool | int | float | None
+KEY: Final = "^[!-~]{1,200}$"
+"""An idempotency key."""
 
 
 def _text(value: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.cells import CellTable
 from evenhand.fairness import Grouping
 from evenhand.fairness.gate.reject_option import UNKNOWN
 from evenhand.fairness.groups import encode_groups, missing_groups
@@ -149,18 +150,9 @@ class Reader:
             self._known[values] = self._code(values[1])
         return np.array([self._known[_kinds(one), one] for one in found], dtype=np.int64)
 
-    def frame(self, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    def cells(self, rows: Sequence[Mapping[str, Any]]) -> CellTable:
         """Return the columns that the model reads."""
-        return pd.DataFrame(
-            {
-                name: np.array(
-                    [math.nan if row[name] is None else float(row[name]) for row in rows]
-                )
-                if name in self.numeric
-                else pd.Series([row[name] for row in rows], dtype=object)
-                for name in self.columns
-            }
-        )
+        return CellTable(rows, self.columns)
 
     def _unreadable(self, name: str, value: Any) -> str:
         if value is None:

@@ -1,9 +1,10 @@
 """Where requests are decided: one after the other, many in one transaction, none before it ends.
 
-Two threads work behind the server. The first asks the model about all rows that came meanwhile, in
-one call; the second locks the counts, decides the requests in the order in which they came, keeps
-decisions and counts in one transaction, and hands the answers out when it has ended. So the price
-of a call to the model, and of a commit, is shared by whoever asks at the same time.
+One thread works behind the server. It takes all requests that came while the last ones were kept,
+asks the model about all their rows in one call, locks the counts, decides the requests in the order
+in which they came, keeps decisions and counts in one transaction, and hands the answers out when it
+has ended. So the price of a call to the model, and of a commit, is shared by whoever asks at the
+same time; and a single request is handed over once, not from thread to thread.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -54,8 +55,6 @@ class TooBusy(RuntimeError):
 
 REFUSED: Final = (KeyOfAnotherBody, NoSuchDecision, BadReview, DecidedAlready, PassesMargin)
 """Errors after which nothing has been counted for the one who asked."""
-
-_Job = TypeVar("_Job")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -123,16 +122,11 @@ class Desk:
         self._version: int | None = None  # of the store, that our counts are
         self._view: tuple[Counts, RejectOption] | None = None
         self._view_lock = threading.Lock()
-        self._to_say: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
-        self._to_keep: queue.SimpleQueue[list[Asked | Reviewed] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Asked | Reviewed | None] = queue.SimpleQueue()
         self._n_waiting = 0
         self._waiting_lock = threading.Lock()
-        self._threads = [
-            threading.Thread(target=self._say_all, name="evenhand-model", daemon=True),
-            threading.Thread(target=self._keep_all, name="evenhand-store", daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._thread = threading.Thread(target=self._work, name="evenhand-desk", daemon=True)
+        self._thread.start()
 
     def decide(self, asked: Asked) -> Future[str]:
         """Decide on rows that the reader has checked; the answer is JSON, made when it is kept.
@@ -146,12 +140,12 @@ class Desk:
             if self._n_waiting + len(asked.rows) > MOST_WAITING:
                 raise TooBusy(f"More than {MOST_WAITING:,} rows wait to be decided. Ask later.")
             self._n_waiting += len(asked.rows)
-        self._to_say.put(asked)
+        self._jobs.put(asked)
         return asked.answer
 
     def review(self, reviewed: Reviewed) -> Future[Decision]:
         """Take a person's decision; the answer is the decision as it stands now."""
-        self._to_keep.put([reviewed])
+        self._jobs.put(reviewed)
         return reviewed.answer
 
     def view(self) -> tuple[Counts, RejectOption]:
@@ -169,26 +163,28 @@ class Desk:
 
     def close(self) -> None:
         """Answer what has come, and stop."""
-        self._to_say.put(None)
-        for thread in self._threads:
-            thread.join(timeout=30)
+        self._jobs.put(None)
+        self._thread.join(timeout=30)
 
-    def _say_all(self) -> None:
-        while (jobs := _batch(self._to_say, lambda job: len(job.rows))) is not None:
+    def _work(self) -> None:
+        while (jobs := _batch(self._jobs)) is not None:
+            asked = [job for job in jobs if isinstance(job, Asked)]
             try:
-                self._say(jobs)
-                said = jobs
+                self._say(asked)
             except Exception:  # one request must not spoil the others'
-                said = [job for job in jobs if self._say_alone(job)]
-            self._to_keep.put(list(said))
-        self._to_keep.put(None)
+                spoilt = {id(job) for job in asked if not self._say_alone(job)}
+                jobs = [job for job in jobs if id(job) not in spoilt]
+            if jobs:
+                self._keep(jobs)
 
     def _say(self, jobs: Sequence[Asked]) -> None:
         """Ask the model about the rows of all requests at once."""
+        if not jobs:
+            return
         for job in jobs:
             job.groups = self.reader.group_codes(job.rows)
-        rows = [row for job in jobs for row in job.rows]
-        said, sure = self.model.said(self.reader.frame(rows))
+        rows = jobs[0].rows if len(jobs) == 1 else [row for job in jobs for row in job.rows]
+        said, sure = self.model.said(self.reader.cells(rows))
         start = 0
         for job in jobs:
             end = start + len(job.rows)
@@ -202,12 +198,6 @@ class Desk:
             self._answered(job, error)
             return False
         return True
-
-    def _keep_all(self) -> None:
-        while (batches := _batch(self._to_keep, lambda _: 0)) is not None:
-            jobs = [job for batch in batches for job in batch]
-            if jobs:
-                self._keep(jobs)
 
     def _keep(self, jobs: Sequence[Asked | Reviewed]) -> None:
         """Decide the jobs in one transaction, and answer when it has ended."""
@@ -240,9 +230,9 @@ class Desk:
     def _decided(
         self, turn: Turn, jobs: Sequence[Asked | Reviewed]
     ) -> list[tuple[Asked | Reviewed, Any]]:
-        if self._version != turn.counts.version:
-            self._option.resume(json.loads(turn.counts.reject_option))
-        n_forced = turn.counts.n_forced
+        if self._version != turn.version:
+            self._option.resume(turn.reject_option())
+        n_forced = turn.n_forced
         answers: list[tuple[Asked | Reviewed, Any]] = []
         for job in jobs:
             try:
@@ -254,7 +244,7 @@ class Desk:
                     n_forced += forced
             except REFUSED as error:  # before anything was counted
                 answers.append((job, error))
-        self._version = turn.save(self._option, n_forced=n_forced).version
+        self._version = turn.save(self._option, n_forced=n_forced)
         return answers
 
     def _ask(self, turn: Turn, job: Asked) -> str:
@@ -379,12 +369,14 @@ def _label_of(job: Reviewed, request: Request) -> int:
     return job.label
 
 
-def _batch(jobs: queue.SimpleQueue[_Job | None], size: Callable[[_Job], int]) -> list[_Job] | None:
+def _batch(
+    jobs: queue.SimpleQueue[Asked | Reviewed | None],
+) -> list[Asked | Reviewed] | None:
     """Wait for a job, and take those that wait behind it; None when there will be no more."""
     first = jobs.get()
     if first is None:
         return None
-    found, rows = [first], size(first)
+    found, rows = [first], _n_rows(first)
     while rows < MOST_ROWS and len(found) < 1000:
         try:
             job = jobs.get_nowait()
@@ -394,5 +386,9 @@ def _batch(jobs: queue.SimpleQueue[_Job | None], size: Callable[[_Job], int]) ->
             jobs.put(None)  # for the next call
             break
         found.append(job)
-        rows += size(job)
+        rows += _n_rows(job)
     return found
+
+
+def _n_rows(job: Asked | Reviewed) -> int:
+    return len(job.rows) if isinstance(job, Asked) else 1

@@ -1,4 +1,4 @@
-"""Start the server: one process with its two threads, on one address."""
+"""Start the server: one process with its thread, on one address."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(
     listening : callable of (str, int)
         Called when requests are answered.
     """
-    # The model's and the store's thread would keep the interpreter from the one that answers.
+    # The thread that decides would keep the interpreter from the one that answers.
     sys.setswitchinterval(SWITCH_S)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -18,6 +18,8 @@ from evenhand.fairness.gate.reject_option import Verdict
 from evenhand.fairness.gate.review import Request
 from evenhand.serve.tables import COUNTS, DECISIONS, KEYS, OPEN, REVIEWS, SCHEMA, TABLES, TOKENS
 from evenhand.serve.tokens import Caller, Role, checked_name, digest, new_token
+
+_STATE: Final = "reject_option"
 
 
 class StoreAway(ConnectionError):
@@ -74,24 +76,62 @@ class Decision:
         return self.request is not None and self.request.given < 0 and not self.request.by_person
 
 
-class Turn:
-    """One writer's turn: the counts are locked until it ends, and all of it is kept or nothing."""
+class _Hot:
+    """The statements of almost every turn, compiled once."""
 
-    def __init__(self, db: sa.Connection, counts: Counts) -> None:
-        self._db = db
-        self.counts = counts
+    def __init__(self, database: Database) -> None:
+        counts, keys = COUNTS.c, KEYS.c
+        answered: Any = sa.literal_column(str(int(Verdict.ANSWERED)))
+        number: sa.BindParameter[int] = sa.bindparam("number")
+        token: sa.BindParameter[str] = sa.bindparam("token")
+        key: sa.BindParameter[str] = sa.bindparam("key")
+        self.lock = database.prepared(sa.select(counts.version, counts.n_forced).with_for_update())
+        self.save = database.prepared(
+            COUNTS.update().values(
+                {name: sa.bindparam(f"new_{name}") for name in ("version", "n_forced", _STATE)}
+            )
+        )
+        self.add = database.prepared(DECISIONS.insert())
+        self.release = database.prepared(
+            DECISIONS.update()
+            .where(DECISIONS.c.id == number)
+            .values(given=sa.bindparam("label"), verdict=answered, features=sa.null())
+        )
+        self.key = database.prepared(
+            sa.select(keys.body_digest, keys.answer).where(keys.token == token, keys.key == key)
+        )
+        self.remember = database.prepared(KEYS.insert())
+
+
+class Turn:
+    """One writer's turn: the counts are locked until it ends, and all of it is kept or nothing.
+
+    Parameters
+    ----------
+    version : int
+        Of the counts, which rises with every change.
+    n_forced : int
+        Decisions of people that were forced.
+    """
+
+    def __init__(self, db: sa.Connection, hot: _Hot, *, version: int, n_forced: int) -> None:
+        self._db, self._hot = db, hot
+        self.version, self.n_forced = version, n_forced
         self._new: list[dict[str, Any]] = []  # decisions that one statement will keep
+
+    def reject_option(self) -> Any:
+        """Return the state of the reject option, in JSON's types."""
+        return json.loads(str(self._db.scalar(sa.select(COUNTS.c.reject_option))))
 
     def answer_to(self, token: str, key: str) -> tuple[str, str] | None:
         """Return digest of the body, and the answer, that a key stands for already."""
-        query = sa.select(KEYS.c.body_digest, KEYS.c.answer).filter_by(token=token, key=key)
-        row = self._db.execute(query).first()
-        return None if row is None else (row.body_digest, row.answer)
+        row = self._hot.key(self._db, {"token": token, "key": key}).fetchone()
+        return None if row is None else (str(row[0]), str(row[1]))
 
     def remember(self, token: str, key: str, body_digest: str, answer: str) -> None:
         """Keep the answer that a key stands for."""
         values = {"token": token, "key": key, "body_digest": body_digest}
-        self._db.execute(KEYS.insert().values(**values, answer=answer, at=time.time()))
+        self._hot.remember(self._db, values | {"answer": answer, "at": time.time()})
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
         """Keep new decisions."""
@@ -101,18 +141,13 @@ class Turn:
         """Keep that earlier requests, by their numbers, are answered now."""
         if requests:
             self._flush()
-        for number, label in requests:
-            self._db.execute(
-                DECISIONS.update()
-                .filter_by(id=number)
-                .values(given=label, verdict=int(Verdict.ANSWERED), features=None)
-            )
+            rows = [{"number": number, "label": label} for number, label in requests]
+            self._hot.release(self._db, *rows)
 
     def decision(self, id_: int) -> Decision | None:
         """Return a decision as it stands."""
         self._flush()
-        row = self._db.execute(sa.select(DECISIONS).filter_by(id=id_)).first()
-        return None if row is None else _decision(row)
+        return _found(self._db, id_)
 
     def review(self, id_: int, after: Request, **facts: Any) -> None:
         """Keep what a person decided, by whom and when."""
@@ -123,17 +158,17 @@ class Turn:
         )
         self._db.execute(REVIEWS.insert().values(decision=id_, at=time.time(), **facts))
 
-    def save(self, option: RejectOption, *, n_forced: int) -> Counts:
-        """Keep the counts, which are what the store holds from now on."""
+    def save(self, option: RejectOption, *, n_forced: int) -> int:
+        """Keep the counts, which are what the store holds from now on; returns their version."""
         self._flush()
         state = json.dumps(option.to_dict(), separators=(",", ":"))
-        made = Counts(version=self.counts.version + 1, n_forced=n_forced, reject_option=state)
-        self._db.execute(COUNTS.update().values(**vars(made)))
-        return made
+        made = {"version": self.version + 1, "n_forced": n_forced, _STATE: state}
+        self._hot.save(self._db, {f"new_{name}": value for name, value in made.items()})
+        return self.version + 1
 
     def _flush(self) -> None:
         if self._new:
-            self._db.execute(DECISIONS.insert(), self._new)
+            self._hot.add(self._db, *self._new)
             self._new = []
 
 
@@ -160,6 +195,7 @@ class DecisionStore:
             in_memory="Name a file that the counts can stay in.",
             keep_open=True,
         )
+        self._hot, self._writer = _Hot(self._database), self._database.writer()
         with self.transaction("opened", write=True) as db:
             self._database.create(db, TABLES)
             found = db.execute(sa.select(COUNTS.c.schema_version)).scalar()
@@ -193,9 +229,9 @@ class DecisionStore:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Lock the counts, and keep what is written in the block: all of it, or nothing."""
-        with self.transaction("written", write=True) as db:
-            query = sa.select(COUNTS).with_for_update()
-            yield Turn(db, _counts(db.execute(query).one()))
+        with self._reached("written"), self._writer.transaction(self._hot.lock) as (db, counts):
+            version, n_forced = counts
+            yield Turn(db, self._hot, version=int(version), n_forced=int(n_forced))
 
     def counts(self) -> Counts:
         """Return the counts as they stand."""
@@ -223,7 +259,7 @@ class DecisionStore:
     def decision(self, id_: int) -> Decision | None:
         """Return a decision as it stands, or None if there is none of that number."""
         with self.transaction("read") as db:
-            return Turn(db, _NO_COUNTS).decision(id_)
+            return _found(db, id_)
 
     def reviews(self, id_: int) -> list[dict[str, Any]]:
         """Return what people decided about it, oldest first, with who and when."""
@@ -265,6 +301,7 @@ class DecisionStore:
 
     def close(self) -> None:
         """Let go of the database."""
+        self._writer.close()
         self._database.close()
 
     @contextmanager
@@ -276,10 +313,14 @@ class DecisionStore:
         StoreAway
             If the database cannot be reached, is locked for too long, or refuses to write.
         """
+        with self._reached(doing), self._database.transaction(write=write) as db:
+            yield db
+
+    @contextmanager
+    def _reached(self, doing: str) -> Iterator[None]:
         try:
-            with self._database.transaction(write=write) as db:
-                yield db
-        except sa.exc.SQLAlchemyError as error:
+            yield
+        except self._database.errors as error:
             raise StoreAway(
                 f"The decisions in {self} could not be {doing}: {cause(error)}. Nothing is "
                 f"answered until it is back; what was kept before stands."
@@ -292,15 +333,17 @@ class DecisionStore:
         return f"DecisionStore({str(self)!r})"
 
 
-_NO_COUNTS = Counts(version=0, n_forced=0, reject_option="{}")
-
-
 def _counts(row: sa.Row[Any]) -> Counts:
     return Counts(
         version=row.version,
         n_forced=row.n_forced,
         reject_option=row.reject_option,
     )
+
+
+def _found(db: sa.Connection, id_: int) -> Decision | None:
+    row = db.execute(sa.select(DECISIONS).filter_by(id=id_)).first()
+    return None if row is None else _decision(row)
 
 
 def _decision(row: sa.Row[Any]) -> Decision:

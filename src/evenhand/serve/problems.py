@@ -1,0 +1,98 @@
+"""What a client is told when there is no answer: what is wrong, and no value of a row."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from evenhand.fairness.gate.review import DecidedAlready, PassesMargin
+from evenhand.serve import bodies
+from evenhand.serve.cases import BadRows
+from evenhand.serve.desk import BadReview, KeyOfAnotherBody, NoSuchDecision, TooBusy
+from evenhand.serve.door import NotAllowed
+from evenhand.serve.store import StoreAway
+
+log: Final = logging.getLogger("evenhand.serve")
+
+STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
+    StoreAway: (503, "store_away"),
+    TooBusy: (503, "too_busy"),
+    KeyOfAnotherBody: (409, "key_of_another_body"),
+    DecidedAlready: (409, "decided_already"),
+    PassesMargin: (409, "passes_margin"),
+    NoSuchDecision: (404, "no_such_decision"),
+    BadReview: (422, "bad_request"),
+    BadRows: (422, "bad_rows"),
+}
+"""What each error is to a client."""
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let an application tell what is wrong in one way."""
+    for error, (status, code) in STATUS.items():
+        app.add_exception_handler(error, told(status, code))
+    app.add_exception_handler(NotAllowed, not_allowed)
+    app.add_exception_handler(RequestValidationError, not_valid)
+    app.add_exception_handler(HTTPException, http)
+
+
+def problem(status: int, code: str, message: str, **more: Any) -> JSONResponse:
+    """Return an answer that says what is wrong."""
+    body = bodies.Problem(error=code, message=message, **more).model_dump(exclude_none=True)
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(status)
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+def told(status: int, code: str) -> Callable[[Request | None, Exception], Awaitable[Response]]:
+    """Return what answers an error of a kind with this status and code."""
+
+    async def handler(_: Request | None, error: Exception) -> Response:
+        more: dict[str, Any] = {}
+        if isinstance(error, PassesMargin):
+            more = {"gap": error.gap, "margin": error.margin}
+        elif isinstance(error, BadRows):
+            more["where"] = [
+                {"row": row, "column": column, "problem": what} for row, column, what in error.wrong
+            ]
+        if isinstance(error, StoreAway):
+            log.warning("%s", error)  # names the store: for who runs the server
+            return problem(status, code, "The store of decisions is away. Nothing was answered.")
+        return problem(status, code, str(error), **more)
+
+    return handler
+
+
+async def not_allowed(_: Request, error: Exception) -> Response:
+    """Say that a token is missing, unknown, or of another role."""
+    assert isinstance(error, NotAllowed)
+    code = "not_authenticated" if error.status == 401 else "not_allowed"
+    return problem(error.status, code, str(error))
+
+
+async def not_valid(_: Request, error: Exception) -> Response:
+    """Name what does not fit, and repeat no value: it may be somebody's."""
+    assert isinstance(error, RequestValidationError)
+    where = [
+        {"place": [_plain(part) for part in one["loc"]], "problem": _plain(one["msg"])}
+        for one in error.errors()[:20]
+    ]
+    return problem(422, "bad_request", "The request is not what this route reads.", where=where)
+
+
+async def http(_: Request, error: Exception) -> Response:
+    """Say what the framework found wrong."""
+    assert isinstance(error, HTTPException)
+    made = problem(error.status_code, "http", str(error.detail))
+    for name, value in (error.headers or {}).items():
+        made.headers[name] = value
+    return made
+
+
+def _plain(part: object) -> object:
+    return part if isinstance(part, int) else str(part)[:200].encode("utf-8", "replace").decode()
