@@ -17,5 +17,8 @@ of it."""
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
 """Where fairness can be put into PATE, along the data's way."""
 
+SYNTHETIC_SHARE: Final = 0.2
+"""Share of the budget for the noisy counts from which rows are drawn, where none are public."""
+
 PIXEL_NETWORKS: Final = ("convolutional", "small-resnet", "color-mnist-network", "celeba-network")
 """Networks that read the pixels of pictures, as they are typed."""

@@ -71,7 +71,16 @@ def refused(refuse: Run, asked: Run, town: Path) -> Run:
         ({"--method": "pate"}, "--method pate keeps no margin"),
         ({"--method": "fairpate", "--sigma": "0"}, "--sigma must be finite and > 0"),
         ({"--method": "fairpate", "--threshold": "30"}, "--sigma and --sigma-check is missing"),
-        ({"--public": None}, "either --public FILE or --public-fraction SHARE, got neither"),
+        (
+            {"--public": None, "--method": "fairpate-as-printed"},
+            "either --public FILE or --public-fraction SHARE, got neither",
+        ),
+        ({"--synthetic-share": "0.3"}, "and --public was given. Leave one of them out"),
+        ({"--public": None, "--synthetic-share": "1"}, "--synthetic-share must lie strictly"),
+        (
+            {"--public": None, "--synthetic-share": "0.3", "--method": "dpsgd", "--teachers": None},
+            "--method dpsgd asks no teachers about rows that are drawn, got --synthetic-share",
+        ),
         ({"--public-fraction": "0.2"}, "got both"),
         ({"--public": None, "--public-fraction": "1.2"}, "public_fraction must lie strictly"),
         ({"--public": "pubic.csv"}, "There is no file pubic.csv"),

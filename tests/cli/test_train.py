@@ -89,6 +89,31 @@ def test_a_share_of_the_table_can_be_public_and_the_claim_says_so(town: Path, tr
     assert "300 rows of the table, set aside as public" in not_covered
 
 
+@pytest.mark.parametrize("method", ["fair-shares", "fairpate", "pate"])
+def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
+    town: Path, train: Run, method: str
+) -> None:
+    more = {"--margin": None} if method == "pate" else {}
+    said = train({"--public": None, "--method": method, "--test": "test.csv", **more})
+    public, not_covered = said["guarantee"].split("taken as public: ")[1].split("not covered: ")
+    assert public.startswith("no row: the 6,000 rows")
+    assert "features" not in not_covered
+    assert "20% of the budget pays for noisy counts" in said["drawn_rows"][0]
+    assert any("'hours' from" in words for words in said["drawn_rows"])
+    assert evenhand.load("model").public.share == 0.2
+    assert said["measured"]["error"] < 0.3  # a guess errs on .44
+    if method != "pate":
+        assert said["margin_source"] == "drawn rows"
+
+
+@pytest.mark.filterwarnings("ignore:Of the rows to ask about. no category of 'person'")
+def test_the_share_of_the_budget_and_kept_columns_are_handed_on(town: Path, train: Run) -> None:
+    train({"--public": None, "--drop": None}, "--synthetic-share", "0.4", "--keep", "person")
+    model = evenhand.load("model")
+    assert (model.public.share, model.public.keep) == (0.4, ("person",))
+    assert "person" in model.feature_names_in_
+
+
 def test_pate_needs_no_margin_and_no_groups(town: Path, train: Run) -> None:
     changes = {"--margin": None, "--sensitive": None, "--method": "pate", "--test": "test.csv"}
     said = train(changes, "--drop", "sex")

@@ -252,7 +252,8 @@ def run_parts(fitted: FittedModel) -> list[str | Table]:
     if fitted.answers is None:
         return [claim, kind]
     rows = [*_asked(fitted, fitted.answers), *_gaps(fitted), *_by_answers(fitted)]
-    shown: list[str | Table] = [claim, table(("what the model learned from", ""), rows), kind]
+    shown: list[str | Table] = [claim, *fitted.of_drawn_rows]
+    shown += [table(("what the model learned from", ""), rows), kind]
     student = fitted.student_margin
     if fitted.answered_coverage is not None:
         shown.append(fitted.answered_coverage.most_refused(fitted.class_names))
@@ -267,7 +268,7 @@ def _asked(fitted: FittedModel, answers: Answers | Shares) -> list[tuple[str, st
     more = f", {again:,} of them a row again" if again > 0 else ""
     return [
         ("teachers", f"{fitted.n_teachers:,}"),
-        ("public rows", f"{len(answers):,}"),
+        ("drawn rows" if fitted.of_drawn_rows else "public rows", f"{len(answers):,}"),
         ("asked", f"{answers.n_asked:,}{more}"),
         ("answered", f"{answers.n_answered:,}"),
         ("coverage", f"{answers.coverage:.1%} of the rows that were considered"),

@@ -92,6 +92,12 @@ def train(given: TrainOptions) -> None:
         "account": None if ledger is None else account_of(ledger),
         "wall_s": time.perf_counter() - started,
     }
+    if given.public_fraction is not None and given.spec.private:
+        note(
+            f"--public-fraction {given.public_fraction:g} gave the features and groups of these "
+            f"rows away: no guarantee covers them."
+            + (" Without it rows are drawn from noisy counts." if given.spec.draws_rows else "")
+        )
     if left is not None and given.epsilon is not None and left < given.epsilon:
         note(f"The account had epsilon={left:.3f} left, less than --epsilon {given.epsilon:g}.")
     results.show_run(
@@ -236,9 +242,7 @@ def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
         "label": given.label,
         "sensitive": ", ".join(given.sensitive or ()),
         "unit column": given.unit or "",
-        "public rows": "a table of their own"
-        if given.public_fraction is None
-        else f"{given.public_fraction:g} of the table, seed {given.seed}",
+        "public rows": _where_rows_are_from(given),
     }
     unit, neighbors = train_options.relation_of(given)
     if neighbors != "add or remove one":  # else the number of records is private
@@ -257,6 +261,15 @@ def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
         unit=unit,
         neighbors=neighbors,
     )
+
+
+def _where_rows_are_from(given: TrainOptions) -> str:
+    """Say it for the account: the same in all of its runs."""
+    if given.draws_rows:
+        return "drawn from noisy counts"
+    if given.public_fraction is None:
+        return "a table of their own"
+    return f"{given.public_fraction:g} of the table, seed {given.seed}"
 
 
 def account_of(ledger: Ledger) -> dict[str, Any]:

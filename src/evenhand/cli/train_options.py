@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from evenhand import _words
-from evenhand._checks import non_negative, one_of
+from evenhand._checks import non_negative, one_of, open_unit
 from evenhand._notions import NOTIONS, OF_DECISIONS
 from evenhand._roles import Roles
 from evenhand.cli import options, pictures
@@ -34,6 +34,7 @@ from evenhand.methods import METHODS, method_named
 if TYPE_CHECKING:
     from evenhand.cli.tables import TrainingTables
     from evenhand.estimators.spec import MethodSpec
+    from evenhand.estimators.synthetic_rows import SyntheticRows
     from evenhand.fairness.notion import Notion
 
 DEMOGRAPHIC_PARITY: Final = "demographic-parity"
@@ -69,7 +70,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         typer.Option(
             metavar="FILE",
             help="Public rows with the same features and the sensitive columns. A label column in "
-            "it is not read.",
+            "it is not read. Without it teachers are asked about rows that are drawn from noisy "
+            "counts, which a part of the budget pays for.",
         ),
     ] = None
     sensitive: Annotated[
@@ -134,8 +136,19 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         typer.Option(
             metavar="SHARE",
             help="Instead of --public: share of the private rows, in (0, 1), to treat as public. "
-            "The guarantee does not cover the features of these rows.",
+            "This GIVES AWAY the features and groups of these rows: the guarantee does not cover "
+            "them.",
             rich_help_panel=FILES,
+        ),
+    ] = None
+    synthetic_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Without public rows: share of the budget, in (0, 1), that pays for the noisy "
+            "counts from which rows are drawn.",
+            show_default=f"{_words.SYNTHETIC_SHARE:g}",
+            rich_help_panel=PRIVACY,
         ),
     ] = None
     calibration: Annotated[
@@ -400,6 +413,12 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         return self.spec.reference or self.reference
 
     @property
+    def draws_rows(self) -> bool:
+        """Whether the rows that teachers are asked about are drawn from noisy counts."""
+        given = self.public is not None or self.public_fraction is not None
+        return self.spec.draws_rows and not given and not self.images
+
+    @property
     def keeps_margin_after(self) -> bool:
         """Whether the margin is kept around the fitted model, by thresholds or a blind rule."""
         return self.group_thresholds or self.blind_rule
@@ -472,6 +491,7 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
         settings,
         fairness=fairness_of(given, margin, tables) if given.trains_by_groups else None,
         any_public=tables.X_public is not None or given.public_fraction is not None,
+        public=_drawn_rows(given),
         schema=tables.schema,
         random_state=given.seed,
         public_fraction=given.public_fraction,
@@ -480,6 +500,16 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
         **_networks_of(given),
         unit=given.unit_name,
     )
+
+
+def _drawn_rows(given: TrainOptions) -> SyntheticRows | None:
+    """Return how rows are drawn; None where there are public ones."""
+    if not given.draws_rows:
+        return None
+    from evenhand.estimators.synthetic_rows import SyntheticRows
+
+    share = _words.SYNTHETIC_SHARE if given.synthetic_share is None else given.synthetic_share
+    return SyntheticRows(share=share, keep=tuple(given.keep or ()))
 
 
 def _teachers_of(given: TrainOptions) -> Any:
@@ -621,11 +651,24 @@ def _check_public(given: TrainOptions) -> None:
                 "Columns are scaled by public knowledge, and there is none. Give --public "
                 "FILE, --public-fraction SHARE, or --schema FILE with bounds."
             )
-    elif has_public == (given.public_fraction is not None):
+    elif has_public and given.public_fraction is not None:
         raise ValueError(
             "Teachers are asked about public rows: give either --public FILE or "
-            f"--public-fraction SHARE, got {'both' if has_public else 'neither'}."
+            "--public-fraction SHARE, got both."
         )
+    elif not (has_public or given.public_fraction is not None or given.draws_rows):
+        raise ValueError(
+            f"Teachers are asked about public {'pictures' if given.images else 'rows'}, and none "
+            f"can be drawn here: give either --public FILE or --public-fraction SHARE, got neither."
+        )
+    if given.synthetic_share is not None:
+        open_unit("--synthetic-share", given.synthetic_share)
+        if not given.draws_rows:
+            raise ValueError(
+                "--synthetic-share pays for rows where there are no public ones, and "
+                f"{'--public' if has_public else '--public-fraction'} was given. Leave one of "
+                "them out."
+            )
 
 
 NOT_ALWAYS_READ: Final = {
@@ -652,6 +695,7 @@ NOT_ALWAYS_READ: Final = {
         ("public", "public_fraction"),
         "takes all features as public, and scales them by themselves",
     ),
+    "synthetic_share": "asks no teachers about rows that are drawn",
     **dict.fromkeys(("group_thresholds", "blind_rule"), "has a place of its own for fairness"),
     "reference": "compares groups in one way of its own",
     **dict.fromkeys(

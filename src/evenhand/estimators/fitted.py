@@ -15,6 +15,7 @@ from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
+from evenhand.estimators.synthetic_rows import NO_PUBLIC_ROWS, OF_DRAWN_ROWS
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.notion import Notion, RateNotion
@@ -160,6 +161,12 @@ class FittedModel:
             kind=FairnessKind.NONE,
             student=model,
         )
+
+    @property
+    def of_drawn_rows(self) -> tuple[str, ...]:
+        """How the rows were made that teachers were asked about; none where they were public."""
+        about = (NO_PUBLIC_ROWS, OF_DRAWN_ROWS)
+        return tuple(words for words in self.core.choices if words.startswith(about))
 
     @property
     def needs_group(self) -> bool:
@@ -311,6 +318,7 @@ class FittedModel:
             "bounds": [] if found is None else [asdict(bound) for bound in found.bounds],
             "fairness_weight": self.core.arguments.get("fairness_weight"),
             "table_gap": None if self.derived is None else self.derived.gap,
+            "drawn_rows": list(self.of_drawn_rows),
             "margin_source": None if held is None else held.source,
             "answered_gap": self.answered_gap,
             "bound": held is not None,

@@ -106,6 +106,11 @@ class MethodSpec:
         return bool(getattr(self.estimator, "_reads_pictures", False))
 
     @property
+    def draws_rows(self) -> bool:
+        """Whether rows for its teachers can be drawn where there are no public ones."""
+        return self.teachers and "public" in self.reads and self.claim_holds
+
+    @property
     def margin(self) -> Literal["none", "weight", "optional", "needed"]:
         """Whether training keeps a margin; by ``"weight"`` rates are drawn together without one."""
         if "margin" in self.reads:
@@ -131,6 +136,8 @@ class MethodSpec:
         """Return whether the method has a use for a setting."""
         if setting == "fairness":
             return bool(self.notions)
+        if setting == "synthetic_share":
+            return self.draws_rows
         if setting == "blind_rule":  # what comes after training, as thresholds do
             return "group_thresholds" in self.reads
         if setting == "noise":  # also where there is one kind alone: its estimator says which

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks, _values
+from evenhand import _checks, _values, _words
 from evenhand._stored import stored
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import text_of
@@ -32,6 +32,10 @@ NO_ROWS: Final = (
     "no row: the {n:,} rows that the teachers are asked about were drawn from noisy counts, which "
     "the same budget pays for"
 )
+NO_PUBLIC_ROWS: Final = "No public rows: "
+OF_DRAWN_ROWS: Final = "Of the drawn rows: "
+"""How sentences about them begin."""
+
 EVERYBODY: Final = "everybody"
 BALANCES: Final = ("none", "group", "label", "both")
 
@@ -92,7 +96,7 @@ class SyntheticRows:
     (True, 'no row')
     """
 
-    share: float = 0.2
+    share: float = _words.SYNTHETIC_SHARE
     n_rows: int = 6000
     balance: str = "none"
     n_bins: int = 16
@@ -118,7 +122,7 @@ class SyntheticRows:
             "both": "with as many of each class and group",
         }[self.balance]
         return (
-            f"No public rows: {self.share:.0%} of the budget pays for noisy counts of the private "
+            f"{NO_PUBLIC_ROWS}{self.share:.0%} of the budget pays for noisy counts of the private "
             f"rows, and {self.n_rows:,} rows are drawn from them, {evenly}. The teachers are asked "
             f"about these."
         )
@@ -244,6 +248,7 @@ class RowsToDraw:
             unit=None if units is None else unit,
             per_unit=settings.per_unit,
             keep=settings.keep,
+            keep_rare=True,  # a teacher can be asked about a row of which a column is not known
         )
         return cls(
             settings=settings, payload=payload, columns=columns, is_frame=is_frame, groups=names
@@ -277,7 +282,8 @@ class RowsToDraw:
             raise ValueError(
                 f"ledger= counts what several fits spend together, at one delta, and naming the "
                 f"categories and bounds of {_values.listed(self.payload.wanted, 12)} needs delta "
-                f"beside it. Declare these columns with schema=, or fit without an account."
+                f"beside it. Declare these columns with schema= (--schema), or fit without an "
+                f"account."
             )
         return Budget(epsilon=budget.epsilon, delta=budget.delta * (1.0 - self.delta_aside))
 
@@ -345,7 +351,7 @@ class RowsToDraw:
         if left_out:
             warnings.warn(
                 f"Of the rows to ask about: {'; '.join(sorted(left_out))}. Declare what is public "
-                f"of the columns with schema=, raise epsilon, or give public rows.",
+                f"of the columns with schema= (--schema), raise epsilon, or give public rows.",
                 SyntheticRowsWarning,
                 stacklevel=6,
             )
@@ -355,7 +361,7 @@ class RowsToDraw:
             natural=natural,
             groups_natural=groups_natural,
             schema=self._schema(maker),
-            notes=tuple(f"Of the drawn rows: {words}." for words in maker.notes_),
+            notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in maker.notes_),
         )
 
     def _drawn(

@@ -90,6 +90,8 @@ class PrivateTable(Payload):
         Columns that inspection is to let pass.
     n_bins : int
         Bins into which a numeric column is cut at most. At least 2.
+    keep_rare : bool
+        Let text columns pass of which no category can be named: all their values become "other".
     notes : tuple of str
         What was done with missing groups.
     """
@@ -98,6 +100,7 @@ class PrivateTable(Payload):
     schema: Schema | None
     keep: Sequence[str]
     n_bins: int
+    keep_rare: bool = False
     notes: tuple[str, ...] = ()
     wanted: tuple[str, ...] = field(init=False)
     _columns: UndeclaredColumns | None = None
@@ -140,7 +143,8 @@ class PrivateTable(Payload):
     def check(self, ledger: Ledger, delta: float) -> None:
         """Refuse columns that cannot be learnt, all at once."""
         first = BudgetPlan(ledger=ledger, shares={SCHEMA: SCHEMA_SHARE})
-        self._columns = _ready(self.records, self.schema, first, delta, self.keep)
+        keep_rare = list(self.records.table) if self.keep_rare else self.keep
+        self._columns = _ready(self.records, self.schema, first, delta, self.keep, keep_rare)
         _checks.at_least("n_bins", self.n_bins, 2)
 
     def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
@@ -218,6 +222,7 @@ def _ready(
     plan: BudgetPlan,
     delta: float,
     keep: Collection[str],
+    keep_rare: Collection[str],
 ) -> UndeclaredColumns:
     """Return what is to be released; nothing is spent.
 
@@ -232,6 +237,8 @@ def _ready(
         For naming categories.
     keep : collection of str
         Columns that inspection is to let pass.
+    keep_rare : collection of str
+        Columns whose values may all become "other".
 
     Raises
     ------
@@ -250,7 +257,7 @@ def _ready(
     found = inspect(table, label=roles.label, sensitive=roles.sensitive, schema=schema)
     wrong = {column.name for column in found.grave} - set(keep)
     columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
-    also = columns.rare(plan, delta, keep)
+    also = columns.rare(plan, delta, keep_rare)
     for name in set(columns.texts) - set(also) - set(keep) - set(roles.conditions):
         if _are_numbers(table[name]) and len(columns.texts[name]) > CODES:
             also[name] = "holds numbers as Python objects, each of which would be a category"

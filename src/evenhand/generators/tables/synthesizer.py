@@ -136,10 +136,11 @@ class TableSynthesizer(Synthesizer):
         per_unit: int = 1,
         reference: pd.DataFrame | None = None,
         keep: Sequence[str] = (),
+        keep_rare: bool = False,
     ) -> PrivateTable:
         """Return the private rows, read and checked, for ``fit_within``; arguments as for ``fit``.
 
-        Nothing is released.
+        Nothing is released. With ``keep_rare`` text columns pass of which no category can be named.
         """
         roles = as_roles(label, sensitive, unit)
         self._open(None if unit is None else "a unit column")
@@ -153,6 +154,7 @@ class TableSynthesizer(Synthesizer):
             records=read_records(frame, roles, per_unit=per_unit),
             schema=schema,
             keep=keep,
+            keep_rare=keep_rare,
             n_bins=self.n_bins,
             notes=filled,
         )
