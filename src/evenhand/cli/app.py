@@ -10,6 +10,7 @@ import typer
 from evenhand._version import __version__
 from evenhand.cli.aggregate import aggregate
 from evenhand.cli.audit import audit
+from evenhand.cli.card import card
 from evenhand.cli.check import check
 from evenhand.cli.command import Command
 from evenhand.cli.datasets import datasets
@@ -43,6 +44,7 @@ app.command()(aggregate)
 app.command()(plan)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(card)
 app.command()(frontier)
 app.command(cls=Command)(synthesize)
 app.command()(serve)

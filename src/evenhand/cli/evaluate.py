@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,18 +18,15 @@ from evenhand.cli.options import ReadsModel, choice
 from evenhand.cli.output import Training, whole_file
 from evenhand.cli.pictures import ReadsPictures
 
+if TYPE_CHECKING:
+    from evenhand.cli.console import Bars
+    from evenhand.fairness import FairnessReport
+
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(ReadsPictures, ReadsModel):
-    """What a run of ``evenhand evaluate`` was asked to do."""
+class Measures(ReadsPictures, ReadsModel):
+    """Options of every command that measures a model on labelled rows."""
 
-    test: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TEST",
-            help="Labelled rows: CSV (also .gz) or Parquet; pictures as for predict.",
-        ),
-    ]
     label: Annotated[
         str | None,
         typer.Option(
@@ -58,13 +55,26 @@ class EvaluateOptions(ReadsPictures, ReadsModel):
             metavar="CLASS", help="The favourable class.", show_default="that of training"
         ),
     ] = None
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file that is written if it is there.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(Measures):
+    """What a run of ``evenhand evaluate`` was asked to do."""
+
+    test: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TEST",
+            help="Labelled rows: CSV (also .gz) or Parquet; pictures as for predict.",
+        ),
+    ]
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the report with these measurements in it (HTML)."),
     ] = None
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file of --report if it is there.")
-    ] = False
 
 
 @command_of(EvaluateOptions)
@@ -80,23 +90,8 @@ def evaluate(given: EvaluateOptions) -> None:
         from evenhand.report import write_report
 
         fitted = load(given.model, trusted=given.trust or ())
-        known = Training.read(given.model)
-        roles = _roles(known, given.label, given.sensitive)
-        compared = one_of(
-            "--reference",
-            given.reference or (known.reference if known else "rest"),
-            _words.REFERENCES,
-        )
-        same_groups = known is not None and roles.sensitive == known.sensitive
-        grouping = known.grouping if known is not None and same_groups else None
-        trial = results.read_trial(given.test, roles, grouping)
-        trial = replace(trial, X=pictures.rows_of(fitted, trial.X, given, bars))
-        measured = results.measure(
-            fitted,
-            trial,
-            positive=known.positive if known and given.positive is None else given.positive,
-            same_groups=same_groups,
-        )
+        asked = read_asked(given, given.test, fitted, bars)
+        roles, compared, measured = asked.roles, asked.compared, asked.measured
         if given.report is not None:
             with whole_file(given.report, overwrite=given.overwrite) as made:
                 write_report(
@@ -112,6 +107,42 @@ def evaluate(given: EvaluateOptions) -> None:
         emit(about | {"sensitive": roles.sensitive} | summary)
     else:
         show(*results.measured_parts(measured, compared))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """Labelled rows as they were asked for, and what was measured on them."""
+
+    roles: Roles
+    compared: str
+    trial: results.Trial
+    positive: str | None
+    same_groups: bool
+    measured: FairnessReport
+
+
+def read_asked(given: Measures, test: Path, fitted: Any, bars: Bars) -> Asked:
+    """Read labelled rows and measure a model on them, with what training remembers."""
+    known = Training.read(given.model)
+    roles = _roles(known, given.label, given.sensitive)
+    compared = one_of(
+        "--reference",
+        given.reference or (known.reference if known else "rest"),
+        _words.REFERENCES,
+    )
+    same_groups = known is not None and roles.sensitive == known.sensitive
+    grouping = known.grouping if known is not None and same_groups else None
+    trial = results.read_trial(test, roles, grouping)
+    trial = replace(trial, X=pictures.rows_of(fitted, trial.X, given, bars))
+    positive = known.positive if known and given.positive is None else given.positive
+    return Asked(
+        roles=roles,
+        compared=compared,
+        trial=trial,
+        positive=positive,
+        same_groups=same_groups,
+        measured=results.measure(fitted, trial, positive=positive, same_groups=same_groups),
+    )
 
 
 def _roles(known: Training | None, label: str | None, sensitive: list[str] | None) -> Roles:

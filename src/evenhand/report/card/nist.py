@@ -1,0 +1,185 @@
+"""What NIST SP 800-226 (March 2025) has an evaluator ask of a claim of differential privacy.
+
+The topics are those of the publication, from the top of its pyramid (the parameter and the unit) to
+its base (how data are collected and kept), and its named hazards; the wording is ours.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from evenhand.privacy.guarantee import NEVER_COVERED
+from evenhand.report import claim
+from evenhand.report.card.questions import Question, Said, Words
+from evenhand.report.card.record import Record
+
+SOURCE: Final = "NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees, 2025"
+
+
+def _bounded(record: Record) -> bool:
+    return record.fitted.guarantee.bounded
+
+
+def _meant(term: str) -> Said:
+    def said(record: Record) -> Words | None:
+        claimed = record.fitted.guarantee
+        if not claimed.holds:
+            return None
+        known = dict(claim.meaning(claimed))
+        return next(words for name, words in known.items() if name.startswith(term))
+
+    return said
+
+
+def _verdict(record: Record) -> str:
+    return str(record.fitted.guarantee)
+
+
+def _unit(record: Record) -> str | None:
+    claimed = record.fitted.guarantee
+    if not _bounded(record):
+        return None
+    return f"{claimed.unit}; neighboring data sets differ by: {claimed.neighbors}"
+
+
+def _mechanisms(record: Record) -> str | None:
+    return record.mechanisms or None
+
+
+def _composition(record: Record) -> str | None:
+    if not record.parts:
+        return None
+    spent = "; ".join(
+        f"account {part['account']!r} charged mu² = {part['mu_squared_spent']:.6g} of "
+        f"{part['mu_squared_budget']:.6g}, before the noise was drawn"
+        for part in record.parts
+    )
+    return f"{record.fitted.guarantee.accounting}; {spent}"
+
+
+def _floating_point(record: Record) -> str | None:
+    if not _bounded(record):
+        return None
+    noise = record.fitted.guarantee.noise
+    if "exact" in noise:
+        return f"Noise is whole numbers drawn exactly, not floating-point numbers: {noise}"
+    return f"Not excluded: {noise}"
+
+
+def _tuning(record: Record) -> str | None:
+    if not _bounded(record):
+        return None
+    claimed = record.fitted.guarantee
+    chosen = "; ".join(record.report.choices)
+    return (
+        f"Not covered by the guarantee: {'; '.join(claimed.not_covered)}. Settings are treated as "
+        f"public." + (f" Chosen from public numbers: {chosen}." if chosen else "")
+    )
+
+
+def _public(record: Record) -> str | None:
+    claimed = record.fitted.guarantee
+    return ("; ".join(claimed.public) or "Nothing") if claimed.bounded else None
+
+
+def _utility(record: Record) -> str | None:
+    found = record.report.measured
+    if found is not None and found.error is not None:
+        return (
+            f"Error on {found.n_rows:,} labelled rows: {found.error.value:.4f}, {found.level:.0%} "
+            f"interval {found.error.low:.4f} to {found.error.high:.4f}; {record.report.compared}"
+        )
+    if record.report.yardstick is not None:
+        error = record.report.yardstick.error.value
+        return f"Error by the released answers: {error:.4f}; {record.report.compared}"
+    return None
+
+
+def _bias(record: Record) -> str | None:
+    fitted = record.fitted
+    said = [] if fitted.notion is None else [f"margin {fitted.margin:g} of {fitted.notion}"]
+    said.append(str(fitted.kind))
+    found = record.report.measured
+    if found is not None:
+        said += [
+            f"{gap.name} gap, {gap.compares}: {gap.estimate.value:.4f}"
+            for gap in found.gaps
+            if gap.reference == "rest"
+        ]
+    return "; ".join(said)
+
+
+def _releases(record: Record) -> str | None:
+    if not record.parts:
+        return None
+    accounts = ", ".join(repr(part["account"]) for part in record.parts)
+    return (
+        f"One: the model, charged to {accounts}. Other releases of the same data are not in the "
+        f"model's folder; a store that all of them are charged to holds them"
+    )
+
+
+QUESTIONS: Final = (
+    Question(key="claim", asks="What exactly is claimed?", says=_verdict),
+    Question(
+        key="epsilon",
+        asks="How strong is the bound (epsilon)?",
+        says=_meant("Epsilon"),
+    ),
+    Question(
+        key="delta",
+        asks="How often may the bound fail (delta)?",
+        says=_meant("Delta"),
+    ),
+    Question(
+        key="attacker",
+        asks="What can an attacker gain?",
+        says=_meant("What an attacker"),
+    ),
+    Question(key="unit", asks="What is the unit of privacy, and what are neighbors?", says=_unit),
+    Question(key="mechanisms", asks="Which mechanisms add noise, and how often?", says=_mechanisms),
+    Question(key="composition", asks="How were costs added up?", says=_composition),
+    Question(key="public", asks="What is not protected, or assumed to be public?", says=_public),
+    Question(
+        key="tuning",
+        asks="What did preprocessing, exploration and the choice of settings cost?",
+        says=_tuning,
+    ),
+    Question(key="utility", asks="How useful is the result?", says=_utility),
+    Question(
+        key="bias", asks="Does it treat groups differently (systemic or by noise)?", says=_bias
+    ),
+    Question(
+        key="releases", asks="One release or many, and what others of the data?", says=_releases
+    ),
+    Question(
+        key="trust",
+        asks="Who must be trusted (trust model, actors, threats)?",
+        yours=True,
+    ),
+    Question(
+        key="floating_point",
+        asks="Is noise safe from floating-point attacks?",
+        says=_floating_point,
+    ),
+    Question(
+        key="side_channels",
+        asks="Timing and other side channels?",
+        says=lambda record: f"Not covered: {NEVER_COVERED}" if _bounded(record) else None,
+    ),
+    Question(key="versions", asks="Which library, in which version?", says=lambda r: r.versions),
+    Question(
+        key="collection", asks="How were the data collected, and is that protected?", yours=True
+    ),
+    Question(key="access", asks="Who has access to the data, and how are they kept?", yours=True),
+    Question(
+        key="checked",
+        asks="How was the implementation checked?",
+        says=lambda record: (
+            "evenhand verify compares files, claim and ledger of the folder; evenhand audit tries "
+            "to break the claim of the method by attacks. Whether either was run on this model is "
+            "not recorded in it"
+        ),
+    ),
+)
+"""One row per question. Each answer is a function of the record, whatever the method is."""

@@ -1,0 +1,353 @@
+"""An entry for the public registry of deployments of differential privacy, kept by OpenDP.
+
+One row per field of its schema, in its order: the path below ``deployment``, what it asks, and what
+the record of any model says. Required fields that nobody filled in are marked as such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from evenhand.privacy.guarantee import NEVER_COVERED
+from evenhand.report import claim
+from evenhand.report.card.questions import BLANK, Answer, Question
+from evenhand.report.card.record import Record
+
+SCHEMA: Final = "opendp/deployments-registry-data, schemas/deployments-schema.yaml"
+SCHEMA_VERSION: Final = "2026-07-15, commit 3e9c812a924cf01d228f26f6c462c59c391c3f2a"
+"""The schema has no number of its own: its date and commit stand for one."""
+
+STATUS: Final = "Draft"
+NO_DATE: Final = "1900-01-01"
+"""The registry's own mark for a date that is to be filled in."""
+
+
+def _description(record: Record) -> str:
+    fitted = record.fitted
+    margin = "" if fitted.notion is None else f", with a margin of {fitted.notion}"
+    return (
+        f"A classifier of {', '.join(fitted.class_names)} from {fitted.n_columns} columns, trained "
+        f"by {fitted.method}{margin}"
+    )
+
+
+def _made(record: Record) -> str | None:
+    spending = record.report.spending
+    return spending.last[:10] if spending is not None and spending.last else None
+
+
+def _variant(record: Record) -> str:
+    return "Approximate DP" if record.fitted.guarantee.delta > 0 else "Pure DP"
+
+
+def _domain(record: Record) -> str:
+    fitted = record.fitted
+    columns = ", ".join(fitted.columns) or f"{fitted.n_columns} columns of an array"
+    return (
+        f"Tables of one row per record, with {columns} and a label among "
+        f"{', '.join(fitted.class_names)}"
+    )
+
+
+def _unprotected(record: Record) -> str:
+    claimed = record.fitted.guarantee
+    public = "; ".join(claimed.public) or "nothing"
+    left = "; ".join(claimed.not_covered) or "nothing that is named"
+    return f"Treated as public: {public}. Not covered by the guarantee: {left}"
+
+
+def _adjacent(record: Record) -> str:
+    return claim.meaning(record.fitted.guarantee)[0][1]
+
+
+def _parameters(record: Record) -> str:
+    claimed = record.fitted.guarantee
+    gauss = "" if claimed.mu_squared is None else f" As Gaussian DP: mu = {claimed.mu_squared**0.5}"
+    gains = dict(claim.meaning(claimed))["What an attacker gains"]
+    return f"{gains} The whole budget is claimed, however much of it was spent.{gauss}"
+
+
+def _release(record: Record) -> str:
+    parts = [
+        f"account {part['account']!r}: epsilon {part['epsilon']:g} at delta {part['delta']:g}, "
+        f"epsilon {part['epsilon_spent']:.4g} of it charged"
+        for part in record.parts
+    ]
+    return (
+        f"The model is one release, and predictions of it are post-processing. {'; '.join(parts)}. "
+        f"Other releases of the same data are not known to the model: where they were charged to "
+        f"one store, its ledger holds them"
+    )
+
+
+def _composition(record: Record) -> str:
+    return f"{record.fitted.guarantee.accounting}: {record.mechanisms}"
+
+
+def _preprocessing(record: Record) -> str:
+    return (
+        f"{_unprotected(record)}. Settings are treated as public: what was learnt of private rows "
+        f"to choose them is not accounted for"
+    )
+
+
+def _mechanisms(record: Record) -> str:
+    noise = record.fitted.guarantee.noise
+    return (
+        f"{record.mechanisms}. Noise: {noise}. Interactive: no. Not covered: {NEVER_COVERED}. "
+        f"Code: {record.versions}"
+    )
+
+
+def _justification(record: Record) -> str | None:
+    return "; ".join(record.report.choices) or None
+
+
+def _notes(record: Record) -> str:
+    return f"The claim of the model: {record.fitted.guarantee}"
+
+
+_SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
+
+QUESTIONS: Final = (
+    Question(
+        key="basic.name",
+        asks="What the data product is called",
+        says=lambda record: f"{record.fitted.method} of {', '.join(record.fitted.class_names)}",
+        yours=True,
+        tier=1,
+        needed=True,
+    ),
+    Question(
+        key="basic.data_curators",
+        asks="Who publishes it",
+        yours=True,
+        kind="list",
+        tier=1,
+        needed=True,
+    ),
+    Question(
+        key="basic.intended_use", asks="What it is meant for", yours=True, tier=1, needed=True
+    ),
+    Question(
+        key="basic.data_product_type",
+        asks="What kind of product it is",
+        says=lambda record: "Machine learning model",
+        tier=1,
+        needed=True,
+    ),
+    Question(
+        key="basic.data_product_region",
+        asks="Which region the data describe, or whose law applies",
+        yours=True,
+        tier=1,
+        needed=True,
+    ),
+    Question(
+        key="basic.description",
+        asks="What it is, in a sentence",
+        says=_description,
+        yours=True,
+        tier=1,
+        needed=True,
+    ),
+    Question(
+        key="basic.publication_date",
+        asks="When it was published or made",
+        says=_made,
+        yours=True,
+        kind="date",
+        tier=1,
+        needed=True,
+    ),
+    Question(
+        key="basic.data_product_sector",
+        asks="Which industry it is about",
+        yours=True,
+        among=_SECTORS,
+        tier=1,
+    ),
+    Question(
+        key="dp_variant.variant_name", asks="Which variant of the definition", says=_variant, tier=2
+    ),
+    Question(
+        key="dp_variant.data_domain", asks="Which data sets are protected", says=_domain, tier=3
+    ),
+    Question(
+        key="dp_variant.unprotected_quantities",
+        asks="What of the data is not protected",
+        says=_unprotected,
+        tier=3,
+    ),
+    Question(
+        key="privacy_loss.privacy_unit",
+        asks="Whose data are protected",
+        says=lambda record: record.fitted.guarantee.unit,
+        tier=2,
+    ),
+    Question(
+        key="privacy_loss.privacy_unit_details",
+        asks="Which two data sets are neighbors",
+        says=_adjacent,
+        tier=3,
+    ),
+    Question(
+        key="privacy_loss.privacy_parameters.epsilon",
+        asks="Epsilon",
+        says=lambda record: float(record.fitted.guarantee.epsilon),
+        tier=2,
+    ),
+    Question(
+        key="privacy_loss.privacy_parameters.delta",
+        asks="Delta",
+        says=lambda record: float(record.fitted.guarantee.delta),
+        tier=2,
+    ),
+    Question(
+        key="privacy_loss.privacy_parameters_details",
+        asks="What these numbers mean",
+        says=_parameters,
+        tier=3,
+    ),
+    Question(
+        key="deployment_model.model_name",
+        asks="Whom the people in the data must trust with it",
+        says=lambda record: "Central",
+        yours=True,
+        among=("Local", "Central", "Shuffle", "Federated", "Varies"),
+        tier=2,
+    ),
+    Question(
+        key="deployment_model.model_name_details",
+        asks="More on that",
+        says=lambda record: "Whoever trains sees the records; what leaves is the model",
+        yours=True,
+        tier=3,
+    ),
+    Question(
+        key="deployment_model.actors",
+        asks="Who takes part, whom each of them must trust, and why they may",
+        yours=True,
+        tier=3,
+    ),
+    Question(
+        key="deployment_model.release_type",
+        asks="One release, or many",
+        says=lambda record: "One release",
+        yours=True,
+        among=("One release", "Many releases"),
+        tier=2,
+    ),
+    Question(
+        key="deployment_model.release_type_details",
+        asks="What else is released of the same data",
+        says=_release,
+        yours=True,
+        tier=3,
+    ),
+    Question(
+        key="deployment_model.data_source_type",
+        asks="Whether new data come in over time",
+        yours=True,
+        among=("Static", "Dynamic"),
+        tier=2,
+    ),
+    Question(
+        key="deployment_model.data_source_type_details", asks="More on that", yours=True, tier=3
+    ),
+    Question(
+        key="deployment_model.access_type",
+        asks="Whether anybody may ask the data more",
+        says=lambda record: "Non-interactive",
+        tier=2,
+    ),
+    Question(
+        key="deployment_model.access_type_details",
+        asks="More on that",
+        says=lambda record: "Predictions are computed from the released model alone",
+        tier=3,
+    ),
+    Question(
+        key="accounting.post_processing",
+        asks="What was computed from the released values",
+        says=lambda record: (
+            "The student learns from what was released and from public rows; its predictions, and "
+            "this entry, are computed from it"
+            if record.fitted.answers is not None
+            else "Predictions, and this entry, are computed from the released model"
+        ),
+        tier=3,
+    ),
+    Question(
+        key="accounting.composition", asks="How costs were added up", says=_composition, tier=3
+    ),
+    Question(
+        key="implementation.preprocessing_and_hyperparameter_tuning",
+        asks="What looking at the data before, and choosing settings, cost",
+        says=_preprocessing,
+        tier=3,
+    ),
+    Question(
+        key="implementation.mechanisms",
+        asks="Which mechanisms, in which code, and what protects them",
+        says=_mechanisms,
+        tier=3,
+    ),
+    Question(
+        key="implementation.justification",
+        asks="Why these choices were made",
+        says=_justification,
+        yours=True,
+        tier=3,
+    ),
+    Question(
+        key="administrative.sources", asks="Where it is described", yours=True, tier=1, needed=False
+    ),
+    Question(key="administrative.notes", asks="Anything else", says=_notes, tier=1),
+    Question(
+        key="administrative.registry_authors",
+        asks="Who filled in this entry",
+        yours=True,
+        kind="list",
+        tier=1,
+        needed=True,
+    ),
+)
+
+
+def tier_of(answers: Sequence[Answer]) -> int:
+    """Return the highest tier of which, and of those below, nothing is blank; 1 at least."""
+    blank = {answer.question.tier for answer in answers if answer.source == "blank"}
+    return next((tier for tier in (1, 2) if {tier, tier + 1} & blank), 3)
+
+
+def entry(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return the entry as the registry's schema has it; needed blanks are marked."""
+    made: dict[str, Any] = {}
+    for answer in answers:
+        words: Any = answer.words
+        if words is None:
+            if not answer.question.needed:
+                continue
+            words = _marked(answer.question)
+        *path, last = answer.question.key.split(".")
+        place = made
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = list(words) if isinstance(words, tuple) else words
+    slug = re.sub(r"[^a-z0-9]+", "_", str(made["basic"]["name"]).lower()).strip("_") or "model"
+    return {"url_slug": slug, "status": STATUS, "tier": tier_of(answers), "deployment": made}
+
+
+def blanks(answers: Sequence[Answer]) -> Iterator[Answer]:
+    """Yield what somebody has to fill in."""
+    return (answer for answer in answers if answer.source == "blank")
+
+
+def _marked(question: Question) -> Any:
+    if question.kind == "date":
+        return NO_DATE
+    words = f"{BLANK}: {question.asks}"
+    return [words] if question.kind == "list" else words

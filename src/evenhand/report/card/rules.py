@@ -1,0 +1,178 @@
+"""What documents under three rules ask: New York City, the European Union, Colorado.
+
+The sections help to fill in a document, and are none: what a rule requires of whom is not for a
+library to say. Sources and dates stand in ``docs/card.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from evenhand.report.card.questions import Question
+from evenhand.report.card.record import Record
+
+LL144: Final = "New York City, Local Law 144 of 2021 and 6 RCNY 5-300 to 5-304"
+EU: Final = "European Union, Regulation (EU) 2024/1689, Articles 10 and 4a"
+COLORADO: Final = "Colorado, Senate Bill 26-189"
+
+
+def _measured(record: Record) -> str | None:
+    found = record.report.measured
+    if found is None:
+        return None
+    gaps = "; ".join(
+        f"{gap.name} against {gap.reference}: {gap.estimate.value:.4f} "
+        f"({gap.estimate.low:.4f} to {gap.estimate.high:.4f})"
+        for gap in found.gaps
+        if gap.reference
+    )
+    return f"Measured on {found.n_rows:,} labelled rows of {record.data or 'test data'}: {gaps}"
+
+
+def _margin(record: Record) -> str:
+    fitted = record.fitted
+    if fitted.notion is None or fitted.margin is None:
+        return f"No margin was named. Where one sits: {fitted.kind}"
+    return f"A margin of {fitted.margin:g} of {fitted.notion}; where it sits: {fitted.kind}"
+
+
+def _warnings(record: Record) -> str | None:
+    return "; ".join(record.report.warnings) or None
+
+
+def _limitations(record: Record) -> str:
+    claimed = record.fitted.guarantee
+    said = [*record.report.warnings, *(f"not covered: {words}" for words in claimed.not_covered)]
+    return "; ".join([*said, "a margin in training promises nothing on rows of other people"])
+
+
+def _measures(record: Record) -> str:
+    claimed = record.fitted.guarantee
+    reads = ", ".join(record.sensitive) or "the sensitive attribute"
+    at = "is needed" if record.fitted.needs_group else "is not read"
+    return f"{claimed} At prediction {reads} {at}"
+
+
+def _columns(record: Record) -> str:
+    fitted = record.fitted
+    named = ", ".join(fitted.columns) or f"{fitted.n_columns} columns of an array"
+    groups = f"; groups by {', '.join(record.sensitive)}" if record.sensitive else ""
+    return f"{named}; label: {', '.join(fitted.class_names)}{groups}"
+
+
+def _use(record: Record) -> str:
+    needs = "needs" if record.fitted.needs_group else "does not need"
+    return (
+        f"evenhand predict, or evenhand.load in Python; a prediction {needs} the group of the "
+        f"person. evenhand serve keeps decisions and counts"
+    )
+
+
+def _settings(record: Record) -> str:
+    return f"{record.fitted.method}: " + ", ".join(
+        f"{name} = {value}" for name, value in record.report.settings if value != "default"
+    )
+
+
+def _intended(record: Record) -> str | None:
+    said = record.filled.get("registry", {}).get("basic.intended_use")
+    return None if said is None else str(said)
+
+
+LL144_QUESTIONS: Final = (
+    Question(key="audit_date", asks="Date of the audit", yours=True, kind="date"),
+    Question(key="auditor", asks="Who audited, and how they are independent", yours=True),
+    Question(key="tool", asks="Name of the tool", says=lambda r: r.report.title, yours=True),
+    Question(
+        key="distribution_date",
+        asks="Since when this version of the tool is used",
+        yours=True,
+        kind="date",
+    ),
+    Question(
+        key="data_source",
+        asks="Where the rows are from, and whether they are historical or test data",
+        yours=True,
+    ),
+    Question(
+        key="unknown",
+        asks="How many people are of an unknown category",
+        says=lambda record: (
+            "None was left out: rows without a group are refused, so fill in a group of their own "
+            "such as 'unknown'"
+            if record.impact
+            else None
+        ),
+        yours=True,
+    ),
+)
+
+EU_QUESTIONS: Final = (
+    Question(key="design", asks="Design choices, 10(2)(a)", says=_settings),
+    Question(key="origin", asks="Origin and collection of the data, 10(2)(b)", yours=True),
+    Question(
+        key="preparation", asks="Annotation, labelling, cleaning, updating, 10(2)(c)", yours=True
+    ),
+    Question(key="assumptions", asks="What the data are meant to measure, 10(2)(d)", yours=True),
+    Question(
+        key="suitability", asks="Availability, quantity and suitability, 10(2)(e)", yours=True
+    ),
+    Question(key="bias", asks="Examination for bias, 10(2)(f)", says=_measured, yours=True),
+    Question(
+        key="measures",
+        asks="Measures to detect, prevent and mitigate bias, 10(2)(g)",
+        says=_margin,
+    ),
+    Question(
+        key="shortcomings",
+        asks="Gaps or shortcomings, 10(2)(h)",
+        says=_warnings,
+        yours=True,
+    ),
+    Question(
+        key="representative",
+        asks="Whether the data are relevant, representative, free of errors and complete, 10(3)",
+        yours=True,
+    ),
+    Question(key="setting", asks="Geographical and other setting of use, 10(4)", yours=True),
+    Question(
+        key="necessity",
+        asks="Special categories: why bias cannot be found and corrected with other data, 4a",
+        yours=True,
+    ),
+    Question(
+        key="safeguards",
+        asks="Special categories: technical limits on re-use, and protection of privacy, 4a",
+        says=_measures,
+    ),
+    Question(
+        key="access",
+        asks="Special categories: who has access, and how it is logged, 4a",
+        yours=True,
+    ),
+    Question(
+        key="transfer", asks="Special categories: that nobody else receives them, 4a", yours=True
+    ),
+    Question(key="deletion", asks="Special categories: when they are deleted, 4a", yours=True),
+)
+
+COLORADO_QUESTIONS: Final = (
+    Question(key="intended_use", asks="Intended uses", says=_intended, yours=True),
+    Question(key="harmful_use", asks="Known harmful or inappropriate uses", yours=True),
+    Question(key="training_data", asks="Categories of training data", says=_columns),
+    Question(key="limitations", asks="Known limitations", says=_limitations),
+    Question(key="instructions", asks="Instructions for use", says=_use),
+    Question(
+        key="monitoring",
+        asks="Monitoring",
+        says=lambda record: (
+            "While it decides: GET /state and GET /metrics of evenhand serve tell coverage, counts "
+            "per group and the gap as they are"
+        ),
+        yours=True,
+    ),
+    Question(key="review", asks="Meaningful human review", yours=True),
+    Question(key="notice", asks="Notice to people before a decision", yours=True),
+    Question(key="adverse", asks="What people are told after an adverse decision", yours=True),
+    Question(key="correction", asks="How people correct their data", yours=True),
+)
