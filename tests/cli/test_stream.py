@@ -59,6 +59,7 @@ def test_the_unit_is_a_column_of_the_files(files: Path, train: Run) -> None:
         ({"--public": None, "--public-fraction": "0.2"}, "Give --public FILE"),
         ({"--label": "laon"}, "has no column 'laon' (--label). Did you mean 'loan'?"),
         ({"--rows-per-teacher": "0"}, "rows_per_teacher must be at least 1"),
+        ({"--backend": "ray"}, "--backend ray needs rows that stream, and --scratch"),
         ({"--scratch": "absent"}, "scratch must be a folder"),
     ],
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,10 @@ import pytest
 
 from evenhand.frontier import Run
 from evenhand.frontier.run import Setting
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
+
+HARD_LIMIT_S = 300  # a cluster that hangs is a failure, and not a suite that stands still
 
 GRID = """
 title = "A small town"
@@ -101,3 +108,14 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "runs.db")
     url: str = request.getfixturevalue("postgres")
     return url
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder whose path is short: Ray's sockets lie in it, and 107 characters are all."""
+    folder = Path(tempfile.mkdtemp(prefix="eh-", dir="/tmp"))
+    monkeypatch.setenv("RAY_TMPDIR", str(folder))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)  # a dying node may still write its log

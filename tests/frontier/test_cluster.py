@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +14,7 @@ import pytest
 from evenhand.frontier import Grid, Run, RunStore, sweep
 from evenhand.frontier.cluster import ClusterGone, RayTasks, on_ray
 
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
-
-HARD_LIMIT_S = 300  # a sweep that hangs is a failure, and not a suite that stands still
+from .conftest import HARD_LIMIT_S, needs_ray
 
 ON_A_CLUSTER = '''
 import contextlib, json, os, sys, threading, time
@@ -92,17 +86,6 @@ if __name__ == "__main__":
         assert not ray.is_initialized()
         cluster.shutdown()
 '''
-
-
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a folder whose path is short: Ray's sockets lie in it, and 107 characters are all."""
-    folder = Path(tempfile.mkdtemp(prefix="eh-", dir="/tmp"))
-    monkeypatch.setenv("RAY_TMPDIR", str(folder))
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)  # a dying node may still write its log
 
 
 def without_noise(runs: list[Run]) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand.teachers.bounded import BoundedParts, Rows
+from evenhand.teachers.bounded import BoundedParts, Rows, enough
 
 
 def stream(n: int, n_teachers: int, seed: int, *, units: int | None = None) -> Rows:
@@ -83,3 +83,25 @@ def test_without_one_unit_all_other_teachers_keep_their_rows(units: int | None) 
 def test_memory_does_not_grow_with_the_stream() -> None:
     parts = BoundedParts(10, 100, n_features=3, n_rows=10**9)
     assert len(parts._held) < 2 * 10 * 100 + 1024
+
+
+def test_of_a_known_number_of_rows_most_need_not_be_looked_at() -> None:
+    """Fewer than ``most`` below the limit: 6 standard deviations, so once in 1e9 teachers."""
+    n, n_teachers, most = 200_000, 10, 100
+    rng = np.random.default_rng(5)
+    rows = Rows(
+        X=rng.normal(size=(n, 1)),
+        y=np.zeros(n, dtype=np.int64),
+        teacher=rng.integers(n_teachers, size=n),
+        priority=rng.integers(2**64 - 1, size=n, dtype=np.uint64),
+        place=np.arange(n),
+    )
+    found = []
+    for below in (1.0, enough(n, n_teachers, most)):
+        parts = BoundedParts(n_teachers, most, n_features=1, n_rows=n, below=below)
+        looked_at = int(parts.wanted(rows.teacher, rows.priority).sum())
+        parts.add(rows.of(parts.wanted(rows.teacher, rows.priority)))
+        found.append(parts.rows().place.tolist())
+    assert looked_at < 3 * n_teachers * most
+    assert found[0] == found[1]
+    assert len(found[0]) == n_teachers * most

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,7 +12,7 @@ import typer
 from evenhand.cli import options
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show, table
-from evenhand.cli.options import choice
+from evenhand.cli.options import BACKENDS, choice, workers
 from evenhand.cli.output import require_free
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 
 PAGE: Final = "page.html"
-BACKENDS: Final = ("processes", "ray")
 MOST_JOBS: Final = 4096
 
 TRAINED_ANEW: Final = (
@@ -153,23 +150,13 @@ def frontier(given: FrontierOptions) -> None:
     _show(summary, found, cost)
 
 
-@contextmanager
-def _workers(backend: str, votes: Path | None) -> Iterator[None]:
+def _workers(backend: str, votes: Path | None) -> AbstractContextManager[None]:
     """Train in processes of this machine, or on a cluster."""
-    if backend == "processes":
-        yield
-        return
-    if votes is None:
+    if backend != BACKENDS[0] and votes is None:
         raise ValueError(
             "--backend ray needs --votes: a private folder that all machines of the cluster see."
         )
-    from evenhand.frontier.cluster import on_ray
-
-    with ExitStack() as stack:
-        # Ray tells of lost machines on stdout, which is for results.
-        stack.enter_context(redirect_stdout(sys.stderr))
-        stack.enter_context(on_ray())
-        yield
+    return workers(backend)
 
 
 def _summary(done: SweepSummary, cost: ReleaseCost, out: Path) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -29,6 +31,9 @@ TEACHERS: Final = "Teachers"
 ACCOUNT: Final = "Account of the data set, over all runs"
 
 NOISES: Final = ("exact", "float")
+
+BACKENDS: Final = ("processes", "ray")
+"""Where work is done: on this machine, or on a cluster."""
 
 
 def choice(names: Iterable[str], *spelled: str, **more: Any) -> Any:
@@ -355,3 +360,16 @@ def mechanism(
             f"is missing. Give all three, or --sigma alone for a noisy maximum without it."
         )
     return ConfidentGNMax(threshold=threshold, sigma_check=sigma_check, sigma=sigma)
+
+
+@contextmanager
+def workers(backend: str) -> Iterator[None]:
+    """Let joblib work in processes of this machine, or on the Ray cluster of RAY_ADDRESS."""
+    if backend == BACKENDS[0]:
+        yield
+        return
+    from evenhand.frontier.cluster import on_ray
+
+    # Ray tells of lost machines on stdout, which is for results.
+    with redirect_stdout(sys.stderr), on_ray():
+        yield

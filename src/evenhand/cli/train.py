@@ -71,7 +71,7 @@ def train(given: TrainOptions) -> None:
         model = train_options.estimator_of(given, tables)
         ledger = _open_account(given, tables)
         left = None if ledger is None else _epsilon_left(ledger)
-        with sharing(given.allow_shared_rows):
+        with sharing(given.allow_shared_rows), options.workers(given.backend):
             _fit(model, given, tables, labelled, ledger, bars)
         model = _after(model, given, tables, labelled)
         bars.begin("measuring and writing")
@@ -122,6 +122,11 @@ def _read(given: TrainOptions, roles: Roles, regrouping: GroupingOptions) -> Tra
     rows = None
     if not given.images:
         rows = stream_of(given.private, given.rows_per_teacher, given.scratch)
+    if given.backend != options.BACKENDS[0] and (rows is None or rows.scratch is None):
+        raise ValueError(
+            f"--backend {given.backend} needs rows that stream, and --scratch: a folder that all "
+            f"machines of the cluster see. Name a folder of Parquet files, or a URL, and --scratch."
+        )
     if rows is None:
         return read_training(given.private, given.public, roles, given.schema, **more)
     if not getattr(given.spec.estimator, "_reads_streams", False):

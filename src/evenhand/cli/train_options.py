@@ -16,6 +16,7 @@ from evenhand.cli import options, pictures
 from evenhand.cli.command import from_file
 from evenhand.cli.options import (
     ACCOUNT,
+    BACKENDS,
     COLUMNS,
     EPSILON,
     FAIRNESS,
@@ -219,6 +220,16 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=FILES,
         ),
     ] = None
+    backend: Annotated[
+        str,
+        choice(
+            BACKENDS,
+            help="Where rows that stream are dealt and teachers trained: on this machine, or on "
+            "the Ray cluster that RAY_ADDRESS names (extra ray). On a cluster --scratch is needed: "
+            "a folder that all its machines see, as they must see the rows.",
+            rich_help_panel=FILES,
+        ),
+    ] = BACKENDS[0]
     allow_shared_rows: Annotated[
         bool,
         typer.Option(

@@ -32,7 +32,7 @@ from evenhand.estimators.inputs import (
     checked_features,
     groups_of_public,
 )
-from evenhand.teachers.bounded import BoundedParts, Rows
+from evenhand.teachers.bounded import BoundedParts, Rows, enough
 from evenhand.teachers.ensemble import Teachers
 from evenhand.teachers.partition import Partition, hashed
 from evenhand.typing import Array, FloatArray, IntArray
@@ -204,11 +204,14 @@ class Lesson:
 
     def parts(self, n_rows: int) -> BoundedParts:
         """Return empty parts of the teachers, for so many rows at the most."""
+        n_teachers, most = self.partition.n_teachers, self.stream.rows.rows_per_teacher
+        by_unit = self.stream.unit is not None  # how many rows there are is private then
         return BoundedParts(
-            self.partition.n_teachers,
-            self.stream.rows.rows_per_teacher,
+            n_teachers,
+            most,
             n_features=self.asked.shape[1],
             n_rows=n_rows,
+            below=1.0 if by_unit else enough(len(self.stream.rows), n_teachers, most),
         )
 
     def _add(self, parts: BoundedParts, start: int, batch: pa.Table) -> None:

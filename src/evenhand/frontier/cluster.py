@@ -36,7 +36,7 @@ class ClusterGone(ConnectionError):
 
 @contextmanager
 def on_ray(address: str | None = None, *, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Let joblib, and so ``sweep``, run its tasks on a Ray cluster.
+    """Let joblib, and so ``sweep`` and fits on ``ParquetRows``, run its tasks on a Ray cluster.
 
     Parameters
     ----------
@@ -175,8 +175,9 @@ class RayTasks(ParallelBackendBase):  # type: ignore[misc]  # joblib has no type
                     waiting[0],
                     ClusterGone(
                         f"No machine of the Ray cluster is left, for {self._patience_s:g} s now. "
-                        f"What is finished is kept. Start machines and give the same command "
-                        f"again: it goes on with the settings that are missing."
+                        f"Start machines and give the same command again: a sweep keeps what is "
+                        f"finished, and goes on with the settings that are missing; a fit, which "
+                        f"spends nothing before all teachers have voted, begins anew."
                     ),
                 )
 

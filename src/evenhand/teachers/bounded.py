@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -60,7 +61,10 @@ class BoundedParts:
     ----------
     n_teachers, most, n_features : int
     n_rows : int
-        Rows of the whole stream, at the most.
+        Rows that are added, at the most.
+    below : float
+        Share of the values of the hash from which rows are kept at all: where the number of rows is
+        public, most of them need not be looked at (``enough``).
 
     Privacy
     -------
@@ -80,12 +84,15 @@ class BoundedParts:
     [5.0, 7.0]
     """
 
-    def __init__(self, n_teachers: int, most: int, *, n_features: int, n_rows: int) -> None:
+    def __init__(
+        self, n_teachers: int, most: int, *, n_features: int, n_rows: int, below: float = 1.0
+    ) -> None:
         self.n_teachers = _checks.at_least("n_teachers", n_teachers, 1)
         self.most = _checks.at_least("most", most, 1)
         kept = min(n_rows, n_teachers * most)
         room = min(n_rows, kept + max(1024, int(SLACK * kept)))
-        self._limit = np.full(n_teachers, _LAST)
+        _checks.closed_unit("below", below)
+        self._limit = np.full(n_teachers, min(int(below * 2.0**64), int(_LAST)), dtype=np.uint64)
         self._used = 0
         self._held = Rows(
             X=np.empty((room, n_features)),
@@ -146,6 +153,21 @@ class BoundedParts:
         for column in self._held.columns:
             column[holes] = column[movers]
         self._used = n
+
+
+def enough(n_rows: int, n_teachers: int, most: int) -> float:
+    """Return below which share of the hash's values every teacher finds ``most`` rows.
+
+    It expects six standard deviations more than that, so that one teacher in a billion has fewer:
+    it keeps those that it has.
+
+    Examples
+    --------
+    >>> enough(10**8, 500, 1000), enough(10**5, 500, 1000)
+    (0.00604..., 1.0)
+    """
+    wanted = most + 6.0 * math.sqrt(most) + 20.0
+    return min(1.0, wanted * n_teachers / n_rows)
 
 
 def _content(rows: Rows) -> Array:
