@@ -324,10 +324,10 @@ def test_open_queries_are_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[bool, bool]] = []
     take = QueryQueue._most_open_first
 
-    def watched(queue: QueryQueue) -> Any:
+    def watched(queue: QueryQueue, most: int) -> Any:
         waiting = [z for z, rows in enumerate(queue._lines) if rows]
         open_to_all = [z for z in waiting if len(gate.admissible(z)) == 2]
-        found = take(queue)
+        found = take(queue, most)
         if found is not None:
             assert len(found[2]) == 2 or not open_to_all
             taken.append((len(found[2]) == 2, found[0] > min(queue.rest(), default=found[0])))
@@ -337,6 +337,59 @@ def test_open_queries_are_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = ConfidentGNMax(threshold=150.0, sigma_check=60.0, sigma=40.0)
     aggregate(votes, mechanism, ledger, gate=gate, groups=groups)
     assert any(open_to_all and overtakes for open_to_all, overtakes in taken)
+
+
+@pytest.mark.parametrize("keep_order", [True, False])
+def test_a_late_group_with_fewer_queries_than_its_cold_start_is_never_asked(
+    keep_order: bool,
+) -> None:
+    groups = np.array([0] + [0, 1] * 19 + [0] * 60)
+    votes = Votes(counts=np.tile([50, 0], (len(groups), 1)), n_teachers=50)
+    for cold_start, n_given in ((20, 80), (19, 99)):
+        ledger = open_ledger()
+        gate = DemographicParityGate(0.5, 2, 2, cold_start=cold_start)
+        answers = aggregate(
+            votes, GNMax(sigma=2.0), ledger, gate=gate, groups=groups, keep_order=keep_order
+        )
+        assert (answers.n_draws, answers.n_answered) == (n_given, n_given)
+        assert answers.n_asked == n_given
+        assert ledger.spent == pytest.approx(n_given * 2 / 2.0**2)
+
+
+def test_a_late_group_that_the_budget_cannot_start_leaves_the_budget_to_others() -> None:
+    # 60 answers are paid for, and 50 of a late group must be drawn before any is given. In turn it
+    # is asked until 11 are withheld of 21; the last 39 then go to the group that has begun.
+    groups = np.arange(400) % 2
+    votes = Votes(counts=np.tile([30, 20], (400, 1)), n_teachers=50)
+    mechanism = ConfidentGNMax(threshold=-1e9, sigma_check=0.05, sigma=0.05)
+    mu = math.sqrt(mechanism.mu_squared(SeededNoise(0)) * 60.5)
+    budget = Budget(epsilon=epsilon_from_mu(mu, 1e-5), delta=1e-5)
+    gate = DemographicParityGate(0.05, 2, 2, cold_start=50)
+    ledger = Ledger(budget, noise=SeededNoise(0))
+    answers = aggregate(votes, mechanism, ledger, gate=gate, groups=groups)
+    assert (answers.n_draws, answers.n_answered) == (60, 50)
+    assert answers.count(Reason.WITHHELD) == 10
+
+
+def test_which_queries_are_skipped_follows_from_what_was_released() -> None:
+    # The votes differ, and what their noisy winners say does not: the same queries are asked.
+    rng = np.random.default_rng(1)
+    groups = rng.choice(3, size=300, p=[0.8, 0.15, 0.05])
+    winners = rng.integers(0, 2, 300)
+    asked = []
+    for lead in (9, 40):
+        counts = np.where(np.arange(2) == winners[:, None], 50 + lead, 50 - lead)
+        gate = DemographicParityGate(0.1, 3, 2, cold_start=20)
+        answers = aggregate(
+            Votes(counts=counts, n_teachers=100),
+            GNMax(sigma=1.0),
+            open_ledger(),
+            gate=gate,
+            groups=groups,
+        )
+        assert answers.count(Reason.NO_CLASS_ADMISSIBLE) > 0
+        asked.append((answers.reasons.tolist(), answers.order.tolist()))
+    assert asked[0] == asked[1]
 
 
 def test_a_gate_needs_groups_and_the_same_classes() -> None:

@@ -404,6 +404,20 @@ class Grant:
         self._charged = charged
         self._undrawn = dict(charged)
         self._settled = False
+        self._left: int | None = None
+
+    def affordable(self, used: Mapping[Any, int]) -> int:
+        """How many joint uses of its mechanisms are left, if these many of each were used so far.
+
+        Those of the grant that were not used are counted, and what the account had left when this
+        was first asked. A number of public facts alone, as ``Ledger.affordable``.
+        """
+        if self._left is None:
+            ledger = self._ledger
+            self._left = max(0, ledger.store.remaining(ledger.account))
+        charges = [(charge, used[mechanism]) for mechanism, (charge, _) in self._charged.items()]
+        unused = sum((charge.n_uses - n) * charge.units_each for charge, n in charges)
+        return (self._left + unused) // sum(charge.units_each for charge, _ in charges)
 
     def draw(self, mechanism: Mechanism, n_classes: int) -> Array:
         """Draw the noise for all reserved uses of ``mechanism``."""

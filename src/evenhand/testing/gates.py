@@ -95,6 +95,15 @@ class GateContract:
         assert np.array_equal(gate.held, before)
         assert gate.deliver() == []
 
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_a_group_that_one_answer_starts_could_start(self, seed: int) -> None:
+        # Else its queries would be skipped though an answer could have been given.
+        gate = self.new()
+        for group, label in stream(seed):
+            could = gate.can_start(group, 1)
+            outcome = gate.offer(group, label)
+            assert could or not (outcome.given or any(outcome.released))
+
     def test_what_is_admissible_is_a_function_of_given_answers(self) -> None:
         # So it may be asked before a teacher is, at no cost: asking moves nothing.
         gate, same = self.new(), self.new()

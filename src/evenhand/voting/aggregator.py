@@ -36,7 +36,8 @@ def aggregate(
     Per query (Algorithm 1 of FairPATE with the repairs of ``docs/guarantees.md``):
 
     1. the table of given answers is public, so the classes A that the query's group may still
-       receive are known *before* asking; no class, no question, no cost;
+       receive are known *before* asking; no class, no question, no cost; nor is a late group asked
+       whose first block could not fit any more, whatever the answers that can still be drawn;
     2. noisy threshold over the classes in A: ``max_{k in A} n_k + noise >= T``; where calibration
        rows tell the gate of true classes, over all classes, as those rows were asked: else the
        truth behind an answer would depend on A;
@@ -140,7 +141,11 @@ def _answer_gated(
     while size := blocks.open(len(queue)):
         asked = drawn = 0
         check_noise, answer_noise = blocks.check_noise.tolist(), blocks.answer_noise.tolist()
-        while asked < size and (taken := queue.take() or (queue.take() if deliver() else None)):
+        while asked < size:
+            most = blocks.drawable(asked=asked, drawn=drawn)
+            taken = queue.take(most) or (queue.take(most) if deliver() else None)
+            if taken is None:
+                break
             row, group, allowed = taken
             asked += 1
             if check is not None and not check.decide_row(

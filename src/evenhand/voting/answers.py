@@ -29,7 +29,7 @@ class Reason(IntEnum):
 _WORDS = {
     Reason.ANSWERED: "answered",
     Reason.NOT_ASKED: "not asked: the budget was spent, or the query limit reached",
-    Reason.NO_CLASS_ADMISSIBLE: "skipped at no cost: no label would have kept the margin",
+    Reason.NO_CLASS_ADMISSIBLE: "skipped at no cost: no label could be given within the margin",
     Reason.NO_CONSENSUS: "refused: the noisy vote fell below the threshold",
     Reason.OUTSIDE_MARGIN: "refused: the noisy winner would have left the margin",
     Reason.WITHHELD: "withheld: its release would have left the margin",

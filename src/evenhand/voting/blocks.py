@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -88,11 +88,19 @@ class QueryBlocks:
             self.check_noise = self._grant.draw(self.check, self._n_classes)
         self.answer_noise = self._grant.draw(self.answer, self._n_classes)
 
+    def drawable(self, *, asked: int, drawn: int) -> int:
+        """How many winners can still be drawn, in the open block and after it."""
+        assert self._grant is not None, "open a block first"
+        return self._grant.affordable(self._used(asked, drawn))
+
+    def _used(self, asked: int, drawn: int) -> dict[Any, int]:
+        used: dict[Any, int] = {} if self.check is None else {self.check: asked}
+        return {**used, self.answer: drawn}
+
     def close(self, *, asked: int, drawn: int) -> bool:
         """Keep the charge of what was used; returns whether any query was asked."""
         assert self._grant is not None, "open a block first"
-        used = {self.answer: drawn}
-        self._grant.settle(used if self.check is None else {self.check: asked, **used})
+        self._grant.settle(self._used(asked, drawn))
         self._grant = None
         self.n_checks += asked if self.check is not None else 0
         self.n_draws += drawn

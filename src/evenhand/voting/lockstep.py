@@ -166,10 +166,11 @@ class _Lockstep:
 
     def _step(self, live: IntArray) -> IntArray:
         """Let every live setting take one query; return those that go on."""
-        rows, groups, found = self._queues.take(live, self._gates.open)
+        is_open = self._open_to(live)
+        rows, groups, found = self._queues.take(live, is_open)
         stopped = live[~found]
         at, rows, groups = live[found], rows[found], groups[found]
-        allowed = self._gates.open[at, groups]
+        allowed = is_open[at, groups]
         ask = allowed.any(axis=1)  # with keep_order a query with no such class is passed over
         if not ask.all():
             at, rows, groups, allowed = at[ask], rows[ask], groups[ask], allowed[ask]
@@ -183,10 +184,27 @@ class _Lockstep:
         ended = [
             i
             for i in stopped.tolist()
-            if not (self._deliver(i) and self._queues.may_take(i, self._gates.open))
+            if not (self._deliver(i) and self._queues.may_take(i, self._open_to(np.array([i]))))
         ]
         over = [i for i in (*ended, *live[full].tolist()) if not (self._close(i) and self._open(i))]
         return np.setdiff1d(live, over) if over else live
+
+    def _open_to(self, live: IntArray) -> BoolArray:
+        """Return the classes that may be asked for, of all settings; brought up to date: ``live``.
+
+        They are the admissible ones, and none of a late group that could not start any more.
+        """
+        left = self._queues.left(live)
+        waits = self._gates.waits[live] & (left > 0)
+        if not waits.any():
+            return self._gates.open
+        is_open = self._gates.open.copy()
+        for at, group in np.argwhere(waits).tolist():
+            i = int(live[at])
+            most = self._blocks[i].drawable(asked=int(self._asked[i]), drawn=int(self._drawn[i]))
+            if not self._gates.can_start(i, group, min(int(left[at, group]), most)):
+                is_open[i, group] = False
+        return is_open
 
     def _check(self, at: IntArray, rows: IntArray, allowed: BoolArray) -> BoolArray:
         """Ask the cheap question where there is one; return who passed."""

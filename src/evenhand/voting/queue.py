@@ -16,7 +16,9 @@ class QueryQueue:
     The groups of the queries and the table of given answers are public, so any order that depends
     on them alone is free. Queries for which *every* class is admissible come first, the earliest
     of them first; then those for which some class is. A query for which none is stays in the
-    queue: later answers to other groups may open the gate again.
+    queue: later answers to other groups may open the gate again. So does one of a late group whose
+    first block could not fit, whatever is answered to the queries that the group has left and the
+    budget pays for (``Gate.can_start``).
 
     Parameters
     ----------
@@ -25,42 +27,52 @@ class QueryQueue:
     gate : Gate
         The gate that the answers will meet.
     keep_order : bool, default False
-        Take the queries strictly in the given order; one with no admissible class is then skipped
-        for good.
+        Take the queries strictly in the given order; one that may not be asked is then skipped for
+        good.
     """
 
     def __init__(self, groups: IntArray, gate: Gate, *, keep_order: bool = False) -> None:
         self._gate = gate
         self._keep_order = keep_order
         self._groups = groups.tolist()
+        self._left = _left(groups).tolist()
         self._lines = [deque(rows.tolist()) for rows in _lines(groups, gate.n_groups, keep_order)]
 
     def __len__(self) -> int:
         return sum(map(len, self._lines))
 
-    def take(self) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return (query, group, admissible classes), or None where no query may be asked now."""
-        return self._in_order() if self._keep_order else self._most_open_first()
+    def take(self, most: int) -> tuple[int, int, tuple[int, ...]] | None:
+        """Return (query, group, admissible classes), or None where no query may be asked now.
+
+        ``most`` is how many winners can still be drawn, whatever they are of.
+        """
+        return self._in_order(most) if self._keep_order else self._most_open_first(most)
 
     def rest(self) -> list[int]:
         """Return the queries still waiting."""
         return [row for line in self._lines for row in line]
 
-    def _in_order(self) -> tuple[int, int, tuple[int, ...]] | None:
+    def _classes(self, row: int, group: int, most: int) -> tuple[int, ...]:
+        """Return the classes that this query may be asked for."""
+        allowed = self._gate.admissible(group)
+        started = allowed and self._gate.can_start(group, min(self._left[row], most))
+        return allowed if started else ()
+
+    def _in_order(self, most: int) -> tuple[int, int, tuple[int, ...]] | None:
         (line,) = self._lines
         while line:
             row = line.popleft()
             group = self._groups[row]
-            if allowed := self._gate.admissible(group):
+            if allowed := self._classes(row, group, most):
                 return row, group, allowed
         return None
 
-    def _most_open_first(self) -> tuple[int, int, tuple[int, ...]] | None:
+    def _most_open_first(self, most: int) -> tuple[int, int, tuple[int, ...]] | None:
         best: tuple[bool, int, int] | None = None
         for group, line in enumerate(self._lines):
             if not line:
                 continue
-            allowed = self._gate.admissible(group)
+            allowed = self._classes(line[0], group, most)
             if not allowed:
                 continue
             rank = (len(allowed) < self._gate.n_classes, line[0], group)
@@ -88,8 +100,9 @@ class QueueStack:
     def __init__(
         self, groups: IntArray, n_groups: int, n_settings: int, *, keep_order: bool
     ) -> None:
-        self._n, self._keep_order = len(groups), keep_order
+        self._n, self._n_groups, self._keep_order = len(groups), n_groups, keep_order
         self._groups = np.append(groups, 0)  # the end of a line stands for no query
+        self._left = np.append(_left(groups), 0)
         lines = _lines(groups, n_groups, keep_order)
         self._lines = np.full((len(lines), max(map(len, lines)) + 1), self._n)
         for line, rows in zip(self._lines, lines, strict=True):
@@ -100,9 +113,9 @@ class QueueStack:
     def take(self, live: IntArray, is_open: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
         """Take one query for each of the settings ``live``.
 
-        ``is_open`` are the admissible classes, shape (n_settings, n_groups, n_classes). Returns
-        the query and its group, and whether there was one. With ``keep_order`` a query is taken
-        though no class is admissible, to be passed over for good.
+        ``is_open`` are the classes that may be asked for, shape (n_settings, n_groups, n_classes).
+        Returns the query and its group, and whether there was one. With ``keep_order`` a query is
+        taken though no class is admissible, to be passed over for good.
         """
         heads = self._lines[self._every, self._heads[live]]
         here = np.arange(len(live))
@@ -120,6 +133,19 @@ class QueueStack:
         rows = heads[here, line]
         return rows, self._groups[rows], found
 
+    def left(self, live: IntArray) -> IntArray:
+        """Return how many queries are left of each group whose next one may be taken.
+
+        For each of the settings ``live``, shape (len(live), n_groups); 0 of any other group.
+        """
+        heads = self._lines[self._every, self._heads[live]]
+        found: IntArray = self._left[heads]
+        if not self._keep_order:
+            return found
+        found = np.zeros((len(live), self._n_groups), dtype=np.int64)
+        found[np.arange(len(live)), self._groups[heads[:, 0]]] = self._left[heads[:, 0]]
+        return found
+
     def may_take(self, i: int, is_open: BoolArray) -> bool:
         """Whether setting ``i`` has a query left that may be asked now."""
         if self._keep_order:
@@ -136,6 +162,15 @@ class QueueStack:
         rows = np.concatenate([self._lines[z, head:] for z, head in enumerate(self._heads[i])])
         untaken: IntArray = rows[rows < self._n]
         return untaken
+
+
+def _left(groups: IntArray) -> IntArray:
+    """Return how many queries of its own group are at or behind each query."""
+    left: IntArray = np.zeros(len(groups), dtype=np.int64)
+    for z in np.unique(groups):
+        rows = np.flatnonzero(groups == z)
+        left[rows] = np.arange(len(rows), 0, -1)
+    return left
 
 
 def _lines(groups: IntArray, n_groups: int, keep_order: bool) -> list[IntArray]:

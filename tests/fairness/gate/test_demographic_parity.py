@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from evenhand._words import REFERENCES
-from evenhand.fairness import DemographicParityGate
+from evenhand.fairness import DemographicParity, DemographicParityGate
 from evenhand.fairness.gate import admission as admission_module
 from evenhand.fairness.gate import demographic_parity as gate_module
 from evenhand.fairness.gate.activation import largest_block
 from evenhand.fairness.gate.admission import ADMISSION, GivenTable
+from evenhand.fairness.gate.gate import open_gate
 from evenhand.fairness.gate.published import PublishedGate, algorithm_1
 from evenhand.fairness.notions import exact_gap
 from evenhand.fairness.trace import gap_trace
@@ -46,6 +47,58 @@ def feed(gate: DemographicParityGate, stream: Stream) -> list[tuple[int, int]]:
             given += [(group, k) for k, n in enumerate(outcome.released) for _ in range(n)]
             given += [(group, label)] * outcome.given
     return given
+
+
+def starts(gate: Any, group: int, n_more: int) -> bool:
+    """Whether some ``n_more`` further answers or fewer let a group start: all of them, tried."""
+    for labels in itertools.product(range(gate.n_classes), repeat=n_more):
+        tried = type(gate).from_dict(gate.to_dict())
+        for label in labels:
+            tried.offer(group, label)
+        if tried.active[group]:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_late_group_can_start_if_and_only_if_some_short_sequence_of_answers_starts_it(
+    reference: str, n_classes: int
+) -> None:
+    rng, seen = np.random.default_rng(n_classes), {True: 0, False: 0}
+    for _ in range(60):
+        margin, cold_start = float(rng.choice([0.02, 0.1, 0.25])), int(rng.integers(1, 7))
+        gate = DemographicParityGate(margin, 3, n_classes, cold_start=1, reference=reference)
+        for group, label in random_stream(rng, int(rng.integers(1, 40)), 2, n_classes):
+            gate.offer(group, label)
+        gate.cold_start = cold_start
+        for label in rng.choice(
+            n_classes, size=rng.integers(0, 8), p=np.eye(n_classes)[0] * 0.7 + 0.3 / n_classes
+        ):
+            if not gate.active[2]:
+                gate.offer(2, int(label))
+        if gate.active[2]:
+            continue
+        for n_more in range(5):
+            can = gate.can_start(2, n_more)
+            assert can == starts(gate, 2, n_more), (gate.to_dict(), n_more)
+            seen[can] += n_more > 0 and gate.held[2].sum() + n_more >= cold_start
+    assert min(seen.values()) > 10, "not both were met once enough answers could be held"
+
+
+def test_a_group_that_few_answers_could_start_under_each_margin_alone_is_asked_under_both() -> None:
+    # That both margins fit one block is not looked at: True may be wrong, False never is.
+    notions = [DemographicParity(margin=0.1), DemographicParity(margin=0.2, reference="overall")]
+    rng, seen = np.random.default_rng(4), set()
+    for _ in range(40):
+        gate = open_gate(notions, 3, 2, cold_start=3)
+        for group, label in random_stream(rng, int(rng.integers(1, 30)), 2, 2):
+            gate.offer(group, label)
+        for n_more in range(5):
+            can = gate.can_start(2, n_more)
+            assert can or not starts(gate, 2, n_more)
+            seen.add(can)
+    assert seen == {True, False}
 
 
 def random_stream(rng: np.random.Generator, n: int, n_groups: int, n_classes: int) -> Stream:

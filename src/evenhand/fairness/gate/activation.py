@@ -110,14 +110,44 @@ def largest_block(
         The margin as a fraction.
     reference : {"rest", "pairwise", "overall"}
     """
+    found = _largest(table, held, 0, p, q, reference)
+    if found is None:
+        return None
+    size, low, high = found
+    return _fill(low, [min(cap, n) for cap, n in zip(high, held, strict=True)], order, size)
+
+
+def could_fit(
+    table: GivenTable, held: Sequence[int], n_more: int, p: int, q: int, reference: str
+) -> bool:
+    """Whether a block would fit, were ``n_more`` further answers of the best classes held.
+
+    The table stands as it is. Exact: if not, no outcome of so many further answers, or of fewer,
+    leads to a block.
+    """
+    return _largest(table, held, n_more, p, q, reference) is not None
+
+
+def _largest(
+    table: GivenTable, held: Sequence[int], n_more: int, p: int, q: int, reference: str
+) -> tuple[int, list[int], list[int]] | None:
+    """Return the largest size of a block with at most ``n_more`` answers that are not held.
+
+    With the size come the bounds on each class there. A block between them, of that size, has at
+    least ``sum max(low - held, 0)`` answers that are not held, and at least
+    ``size - sum min(high, held)``; one of the two is attained.
+    """
     bounds = BOUNDS[reference]
-    size = sum(held)
+    size = sum(held) + n_more
+    none, all_of_it = [Line(0, 0, 1)] * len(held), [Line(0, size, 1)] * len(held)
+    own, more = [Line(0, n, 1) for n in held], Line(0, n_more, 1)
+    every = range(len(held))
     while size > 0:
         lower, upper = bounds(table, p, q, size)
-        low, low_lines = _tightest(lower, size, [Line(0, 0, 1)] * len(held), lowest=True)
-        caps = [Line(0, n, 1) for n in held]
-        high, high_lines = _tightest(upper, size, caps, lowest=False)
-        crossed = [k for k in order if low[k] > high[k]]
+        low, low_lines = _tightest(lower, size, none, lowest=True)
+        high, high_lines = _tightest(upper, size, all_of_it, lowest=False)
+        crossed = [k for k in every if low[k] > high[k]]
+        short = [k for k in every if low[k] > held[k]]
         if crossed:
             k = crossed[0]
             size = _next_size(size, [high_lines[k]], [low_lines[k]], 0)
@@ -125,8 +155,15 @@ def largest_block(
             size = _next_size(size, high_lines, [], -1)
         elif sum(low) > size:
             size = _next_size(size, [], low_lines, +1)
+        elif sum(low[k] - held[k] for k in short) > n_more:
+            size = _next_size(
+                size, [more, *[own[k] for k in short]], [low_lines[k] for k in short], 0
+            )
+        elif size - sum(map(min, high, held)) > n_more:
+            least = [high_lines[k] if high[k] < held[k] else own[k] for k in every]
+            size = _next_size(size, [more, *least], [], -1)
         else:
-            return _fill(low, high, order, size)
+            return size, low, high
     return None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._words import REFERENCES
 from evenhand.fairness.gate import admission
-from evenhand.fairness.gate.activation import largest_block
+from evenhand.fairness.gate.activation import could_fit, largest_block
 from evenhand.fairness.gate.gate import gate_of
 from evenhand.fairness.gate.table_gate import TableGate
 from evenhand.fairness.notions import DemographicParity, exact_gap, parity_gaps
@@ -123,6 +123,9 @@ class DemographicParityGate(TableGate):
     def _block(self, group: int, held: list[int]) -> tuple[int, ...] | None:
         order = self._order(group)
         return largest_block(self._table, held, order, self._p, self._q, self.notion.reference)
+
+    def _could_fit(self, held: list[int], n_more: int) -> bool:
+        return could_fit(self._table, held, n_more, self._p, self._q, self.notion.reference)
 
     def _settings(self) -> dict[str, object]:
         return {"margin": self.notion.margin, "reference": self.notion.reference}

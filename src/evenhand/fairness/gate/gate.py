@@ -26,9 +26,10 @@ class Outcome(NamedTuple):
 class Gate(Protocol):
     """What decides, answer by answer, which classes each group may receive.
 
-    Whoever asks teachers calls ``admissible`` before a query is asked, ``offer`` with the answer
-    that was drawn, and ``deliver`` when nothing more can be asked. The given answers are within the
-    margin after each of these. ``testing.gates.GateContract`` checks a gate of your own.
+    Whoever asks teachers calls ``admissible`` and ``can_start`` before a query is asked, ``offer``
+    with the answer that was drawn, and ``deliver`` when nothing more can be asked. The given
+    answers are within the margin after each of these. ``testing.gates.GateContract`` checks a gate
+    of your own.
 
     People may decide otherwise: ``give_by_hand``, ``take_back`` and ``forget`` record what they
     decided, whatever the margin. While they have left it (``within`` is False), the gate gives only
@@ -68,6 +69,13 @@ class Gate(Protocol):
 
     def admissible(self, group: int) -> tuple[int, ...]:
         """Return the classes whose answer would be given or withheld; () means skip the query."""
+
+    def can_start(self, group: int, n_more: int) -> bool:
+        """Return False if this group waits, and no ``n_more`` further answers could let it start.
+
+        Whatever their classes, and while the given answers stand as they are. A gate that withholds
+        nothing says True.
+        """
 
     def offer(self, group: int, label: int) -> Outcome:
         """Give the answer, withhold it, or refuse it, and record which."""

@@ -43,6 +43,10 @@ class PublishedGate(DemographicParityGate):
     violations: int = 0
     """Answers after which the given table was outside the margin."""
 
+    def can_start(self, group: int, n_more: int) -> bool:
+        """Return True: nothing is withheld."""
+        return True
+
     def offer(self, group: int, label: int) -> Outcome:
         """Give the answer or refuse it, and record which; nothing is withheld."""
         if label not in self._candidates(group, label):

@@ -234,6 +234,16 @@ class GateStack:
         self._reopen(np.concatenate([at, which[late]]))
         return given, others
 
+    @property
+    def waits(self) -> BoolArray:
+        """Groups that are not under comparison while others are, shape (n_gates, n_groups)."""
+        waits: BoolArray = ~self._active & self._active.any(axis=1, keepdims=True)
+        return waits
+
+    def can_start(self, i: int, group: int, n_more: int) -> bool:
+        """Whether a group of gate ``i`` could start with ``n_more`` further answers; see Gate."""
+        return self._caught_up(i).gate.can_start(group, n_more)
+
     def deliver(self, i: int) -> Pairs:
         """Return the waiting answers of gate ``i`` that may be given now; see ``GateRun``."""
         delivered = self._caught_up(i).deliver()

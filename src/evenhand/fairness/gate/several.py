@@ -114,6 +114,9 @@ class SeveralGate(TableGate):
     def _excess_in_floats(self) -> float:
         return max(gate._excess_in_floats() for gate in self.gates)
 
+    def _could_fit(self, held: list[int], n_more: int) -> bool:
+        return all(gate._could_fit(held, n_more) for gate in self.gates)
+
     def _settings(self) -> dict[str, object]:
         return {"gates": [{"format": gate.format, **gate._settings()} for gate in self.gates]}
 

@@ -112,6 +112,19 @@ class TableGate(ABC):
             self._open[group] = classes
         return classes
 
+    def can_start(self, group: int, n_more: int) -> bool:
+        """Return False if this group waits, and no ``n_more`` further answers could let it start.
+
+        Its answers are withheld until ``cold_start`` of them are there and a block of them fits.
+        If neither the answers that can still be drawn nor their classes can bring that about,
+        while the given answers stand as they are, then asking for them would be paid for nothing.
+        """
+        if self._active[group] or not self._table.groups:
+            return True
+        held = self._held[group]
+        enough = n_more > 0 and sum(held) + n_more >= self.cold_start
+        return enough and self._could_fit(held, n_more)
+
     def offer(self, group: int, label: int) -> Outcome:
         """Give the answer, withhold it, or refuse it, and record which."""
         classes = self._candidates(group, label)
@@ -349,6 +362,10 @@ class TableGate(ABC):
     def _block(self, group: int, held: list[int]) -> tuple[int, ...] | None:
         """Return how many held answers of each class to release at once, or None if none fits."""
         return nearly_all(self._table, group, held, self._excess, self._excess_in_floats)
+
+    def _could_fit(self, held: list[int], n_more: int) -> bool:
+        """Whether a block may fit, were ``n_more`` further answers held; False only if none can."""
+        return True
 
     def _order(self, group: int) -> list[int]:
         """Classes of a group by their first withheld answer, then the others."""
