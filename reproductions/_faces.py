@@ -38,7 +38,7 @@ Components = int | tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Faces:
-    """Features, a label and the race of every face."""
+    """Features, a label and the race of every face, or its gender where that is the group."""
 
     X: Any
     y: Any
@@ -62,9 +62,9 @@ class Split(NamedTuple):
 
 
 @cache
-def faces(label: str = "gender") -> Faces:
+def faces(label: str = "gender", group: str = "race") -> Faces:
     """Return all faces, with gender or DP-FERMI's nine classes of age as the label."""
-    data = load_utkface(label=label, sensitive="race", ages=DP_FERMI_AGES)
+    data = load_utkface(label=label, sensitive=group, ages=DP_FERMI_AGES)
     X = np.asarray(extract(data.X, DlibFace.load()), dtype=np.float64)
     return Faces(X=X, y=data.y, race=data.sensitive_features)
 
