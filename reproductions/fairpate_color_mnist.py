@@ -86,7 +86,7 @@ from evenhand.datasets.features import extract
 from evenhand.datasets.features.networks import TorchFeatures
 from evenhand.datasets.images import load_color_mnist, load_fashion_mnist
 from evenhand.fairness import RejectOption, fairness_report
-from evenhand.learners.nets.architectures import ColorMNISTNetwork
+from evenhand.learners.nets.architectures import ColorMNISTNetwork, Convolutional
 from evenhand.learners.nets.module import ModuleLearner, probabilities_of, read_by_last_layer
 from evenhand.privacy import ConfidentGNMax, FloatNoise
 from evenhand.students import ModuleStudent
@@ -348,6 +348,12 @@ KINDS: dict[str, Any] = {
 }
 SGD: dict[str, dict[str, Any]] = {
     "DP-SGD, features": {"n_steps": 1000, "batch_size": 1024, "learning_rate": 4.0},
+    "DP-SGD, pixels": {
+        "architecture": Convolutional(widths=(8, 16)),
+        "n_steps": 300,
+        "batch_size": 512,
+        "learning_rate": 4.0,
+    },
 }
 
 
@@ -490,8 +496,9 @@ def as_line(row: dict[str, Any]) -> str:
     kept = "-" if row["kept"] is None else f"{row['kept']} of {row['seeds']}"
     best = "**least error** " if row["least"] else ""
     return (
-        f"| {row['method']} | {epsilon} | {margin} | {_said(row['answered'], 0)} | "
-        f"{best}{_said(row['error'])} | {_said(row['gap'])} | {kept} | {_said(row['accuracy'])} | "
+        f"| {row['method']} | {epsilon} | {margin} | {row['seeds']} | "
+        f"{_said(row['answered'], 0)} | {best}{_said(row['error'])} | {_said(row['gap'])} | "
+        f"{kept} | {_said(row['accuracy'])} | "
         f"{_said(row['coverage'])} | {_said(row['seconds'], 1)} |"
     )
 
@@ -505,12 +512,12 @@ def save(rows: list[dict[str, Any]], ensembles: list[dict[str, Any]]) -> None:
         {"commit": commit(), "rows": rows, "ensembles": ensembles, "claims": told},
         f"# ColorMNIST: convolutional teachers, {max(row['seeds'] for row in rows)} seeds\n",
         "`python reproductions/fairpate_color_mnist.py --save`; which algorithm is which, and when "
-        f"a row agrees, stands in the script. Commit: {commit()}. A row without an interval is of "
-        "seed 0 alone; what has no row was not run, and a verdict that needs it is a dash.\n",
+        f"a row agrees, stands in the script. Commit: {commit()}. What has no row was not run, and "
+        "a verdict that needs it is a dash.\n",
         "## Every setting\n",
-        "| method | epsilon | margin | labels | error | gap | kept | accuracy of what the reject "
-        "option gives | its coverage | CPU seconds a fit |",
-        rule(10),
+        "| method | epsilon | margin | seeds | labels | error | gap | kept | accuracy of what the "
+        "reject option gives | its coverage | CPU seconds a fit |",
+        rule(11),
         *map(as_line, rows),
         "\n## The teachers\n",
         f"Error on the public pictures: one teacher {_said(errors['teacher'])}, the majority of "
