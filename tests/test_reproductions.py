@@ -212,6 +212,7 @@ def test_the_verdicts_on_faces_follow_from_their_saved_rows() -> None:
     module, result = script("fairpate_utkface"), saved("fairpate_utkface")
     assert module.verdicts(result["rows"]) == result["verdicts"]
     assert result["chosen"] == json.loads(json.dumps(module.CHOSEN))
+    assert result["chosen again"] == json.loads(json.dumps(module.AGAIN_AS))
     figures, told = script("fairpate_utkface_figures"), saved("fairpate_utkface_figures")
     assert figures.claims(told["rows"]) == told["claims"]
     assert {said["figure"] for said in told["claims"]} == {"4", "6", "8", "9", "14", "Table 4"}
