@@ -71,7 +71,7 @@ class ParquetRows:
         Rows that are decoded at a time.
     scratch : path, optional
         A folder that all workers share: the rows are dealt to files in it, and teachers trained
-        from there, by the joblib backend in force (``evenhand.frontier.on_ray`` for a cluster).
+        from there, by the joblib backend in force (``evenhand.frontier.cluster.on_ray``: a cluster).
         Private rows lie in it meanwhile; a folder of its own is made, and removed. Default: all of
         it in this process, in memory.
     tasks : int

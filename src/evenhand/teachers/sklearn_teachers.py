@@ -90,7 +90,7 @@ class SklearnTeachers(FittedByRecords, Shown):
 
     Notes
     -----
-    The joblib backend in force is used as it is, so ``with evenhand.frontier.on_ray()``
+    The joblib backend in force is used as it is, so ``with evenhand.frontier.cluster.on_ray()``
     trains the teachers on a cluster. A worker is sent the records of its own teachers only.
 
     Every ``random_state`` parameter of the estimator is set for each teacher from ``(rng, t)``. A
