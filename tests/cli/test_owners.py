@@ -15,7 +15,10 @@ from evenhand import Budget
 from evenhand._signing import PrivateKey
 from evenhand.cli import app
 from evenhand.cli.owner import TREE
+from evenhand.owners.noisy_sums import noisy_share
+from evenhand.owners.sum_files import RoundFile, ShareFile
 from evenhand.owners.vote_file import VoteFile
+from evenhand.privacy import DatabaseStore, Ledger
 
 LABELS = "import sys, csv\nfor row in csv.DictReader(sys.stdin):\n    print({})\n"
 
@@ -222,3 +225,149 @@ def test_trees_are_read_where_the_owner_says_that_they_are_its_own(tmp_path: Pat
     refused = run(f"owner vote public.csv --owner o0 --model {tmp_path / 't'} --out w.json")
     assert refused.exit_code == 2
     assert TREE in refused.stderr
+
+
+PLANNED = "sums plan public.csv --owners 12 --classes yes,no --epsilon 4 --delta 1e-3 --dropouts 1"
+
+
+@pytest.fixture(scope="module")
+def summed(house: Path) -> Path:
+    """A round: its plan, the shares of all owners, and the sum of eleven."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(house)
+        assert run(f"{PLANNED} --out round.json").exit_code == 0
+        told = RoundFile.read(Path("round.json"))
+        for i in range(12):
+            file = VoteFile.read(f"v{i}.json")
+            if i == 0:  # by its command, the others as that does
+                done = run("owner noise v0.json --round round.json --out s0.json")
+                assert done.exit_code == 0, done.stderr
+                continue
+            counts = noisy_share(file, told.plan, told.plan.ledger())
+            key = PrivateKey.make()
+            Path(f"keys2/o{i}.pub.pem").parent.mkdir(exist_ok=True)
+            Path(f"keys2/o{i}.pub.pem").write_bytes(key.public.pem)
+            ShareFile.signed(file.owner, told, counts, key).write(Path(f"s{i}.json"))
+        Path("keys2/o0.pub.pem").write_bytes(Path("keys/o0.pub.pem").read_bytes())
+        shares = " ".join(f"s{i}.json" for i in range(11))
+        done = run(f"sums add {shares} --round round.json --keys keys2 --out sums.json")
+        assert done.exit_code == 0, done.stderr
+    return house
+
+
+def test_the_aggregator_holds_the_sum_of_votes_and_noise_and_makes_a_model_of_it(
+    summed: Path, tmp_path: Path
+) -> None:
+    told = RoundFile.read(Path("round.json"))
+    held = np.array(json.loads(Path("sums.json").read_text())["counts"])
+    votes = [VoteFile.read(f"v{i}.json").parts.sum(axis=0)[:, 1:] for i in range(11)]
+    # Eleven shares of sigma^2 / 11; the variance of 300 draws is within 6 standard deviations.
+    spread = (held - np.sum(votes, axis=0)).var() / told.plan.sigma**2
+    assert abs(spread - 1) < 6 * np.sqrt(2 / 300)
+    out = tmp_path / "model"
+    asked = "--public public.csv --groups sex --margin .1 --seed 0"
+    done = run(f"aggregate --sums sums.json --round round.json {asked} --out {out} --json")
+    assert done.exit_code == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["epsilon"], said["delta"], said["unit"]) == (4.0, 1e-3, "owner")
+    assert said["owners"]["n_owners"] == 11
+    claim = str(evenhand.load(out).guarantee_) + "".join(evenhand.load(out).guarantee_.warnings)
+    assert "nobody holds votes without noise, if whoever added up the shares keeps them" in claim
+
+
+def test_a_round_that_is_asked_twice_is_paid_twice_or_refused(summed: Path, tmp_path: Path) -> None:
+    """The share of the first time is not drawn again: two of them would halve the noise."""
+    again = run(f"owner noise v0.json --round round.json --out {tmp_path / 's.json'}")
+    assert again.exit_code != 0
+    assert not (tmp_path / "s.json").exists()
+    richer = "--account-epsilon 9"
+    store = f"--ledger {tmp_path / 'own.db'}"
+    spent = []
+    for i in range(2):
+        out = tmp_path / f"{i}.json"
+        done = run(f"owner noise v0.json --round round.json {richer} {store} --out {out}")
+        assert done.exit_code == 0, done.stderr
+        account = Ledger(
+            Budget(epsilon=9, delta=1e-3),
+            store=DatabaseStore(str(tmp_path / "own.db")),
+            account="rounds of o0",
+            unit="owner",
+        )
+        spent.append(account.spent)
+    assert spent[1] == pytest.approx(2 * spent[0])
+    owners = f"--ledger {tmp_path / 'owners.db'} --account-epsilon 5 --out"
+    assert run(f"{PLANNED} {owners} {tmp_path / 'one.json'}").exit_code == 0
+    told = [RoundFile.read(path) for path in (Path("round.json"), tmp_path / "one.json")]
+    assert told[0].plan == told[1].plan
+    assert told[0].digest != told[1].digest  # another round, though all its numbers are the same
+    second = run(f"{PLANNED} {owners} {tmp_path / 'two.json'}")
+    # What is left of 5 after 4 is little, and is what the second round gets.
+    assert RoundFile.read(tmp_path / "two.json").plan.sigma > 1.2 * told[1].plan.sigma
+    assert second.exit_code == 0
+
+
+def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: Path) -> None:
+    share = json.loads(Path("s1.json").read_text())
+    changes = {
+        "counts": {"counts": [[0]] * 300},
+        "round": {"round": "0" * 64},
+        "signature": {"signature": "00" * 64},
+        "shape": {"counts": [[0, 1], [2]]},
+        "other": {"owner": "o99"},
+    }
+    for name, change in changes.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(share | change))
+    (tmp_path / "text.json").write_text("votes")
+    files = " ".join(str(tmp_path / f"{name}.json") for name in (*changes, "text", "absent"))
+    done = run(
+        f"sums add s1.json s1.json {files} --round round.json --keys keys2 "
+        f"--out {tmp_path / 'sums.json'}"
+    )
+    assert done.exit_code == 2
+    for words in (
+        "'o1' is there twice",
+        "counts.json: its signature fails",
+        "round.json: it is of another round",
+        "signature.json: its signature fails",
+        "shape.json: counts must be whole numbers",
+        "no key of 'o99' is known",
+        "text.json is no evenhand noisy share",
+        "no file at",
+    ):
+        assert words in done.stderr, words
+    assert not (tmp_path / "sums.json").exists()
+    few = run(f"sums add s0.json s1.json --round round.json --out {tmp_path / 'sums.json'}")
+    assert few.exit_code == 2
+    assert "2 of 12 owners answered, and the noise protects from 11 on" in few.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("aggregate --public public.csv --out m --groups sex --margin .1", "got neither"),
+        ("aggregate v0.json --sums sums.json --public public.csv --out m", "got both"),
+        ("aggregate --sums sums.json --public public.csv --out m", "--sums needs --round"),
+        (
+            "aggregate --sums sums.json --round round.json --epsilon 3 --keys keys --public "
+            "public.csv --out m",
+            "--epsilon, --keys were settled then",
+        ),
+        ("aggregate v0.json --public public.csv --out m", "--epsilon is missing"),
+        (
+            "aggregate --sums round.json --round round.json --public public.csv --method pate "
+            "--out m",
+            "is no evenhand noisy sums",
+        ),
+        (
+            "aggregate --sums sums.json --round v0.json --public test.csv --method pate --out m",
+            "is no evenhand round",
+        ),
+        ("owner noise v0.json --round v1.json --out m", "is no evenhand round"),
+        (f"{PLANNED.replace('yes,no', 'yes')} --out m", "class"),
+    ],
+)
+def test_what_does_not_go_with_a_round_of_sums_is_said(summed: Path, words: str, said: str) -> None:
+    done = run(words)
+    assert done.exit_code == 2, done.stderr
+    assert said in done.stderr
+    assert not Path("m").exists()

@@ -13,7 +13,7 @@ from evenhand._roles import Roles
 from evenhand.cli import options, results
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import progress_bars, table
-from evenhand.cli.options import ACCOUNT, FAIRNESS, FILES, PRIVACY, choice
+from evenhand.cli.options import ACCOUNT, FAIRNESS, PRIVACY, choice
 from evenhand.cli.output import Training, require_free, write_model_folder
 from evenhand.cli.tables import group_columns, read, sensitive_features
 from evenhand.cli.train import account_of
@@ -21,6 +21,7 @@ from evenhand.cli.train import account_of
 if TYPE_CHECKING:
     from evenhand._signing import PublicKey
     from evenhand.owners.collection import OwnerVotes
+    from evenhand.owners.noisy_sums import NoisySums
     from evenhand.privacy import Ledger
 
 METHODS: Final = ("fair-shares", "fairpate", "pate")
@@ -32,20 +33,36 @@ class AggregateOptions(Options):
     """What ``evenhand aggregate`` was asked to do."""
 
     votes: Annotated[
-        list[Path],
-        typer.Argument(metavar="VOTES...", help="Files of votes, one of each owner."),
-    ]
+        list[Path] | None,
+        typer.Argument(
+            metavar="VOTES...", help="Files of votes, one of each owner; or --sums instead."
+        ),
+    ] = None
     public: Annotated[
         Path, typer.Option(metavar="FILE", help="The public rows that the owners voted on.")
     ]
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="New folder for the model and its report.")
     ]
-    epsilon: Annotated[float, typer.Option(help="What the model may cost each unit, at --delta.")]
-    delta: Annotated[
-        float,
-        typer.Option(help="Chance that the bound fails. Below 1 / the number of units."),
-    ] = DELTA
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="What the model may cost each unit, at --delta. With --sums the round says it.",
+            show_default=False,
+        ),
+    ] = None
+    delta: options.Delta = DELTA
+    sums: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SUMS.json",
+            help="Instead of votes: their sum with the owners' own noise, of sums add.",
+        ),
+    ] = None
+    round: Annotated[
+        Path | None,
+        typer.Option(metavar="ROUND.json", help="With --sums: the plan, of sums plan."),
+    ] = None
     groups: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,15 +83,7 @@ class AggregateOptions(Options):
             show_default="whom the files protect, all of them the same",
         ),
     ] = None
-    keys: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Public keys of the owners, NAME.pub.pem, from a source other than the votes.",
-            show_default="those in the files, which the claim warns of",
-            rich_help_panel=FILES,
-        ),
-    ] = None
+    keys: options.OwnersKeys = None
     label: Annotated[
         str | None,
         typer.Option(
@@ -82,9 +91,7 @@ class AggregateOptions(Options):
             help="Column of the classes in --test. In the public rows it is not read.",
         ),
     ] = None
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Column that is no feature.")
-    ] = None
+    drop: options.Drop = None
     test: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Labelled rows to measure the model on.")
     ] = None
@@ -109,10 +116,7 @@ class AggregateOptions(Options):
         float | None,
         typer.Option(help="What all rounds may spend together.", rich_help_panel=ACCOUNT),
     ] = None
-    sign: Annotated[
-        Path | None,
-        typer.Option(metavar="KEY.pem", help="Sign the folder.", rich_help_panel=FILES),
-    ] = None
+    sign: options.Sign = None
     seed: options.Seed = None
     json: options.Json = False
 
@@ -135,25 +139,18 @@ def aggregate(given: AggregateOptions) -> None:
     )
     with progress_bars() as bars:
         bars.begin("reading the votes")
+        from evenhand.owners.collection import OwnerVotes
         from evenhand.report import write_report
 
         table_of = read(given.public)
         table_of.require(roles.drop, "which --drop names")
-        collected = _collected(given.votes, table_of, given.unit, given.keys)
+        collected = _collected(given, table_of)
         names = [name for name in table_of if name not in roles.not_features]
         rows = table_of.select(names).frame
-        settings = _settings(
-            given.method,
-            given.epsilon,
-            given.delta,
-            given.margin,
-            given.reference,
-            given.noise,
-            given.seed,
-        )
-        budget = _account(
-            collected, given.ledger, given.account, given.account_epsilon, given.delta, given.noise
-        )
+        settings = _settings(given)
+        budget = None
+        if isinstance(collected, OwnerVotes):
+            budget = _account(given, collected)
         if budget is not None:
             settings.pop("noise")
         more: dict[str, Any] = {}
@@ -192,7 +189,7 @@ def aggregate(given: AggregateOptions) -> None:
         summary,
         measured,
         given.reference,
-        _fingerprints(collected),
+        *_fingerprints(collected),
         f"The model, its claim and report.html are in {given.out}.",
         json=given.json,
     )
@@ -200,6 +197,7 @@ def aggregate(given: AggregateOptions) -> None:
 
 def _check(given: AggregateOptions) -> None:
     """Refuse what does not go together, before any file is read."""
+    _check_source(given)
     if given.method != "pate" and (not given.groups or given.margin is None):
         absent = " and ".join(
             name
@@ -218,17 +216,45 @@ def _check(given: AggregateOptions) -> None:
         raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
 
 
-def _collected(files: list[Path], public: Any, unit: str | None, keys: Path | None) -> OwnerVotes:
-    """Check the votes of all owners."""
+def _check_source(given: AggregateOptions) -> None:
+    """Refuse votes beside sums, neither of them, and what only one of them has."""
+    if bool(given.votes) == (given.sums is not None):
+        raise ValueError(
+            f"Name the owners' files of votes, or --sums SUMS.json with --round ROUND.json; got "
+            f"{'both' if given.votes else 'neither'}."
+        )
+    if given.sums is None:
+        if given.round is not None:
+            raise ValueError("--round goes with --sums. Leave it out.")
+        if given.epsilon is None:
+            raise ValueError("--epsilon is missing: what the model may cost each unit.")
+        return
+    if given.round is None:
+        raise ValueError("--sums needs --round ROUND.json, the plan that the owners were told.")
+    names = ("epsilon", "delta", "noise", "ledger", "account", "account_epsilon", "unit", "keys")
+    also = [f"--{name.replace('_', '-')}" for name in names if name in given.given]
+    if also:
+        raise ValueError(
+            f"--sums come of a round that was planned and paid for: {', '.join(also)} "
+            f"{'was' if len(also) == 1 else 'were'} settled then. Leave them out."
+        )
+
+
+def _collected(given: AggregateOptions, public: Any) -> OwnerVotes | NoisySums:
+    """Check the votes of all owners, or read their sum."""
     from evenhand.owners.collection import OwnerVotes
     from evenhand.owners.digests import PublicRows
+    from evenhand.owners.sum_files import RoundFile, read_sums
 
-    known = None if keys is None else _keys_in(keys)
+    if given.sums is not None and given.round is not None:
+        return read_sums(given.sums, RoundFile.read(given.round))
+    known = None if given.keys is None else keys_in(given.keys)
     rows = PublicRows.of(public.frame)
-    return OwnerVotes.of(files, X_public=rows, unit=unit, keys=known)
+    return OwnerVotes.of(given.votes or [], X_public=rows, unit=given.unit, keys=known)
 
 
-def _keys_in(folder: Path) -> dict[str, PublicKey]:
+def keys_in(folder: Path) -> dict[str, PublicKey]:
+    """Return the public keys in a folder, by the names of their owners."""
     from evenhand._signing import PublicKey
 
     ending = ".pub.pem"
@@ -241,26 +267,17 @@ def _keys_in(folder: Path) -> dict[str, PublicKey]:
     return {file.name.removesuffix(ending): PublicKey.read(file) for file in files}
 
 
-def _settings(
-    method: str,
-    epsilon: float,
-    delta: float,
-    margin: float | None,
-    reference: str,
-    noise: str,
-    seed: int | None,
-) -> dict[str, Any]:
+def _settings(given: AggregateOptions) -> dict[str, Any]:
     from evenhand.fairness import DemographicParity
     from evenhand.privacy import Budget
 
-    found: dict[str, Any] = {
-        "budget": Budget(epsilon=epsilon, delta=delta),
-        "noise": options.noise(noise),
-        "random_state": seed,
-    }
-    if method != "pate":
-        assert margin is not None
-        found["fairness"] = DemographicParity(margin=margin, reference=reference)
+    found: dict[str, Any] = {"random_state": given.seed}
+    if given.epsilon is not None:  # sums bring their budget and their noise
+        found["budget"] = Budget(epsilon=given.epsilon, delta=given.delta)
+        found["noise"] = options.noise(given.noise)
+    if given.method != "pate":
+        assert given.margin is not None
+        found["fairness"] = DemographicParity(margin=given.margin, reference=given.reference)
     return found
 
 
@@ -270,63 +287,76 @@ def _estimator(method: str) -> Any:
     return method_named("--method", method).estimator
 
 
-def _account(
-    votes: OwnerVotes,
-    ledger: str | None,
-    account: str,
-    epsilon: float | None,
-    delta: float,
-    noise: str,
-) -> Ledger | None:
+def _account(given: AggregateOptions, votes: OwnerVotes) -> Ledger | None:
     """Open the account of the owners: a round that is run twice is charged twice."""
-    if ledger is None or epsilon is None:
+    if given.ledger is None or given.account_epsilon is None:
         return None
     from evenhand.privacy import Budget, DatabaseStore, Ledger
 
     return Ledger(
-        Budget(epsilon=epsilon, delta=delta),
-        noise=options.noise(noise),
-        store=DatabaseStore(ledger),
-        account=account,
+        Budget(epsilon=given.account_epsilon, delta=given.delta),
+        noise=options.noise(given.noise),
+        store=DatabaseStore(given.ledger),
+        account=given.account,
         facts={"asked": "votes of owners"},
         unit=votes.unit,
         neighbors=votes.neighbors,
     )
 
 
-def _facts(votes: OwnerVotes, public: Path, roles: Roles) -> dict[str, str]:
+def _facts(votes: OwnerVotes | NoisySums, public: Path, roles: Roles) -> dict[str, str]:
     """Return what the report may say about the data."""
+    n, largest = _size(votes)
     return {
         "Public rows": public.name,
-        "Owners": f"{len(votes.owners)}, with {votes.n_teachers} teachers",
+        "Owners": f"{n}, with {votes.n_teachers} teachers",
         "Protected": f"each {votes.unit}, who moves at most {votes.moved} votes on a row",
-        "Largest owner": f"{votes.largest_share:.1%} of the votes: if it lies, it moves a share "
-        f"by that much at most",
+        "Largest owner": f"{largest:.1%} of the votes: if it lies, it moves a share by that much "
+        f"at most",
         "Sensitive attribute": ", ".join(roles.sensitive) or "none",
     }
 
 
-def _owners(votes: OwnerVotes) -> dict[str, Any]:
-    return {
+def _size(votes: OwnerVotes | NoisySums) -> tuple[int, float]:
+    """Return how many owners voted, and the largest one's part of the votes."""
+    from evenhand.owners.collection import OwnerVotes
+
+    if isinstance(votes, OwnerVotes):
+        return len(votes.owners), votes.largest_share
+    return votes.n_answered, 1 / votes.n_answered
+
+
+def _owners(votes: OwnerVotes | NoisySums) -> dict[str, Any]:
+    from evenhand.owners.collection import OwnerVotes
+
+    n, largest = _size(votes)
+    found: dict[str, Any] = {
         "unit": votes.unit,
         "moved": votes.moved,
-        "largest_share": votes.largest_share,
-        "keys_known": votes.keys_known,
-        "owners": [
-            {"owner": name, "teachers": n, "fingerprint": fingerprint}
-            for name, n, fingerprint in zip(
+        "largest_share": largest,
+        "n_owners": n,
+    }
+    if isinstance(votes, OwnerVotes):
+        found["keys_known"] = votes.keys_known
+        found["owners"] = [
+            {"owner": name, "teachers": teachers, "fingerprint": fingerprint}
+            for name, teachers, fingerprint in zip(
                 votes.owners, votes.teachers, votes.fingerprints, strict=True
             )
-        ],
-    }
+        ]
+    return found
 
 
-def _fingerprints(votes: OwnerVotes) -> Any:
-    """Return the owners, and the keys that signed."""
+def _fingerprints(votes: OwnerVotes | NoisySums) -> list[Any]:
+    """Return the owners, and the keys that signed; of sums nobody knows them."""
+    from evenhand.owners.collection import OwnerVotes
+
+    if not isinstance(votes, OwnerVotes):
+        return []
     rows = [
         (name, f"{n}", fingerprint[:16])
         for name, n, fingerprint in zip(
             votes.owners, votes.teachers, votes.fingerprints, strict=True
         )
     ]
-    return table(("owner", "teachers", "key, SHA-256"), rows[:20])
+    return [table(("owner", "teachers", "key, SHA-256"), rows[:20])]

@@ -23,6 +23,7 @@ from evenhand.cli.owner import owner
 from evenhand.cli.plan import plan
 from evenhand.cli.predict import predict
 from evenhand.cli.serve import serve, tokens
+from evenhand.cli.sums import sums
 from evenhand.cli.synthesize import synthesize
 from evenhand.cli.train import train
 from evenhand.cli.verify import verify
@@ -54,6 +55,7 @@ app.command()(audit)
 app.add_typer(datasets, name="datasets")
 app.add_typer(tokens, name="tokens")
 app.add_typer(owner, name="owner")
+app.add_typer(sums, name="sums")
 
 
 def _print_version(asked: bool) -> None:

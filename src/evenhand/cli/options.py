@@ -69,6 +69,31 @@ Drop = Annotated[
         help="Column to leave out, such as an identifier; may be repeated.",
     ),
 ]
+Sign = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="KEY.pem",
+        help="Private Ed25519 key to sign the folder with; see evenhand verify.",
+        show_default="not signed",
+        rich_help_panel=FILES,
+    ),
+]
+Owner = Annotated[
+    str, typer.Option("--owner", metavar="NAME", help="Your name, as the aggregator knows it.")
+]
+OwnKey = Annotated[
+    Path | None,
+    typer.Option(metavar="KEY.pem", help="Signs.", show_default="NAME.key.pem, of owner keys"),
+]
+OwnersKeys = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Public keys of the owners, NAME.pub.pem, from a source other than their files.",
+        show_default="those in the files, which the claim warns of",
+        rich_help_panel=FILES,
+    ),
+]
 EPSILON: Final = (
     "Privacy loss that the whole run may spend, in nats. Greater than 0; below 1 is strong, above "
     "10 says little, above 100 nothing."
@@ -274,15 +299,7 @@ class ReadsPrivate(ReadsTables):
         ),
     ] = None
     seed: Seed = None
-    sign: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="KEY.pem",
-            help="Private Ed25519 key to sign the folder with; see evenhand verify.",
-            show_default="not signed",
-            rich_help_panel=FILES,
-        ),
-    ] = None
+    sign: Sign = None
     help_all: HelpAll = False
 
 

@@ -33,18 +33,10 @@ owner = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[
-    str, typer.Option("--owner", metavar="NAME", help="Your name, as the aggregator knows it.")
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column that is no feature; may be repeated."),
-]
-
 
 @owner.command()
 def keys(
-    owner: Name,
+    owner: options.Owner,
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Where to put the two files.")
     ] = Path(),
@@ -96,7 +88,7 @@ def train(
         str | None,
         typer.Option(metavar="COLUMN", help="Column that says whose record each is."),
     ] = None,
-    drop: Drop = None,
+    drop: options.Drop = None,
     seed: options.Seed = None,
     show_values: options.ShowValues = False,
     json: options.Json = False,
@@ -146,7 +138,7 @@ class VoteOptions(Options):
     public: Annotated[
         Path, typer.Argument(metavar="PUBLIC", help="The public rows, as everybody has them.")
     ]
-    owner: Name
+    owner: options.Owner
     out: Annotated[Path, typer.Option(metavar="FILE", help="New file of votes, in JSON.")]
     model: Annotated[
         list[Path] | None,
@@ -167,12 +159,7 @@ class VoteOptions(Options):
             help="Program of your own: rows as CSV on its stdin, a label for each on its stdout.",
         ),
     ] = None
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="KEY.pem", help="Signs the votes.", show_default="NAME.key.pem, of owner keys"
-        ),
-    ] = None
+    key: options.OwnKey = None
     unit: Annotated[
         str | None,
         typer.Option(
@@ -197,7 +184,7 @@ class VoteOptions(Options):
     may_abstain: Annotated[
         bool, typer.Option("--may-abstain", help="A missing label is a vote that is withheld.")
     ] = False
-    drop: Drop = None
+    drop: options.Drop = None
     trust: Annotated[
         list[str] | None,
         typer.Option(
@@ -262,6 +249,71 @@ def vote(given: VoteOptions) -> None:
         f"{given.out} holds what {file.n_teachers} of {given.owner} say about "
         f"{file.public.n_rows:,} public rows. It is private: send it to the aggregator "
         f"alone. The claim will protect each {whom}."
+    )
+
+
+@owner.command()
+def noise(
+    votes: Annotated[Path, typer.Argument(metavar="VOTES", help="Your votes, of owner vote.")],
+    round: Annotated[
+        Path, typer.Option(metavar="ROUND.json", help="The plan of the round, of sums plan.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="New file of your noisy share.")],
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Where your own account of rounds is kept: one that was asked before is charged "
+            "again.",
+            show_default="NAME.rounds.db",
+        ),
+    ] = None,
+    account_epsilon: Annotated[
+        float | None,
+        typer.Option(help="What all rounds may cost you.", show_default="what this round costs"),
+    ] = None,
+    key: options.OwnKey = None,
+    json: options.Json = False,
+) -> None:
+    """Add your own share of the noise to your votes, and pay for it: for a sum that nobody undoes.
+
+    Send the file to the party that adds up, which is not the aggregator.
+    """
+    from evenhand._signing import PrivateKey
+    from evenhand.cli.output import require_place
+    from evenhand.owners.noisy_sums import noisy_share
+    from evenhand.owners.sum_files import RoundFile, ShareFile
+    from evenhand.owners.vote_file import VoteFile
+    from evenhand.privacy import Budget, DatabaseStore, Ledger
+    from evenhand.privacy.shared_noise import OneShare
+
+    require_place(out, overwrite=False)
+    file, told = VoteFile.read(votes), RoundFile.read(round)
+    plan = told.plan
+    signer = PrivateKey.read(_key_of(file.owner, key))
+    epsilon = plan.epsilon if account_epsilon is None else account_epsilon
+    account = Ledger(
+        Budget(epsilon=epsilon, delta=plan.delta),
+        store=DatabaseStore(f"{file.owner}.rounds.db" if ledger is None else ledger),
+        account=f"rounds of {file.owner}",
+        unit=plan.unit,
+        neighbors=plan.neighbors,
+    )
+    own = account.run(
+        Budget(epsilon=plan.epsilon, delta=plan.delta),
+        purpose="a round of noisy sums",
+        noise=plan.noise(OneShare),
+    )
+    counts = noisy_share(file, plan, own)
+    with whole_file(out) as made:
+        ShareFile.signed(file.owner, told, counts, signer).write(made)
+    if json:
+        emit({"file": str(out), "owner": file.owner, "round": told.digest})
+        return
+    show(
+        f"{out} holds the counts of {file.owner} with its share of the noise, for a sum of at "
+        f"least {plan.least_answers}. Alone it protects you less than the round says: send it to "
+        f"the party that adds up, and to nobody else."
     )
 
 

@@ -71,9 +71,9 @@ class ParquetRows:
         Rows that are decoded at a time.
     scratch : path, optional
         A folder that all workers share: the rows are dealt to files in it, and teachers trained
-        from there, by the joblib backend in force (``evenhand.frontier.cluster.on_ray``: a cluster).
-        Private rows lie in it meanwhile; a folder of its own is made, and removed. Default: all of
-        it in this process, in memory.
+        from there, by the joblib backend in force (on a cluster: ``on_ray`` of
+        ``evenhand.frontier.cluster``). Private rows lie in it meanwhile; a folder of its own is
+        made, and removed. Default: all of it in this process, in memory.
     tasks : int
         Into how many both are divided, where there is ``scratch``.
     filesystem : pyarrow or fsspec file system, optional

@@ -95,6 +95,18 @@ class Round:
         own = Budget(epsilon=self.epsilon, delta=self.delta) if budget is None else budget
         return Ledger(own, noise=self.noise(OneShare), unit=self.unit, neighbors=self.neighbors)
 
+    def charge(self, ledger: Ledger) -> None:
+        """Charge the round in full, and never refund it: the noise is drawn elsewhere."""
+        uses = {self.histogram: self.public.n_rows}
+        ledger.reserve(uses, purpose="sums of votes, with noise of the owners")
+
+    def paid(self) -> Ledger:
+        """Return a ledger of its own that this round fills: for its claim, once it was paid for."""
+        budget = Budget(epsilon=self.epsilon, delta=self.delta)
+        made = Ledger(budget, noise=self.noise(), unit=self.unit, neighbors=self.neighbors)
+        self.charge(made)
+        return made
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return asdict(self) | {"classes": list(self.classes)}
@@ -120,12 +132,15 @@ class NoisySums:
         Owners whose votes and shares are in the sums.
     ledger : Ledger
         Paid for them before anybody was asked.
+    kept_by : str
+        What keeps the shares of single owners from the aggregator, in words for a claim.
     """
 
     round: Round
     sums: IntArray = field(repr=False)
     n_answered: int
     ledger: Ledger
+    kept_by: str = "the masks of the sums hold"
 
     def __post_init__(self) -> None:
         plan = self.round
@@ -203,7 +218,7 @@ class NoisySums:
         return (
             "each owner vouches for its votes: nothing fitted on the records of several owners "
             "reached any of its models",
-            f"nobody holds votes without noise, if the masks of the sums hold and at least "
+            f"nobody holds votes without noise, if {self.kept_by} and at least "
             f"{noise.n_honest} owners drew their share honestly: at most {plan.n_colluding} of "
             f"{plan.n_owners} may side with the aggregator, and at most {plan.n_dropouts} not "
             f"answer; that makes the noise {noise.extra:.2f} times what is charged for",
@@ -263,8 +278,7 @@ def plan_round(
     left = ledger.remaining * (1 - 1e-9)
     histogram = histogram_for(ledger, public.n_rows, len(names), left)
     planned = Round(**(vars(draft) | {"sigma": histogram.sigma}))
-    # Charged in full, and never refunded: the noise is drawn elsewhere.
-    ledger.reserve({histogram: public.n_rows}, purpose="sums of votes, with noise of the owners")
+    planned.charge(ledger)
     return planned, ledger
 
 

@@ -142,7 +142,7 @@ class VoteFile:
     @cached_property
     def content(self) -> bytes:
         """What is signed: everything but the signature, in one order and spelling."""
-        return _canonical(self._values())
+        return canonical(self._values())
 
     def signed(self) -> bool:
         """Whether the signature is that of the key, under exactly these votes."""
@@ -376,7 +376,8 @@ def _of_probabilities(given: Array, clip: float) -> IntArray:
     return parts
 
 
-def _canonical(values: Mapping[str, Any]) -> bytes:
+def canonical(values: Mapping[str, Any]) -> bytes:
+    """Return the bytes of plain values that are signed: the same for the same values."""
     return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
 
 
