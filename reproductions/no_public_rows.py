@@ -270,6 +270,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--kept", type=Path, help="finished runs, to go on after a stop")
     parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
@@ -280,7 +281,7 @@ def main() -> None:
     done = {(run["data"], run["way"], run["epsilon"], run["seed"]) for run in runs}
     for seed in range(given.seeds):
         for name in given.data:
-            for epsilon in EPSILONS:
+            for epsilon in given.epsilons:
                 for way in given.ways:
                     if (name, way, epsilon, seed) not in done:
                         fresh = measure(name, way, epsilon, seed)

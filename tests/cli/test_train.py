@@ -96,7 +96,7 @@ def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
     more = {"--margin": None} if method == "pate" else {}
     said = train({"--public": None, "--method": method, "--test": "test.csv", **more})
     public, not_covered = said["guarantee"].split("taken as public: ")[1].split("not covered: ")
-    assert public.startswith("no row: the 6,000 rows")
+    assert public.startswith("no row: the 2,000 rows")
     assert "features" not in not_covered
     assert "20% of the budget pays for noisy counts" in said["drawn_rows"][0]
     assert any("'hours' from" in words for words in said["drawn_rows"])

@@ -37,6 +37,9 @@ OF_DRAWN_ROWS: Final = "Of the drawn rows: "
 """How sentences about them begin."""
 
 EVERYBODY: Final = "everybody"
+MARGIN_ROWS: Final = 10_000
+"""Rows on which a margin is read, at the least: rates of groups are then known to about .01."""
+
 BALANCES: Final = ("none", "group", "label", "both")
 
 _ROUNDING: Final = 1e-9  # two parts must not add up to more than the whole in the last digit
@@ -60,8 +63,9 @@ class SyntheticRows:
     ----------
     share : float, default 0.2
         Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1).
-    n_rows : int, default 6000
-        Rows to draw and to ask about. Drawing costs no privacy.
+    n_rows : int, default 2000
+        Rows to draw and to ask about. Drawing costs no privacy; asking about more rows puts more
+        noise on each answer.
     balance : {"none", "group", "label", "both"}, default "none"
         What is drawn evenly, and else as often as it is by the noisy counts. A margin is read on
         rows that are drawn as they are, whatever is balanced here.
@@ -97,7 +101,7 @@ class SyntheticRows:
     """
 
     share: float = _words.SYNTHETIC_SHARE
-    n_rows: int = 6000
+    n_rows: int = 2000
     balance: str = "none"
     n_bins: int = 16
     pairs: bool = True
@@ -157,7 +161,8 @@ class DrawnRows:
         To ask about, as the user's rows are.
     groups : GroupCodes or None
     natural, groups_natural : as X and groups
-        To read a margin on: drawn as they are, not balanced.
+        To read a margin on: others, drawn as they are and more of them, which nobody is asked
+        about.
     schema : Schema
         Of the columns, as declared and as released.
     notes : tuple of str
@@ -342,11 +347,10 @@ class RowsToDraw:
         )
         maker.fit_within(self.payload, ledger, delta=delta)
         shares = _shares(maker, self.settings.balance, groups=self.groups)
-        X, groups = self._drawn(maker, shares, rng.spawn(1)[0])
-        natural, groups_natural = X, groups
-        if self.settings.balance != "none":
-            as_it_is = _shares(maker, "none", groups=self.groups)
-            natural, groups_natural = self._drawn(maker, as_it_is, rng.spawn(1)[0])
+        X, groups = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
+        as_it_is = _shares(maker, "none", groups=self.groups)
+        n_natural = max(self.settings.n_rows, MARGIN_ROWS)
+        natural, groups_natural = self._drawn(maker, as_it_is, n_natural, rng.spawn(1)[0])
         left_out = set(maker.warnings_) - set(maker.doubts_) - {maker.snr_.warning}
         if left_out:
             warnings.warn(
@@ -365,9 +369,9 @@ class RowsToDraw:
         )
 
     def _drawn(
-        self, maker: MarginalSynthesizer, shares: FloatArray, rng: np.random.Generator
+        self, maker: MarginalSynthesizer, shares: FloatArray, n_rows: int, rng: np.random.Generator
     ) -> tuple[Any, GroupCodes | None]:
-        frame = maker.sample(self.settings.n_rows, shares=shares, random_state=rng)
+        frame = maker.sample(n_rows, shares=shares, random_state=rng)
         X = frame[list(self.columns)]
         group = maker.conditions_.names[1]
         groups = None
