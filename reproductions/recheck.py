@@ -289,6 +289,20 @@ def no_privacy(script: Any) -> Checks:
     yield from exact("Parkinsons", row[f"{script.RIDGES[0]:g}"][:1], [found.mean()], "error")
 
 
+def no_public_rows(script: Any) -> Checks:
+    """German, real public rows and drawn ones, epsilon 3, without a margin."""
+    for way in (script.REAL, script.DRAWN):
+        wanted = ("German", way, 3.0, None)
+        saved = [
+            row["error"]
+            for row in rows("no_public_rows")
+            if (row["data"], row["way"], row["epsilon"], row["margin"]) == wanted
+        ]
+        fresh = script.measure("German", way, 3.0, 0)
+        (found,) = (row["error"] for row in fresh if row["margin"] is None)
+        yield noisy(f"German, {way}", saved, found, "error")
+
+
 def notions_on_adult(script: Any) -> Checks:
     """Noisy shares, the student without a margin."""
     found = script.measure(script.load_adult(), 3.0, "shares", 0)[0]
@@ -550,6 +564,7 @@ CHECKS = {
         labels_or_shares,
         margins_on_new_rows,
         no_privacy,
+        no_public_rows,
         notions_on_adult,
         owners,
         pfguard_bias,
