@@ -202,6 +202,9 @@ class UndeclaredColumns:
             else:
                 missing = holds_missing(str(table[name].dtype))
                 low, high, sure = _bounds(noisy, released.sigma)
+                if str(table[name].dtype).lower().startswith(("int", "uint")):
+                    # The grid has cells below 1, and a guess may fall on one: no whole number.
+                    low, high = float(math.floor(low)), float(math.ceil(high))
                 columns[name] = ColumnSchema(
                     name=name, kind="numeric", bounds=(low, high), missing=missing
                 )
