@@ -34,8 +34,8 @@ accuracy of what is answered, and how much that is. Epochs, batches and learning
 were chosen on a slice of the training pictures; those of students, the number of components for
 each epsilon and the settings of DP-SGD on the validation pictures of seed 0. No test picture was
 read for it. After test pictures were read: a setting that was not run gets a dash, "least error"
-compares rows of as many seeds, "shares, confident" and "DP-SGD, pixels" were added, and the rows of
-the former were run again when blind rules had become the optimum of a linear program.
+compares rows of as many seeds, "shares, confident" and "DP-SGD, pixels" were added. Rows of the
+former were dropped when blind rules became the optimum of a linear program, and not run again yet.
 
 When a row agrees, by means over seeds:
 
