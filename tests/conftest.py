@@ -2,14 +2,8 @@
 
 import functools
 import os
-import pwd
 import secrets
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -19,12 +13,13 @@ from typing import Any
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy is loaded: small matrices, many tests
 
-sys.path.insert(0, str(Path(__file__).parent / "reseed"))
+sys.path[:0] = [str(Path(__file__).with_name(name)) for name in ("reseed", "postgres")]
 
 import hypothesis.core  # noqa: E402 - the threads must be set first
 import pytest  # noqa: E402 - as above
 import sqlalchemy as sa  # noqa: E402 - as above
 from hypothesis import settings  # noqa: E402 - as above
+from postgres_server import PostgresServer, postgres_programs  # noqa: E402 - as above
 
 import reseed  # noqa: E402 - as above
 from evenhand import _notions, datasets, show_values  # noqa: E402 - as above
@@ -111,104 +106,10 @@ def real_data() -> Callable[..., datasets.Dataset]:
     return get
 
 
-class PostgresServer:
-    """A real server in a temporary folder, reached through a Unix socket there.
-
-    ``stop`` and ``start`` let a test take it away and bring it back with its data.
-    """
-
-    def __init__(self, programs: Path) -> None:
-        self._programs = programs
-        # The path of a Unix socket has at most 107 characters: not under pytest's long folders.
-        self._folder = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
-        self._log = (self._folder / "log").open("wb")
-        self._as: dict[str, object] = {"stdout": self._log, "stderr": self._log}
-        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-            user = _somebody_else()
-            shutil.chown(self._folder, user=user.pw_uid, group=user.pw_gid)
-            self._as |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        data = str(self._folder / "data")
-        self._run("initdb", "-D", data, "-U", "evenhand", "-A", "trust", "-E", "UTF8", "--no-sync")
-        self.start()
-
-    def start(self) -> None:
-        """Start the server and wait until it answers."""
-        self._server = subprocess.Popen(
-            [
-                str(self._programs / "postgres"),
-                *("-D", str(self._folder / "data"), "-k", str(self._folder)),
-                *("-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=60"),
-            ],
-            cwd="/",
-            **self._as,
-        )
-        for _ in range(600):
-            assert self._server.poll() is None, (self._folder / "log").read_text()
-            try:
-                self.run("SELECT 1")
-                return
-            except sa.exc.OperationalError:
-                time.sleep(0.05)
-        raise AssertionError((self._folder / "log").read_text())
-
-    def stop(self) -> None:
-        """Cut every connection and stop."""
-        if self._server.poll() is None:
-            self._server.send_signal(signal.SIGINT)
-            self._server.wait(timeout=60)
-
-    def close(self) -> None:
-        """Stop for good and leave nothing behind."""
-        self.stop()
-        self._log.close()
-        shutil.rmtree(self._folder)
-
-    def url(self, database: str) -> str:
-        """The SQLAlchemy URL of a database."""
-        return f"postgresql+psycopg://evenhand@/{database}?host={self._folder}"
-
-    def ask_for_a_password(self, user: str, password: str) -> None:
-        """Make a user who is let in by this password alone."""
-        self.run(f"CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{password}'")
-        rules = self._folder / "data" / "pg_hba.conf"
-        rules.write_text(f"local all {user} scram-sha-256\n" + rules.read_text())
-        self.run("SELECT pg_reload_conf()")
-
-    def run(self, statement: str) -> None:
-        """Run one statement about databases, which knows no transaction."""
-        engine = sa.create_engine(self.url("postgres"), poolclass=sa.pool.NullPool)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as db:
-            db.exec_driver_sql(statement)
-
-    def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run([str(self._programs / program), *arguments], cwd="/", **self._as)
-        assert done.returncode == 0, (self._folder / "log").read_text()
-
-
-def _somebody_else() -> pwd.struct_passwd:
-    for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name)
-        except KeyError:
-            continue
-    raise AssertionError("root has no user to run PostgreSQL as")
-
-
-@functools.cache
-def _postgres_programs() -> Path | None:
-    """The newest installed server: Debian's folders, or where ``initdb`` is found."""
-    debian = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/initdb"),
-        key=lambda found: int(found.parts[-3]) if found.parts[-3].isdigit() else 0,
-    )
-    found = str(debian[-1]) if debian else shutil.which("initdb")
-    return Path(found).parent if found else None
-
-
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server per test process; skips where PostgreSQL or its driver is not installed."""
-    programs = _postgres_programs()
+    programs = postgres_programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: no initdb in /usr/lib/postgresql or on the PATH")
     pytest.importorskip("psycopg", reason="the extra postgres is not installed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Callable
@@ -48,6 +49,8 @@ def run(
     """
     # The thread that decides would keep the interpreter from the one that answers.
     sys.setswitchinterval(SWITCH_S)
+    gc.collect()
+    gc.freeze()  # what is loaded now stays: to walk over it again would hold everybody up
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("evenhand.serve")
