@@ -4,12 +4,13 @@
 
 A simulation around a released model (``DPSGDClassifier``, epsilon 1, delta 1e-5, 600 steps,
 floating-point noise, one fit per data set and seed; 25 % test, of the rest 20 % public) and
-``RejectOption`` for demographic parity by sex. The first 6,000 of the shuffled test rows come, 50
-an hour, 8 hours a day, those of an hour together. What is refused goes to a queue, oldest first;
-what is withheld waits for the model. A reviewer takes 12 minutes a case, 40 cases a day; after the
-last request there is one more day. A reviewer knows the true class and errs with a probability that
-does not hang on the group, or is twice as large for women. What waits at the end has no label. Ways
-to count what people say:
+``RejectOption`` for demographic parity by sex, with a cold start of 50 or ``2 / margin`` that is
+given: so the first block of a late group may be of any size, which by default it may not since.
+The first 6,000 of the shuffled test rows come, 50 an hour, 8 hours a day, those of an hour
+together. What is refused goes to a queue, oldest first; what is withheld waits for the model. A
+reviewer takes 12 minutes a case, 40 cases a day; after the last request there is one more day. A
+reviewer knows the true class and errs with a probability that does not hang on the group, or is
+twice as large for women. What waits at the end has no label. Ways to count what people say:
 
 - *forced*: the reviewer's label is given and counted (``review(..., force=True)``), also where it
   leaves the margin; while people have left it, the model gives only what does not lead further out;
@@ -62,6 +63,7 @@ from evenhand import Budget, DemographicParity, DPSGDClassifier
 from evenhand.datasets import load_acs_income, load_adult
 from evenhand.fairness.gate.reject_option import RejectOption, Verdict
 from evenhand.fairness.gate.review import PassesMargin, Request
+from evenhand.fairness.gate.table_gate import default_cold_start
 from evenhand.fairness.groups import encode_groups
 from evenhand.privacy import FloatNoise
 from evenhand.typing import REJECTED
@@ -137,7 +139,8 @@ class Desk:
 
     def __init__(self, stream: Stream, way: str, margin: float, errs: np.ndarray) -> None:
         self.stream, self.way = stream, way
-        self.option = RejectOption(DemographicParity(margin=margin), stream.names, ["no", "yes"])
+        within, cold_start = DemographicParity(margin=margin), default_cold_start(margin)
+        self.option = RejectOption(within, stream.names, ["no", "yes"], cold_start=cold_start)
         flipped = stream.luck < errs[stream.groups]
         self.person = np.where(flipped, 1 - stream.truth, stream.truth)
         self.given = np.full(len(stream.truth), REJECTED)

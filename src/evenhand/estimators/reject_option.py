@@ -78,7 +78,8 @@ class RejectOptionClassifier:
         What a group's rate is compared with, see ``DemographicParity``; with ``margin`` alone.
     cold_start : int, optional
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
-        or ``2 / margin`` where that is more.
+        or ``2 / margin`` where that is more, and until this block, and every group that it is
+        compared with, has ``1 / (2 margin) - 1`` of them: with fewer the gate can close for good.
     groups : sequence of str, optional
         Every group that may come, as ``encode_groups`` names them. Default: ``estimator.groups_``.
     classes : array-like, optional

@@ -21,6 +21,7 @@ from evenhand.fairness.gate.activation import largest_block
 from evenhand.fairness.gate.admission import ADMISSION, GivenTable
 from evenhand.fairness.gate.gate import open_gate
 from evenhand.fairness.gate.published import PublishedGate, algorithm_1
+from evenhand.fairness.gate.table_gate import least_block
 from evenhand.fairness.notions import exact_gap
 from evenhand.fairness.trace import gap_trace
 
@@ -573,6 +574,23 @@ def tables_of(size: int, n_classes: int) -> list[tuple[int, ...]]:
     return [(n, *rest) for n in range(size + 1) for rest in tables_of(size - n, n_classes - 1)]
 
 
+@pytest.mark.parametrize("reference", ["rest", "pairwise"])
+@pytest.mark.parametrize("inverse", [4, 8, 20])
+def test_a_group_of_the_least_block_has_an_admissible_class_and_a_smaller_one_may_have_none(
+    inverse: int, reference: str
+) -> None:
+    least, closed = least_block(1 / inverse), 0
+    assert least + 1 == -(-inverse // 2)  # n + 1 >= 1 / (2 margin)
+    for n, other in itertools.product(range(1, least + 3), range(least, 3 * least)):
+        for a, b in itertools.product(range(n + 1), range(other + 1)):
+            if abs(a * other - b * n) * inverse > n * other:
+                continue
+            able = ADMISSION[reference](table_of([[n - a, a], [other - b, b]]), 0, 1, inverse)
+            assert able or n < least
+            closed += not able
+    assert (closed > 0) == (least > 1)
+
+
 @pytest.mark.parametrize(("n_classes", "n_locked"), [(3, 0), (4, 6)])
 def test_two_groups_are_locked_only_by_two_classes_at_either_margin(
     n_classes: int, n_locked: int
@@ -599,3 +617,20 @@ def test_a_gate_says_when_no_active_group_can_move() -> None:
         gate.offer(group, label)
     assert gate.counts.tolist() == [[1, 1], [1, 1]]
     assert gate.locked
+
+
+def test_a_block_waits_until_it_and_all_others_have_the_least_number() -> None:
+    def given(least: int) -> list[int]:
+        gate = DemographicParityGate(0.1, 2, 2, cold_start=4)
+        gate.least_block = least
+        sizes = []
+        for n in range(1, 12):  # one of the first group for each of the late one
+            gate.offer(0, n % 2)
+            gate.offer(1, n % 2)
+            again = type(gate).from_dict(gate.to_dict())
+            assert (again.least_block, again.to_dict()) == (least, gate.to_dict())
+            sizes.append(int(gate.counts[1].sum()))
+        return sizes
+
+    assert [next(size for size in given(least) if size) for least in (1, 4, 7)] == [4, 4, 7]
+    assert given(7).index(7) == 6

@@ -21,7 +21,7 @@ from evenhand.fairness.gate.gate import Gate, gate_from_dict, open_gate
 from evenhand.fairness.gate.review import PassesMargin, Request
 from evenhand.fairness.gate.runner import GateRun
 from evenhand.fairness.gate.several import SeveralGate
-from evenhand.fairness.gate.table_gate import TableGate
+from evenhand.fairness.gate.table_gate import TableGate, least_block
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
@@ -156,7 +156,8 @@ class RejectOption:
         Labelled rows with what the model says of them: needed by notions about true classes.
     cold_start : int, optional
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
-        or ``2 / margin`` where that is more.
+        or ``2 / margin`` where that is more, and until this block, and every group that it is
+        compared with, has ``1 / (2 margin) - 1`` of them: with fewer the gate can close for good.
     model : str, optional
         What the labels are from, for example a checksum of its parameters. It is written into the
         state, so that counts are not carried over to another model.
@@ -201,6 +202,8 @@ class RejectOption:
     ) -> None:
         size = len(_names("groups", groups)), len(_names("classes", classes))
         gate = open_gate(fairness, *size, cold_start=cold_start, calibration=calibration)
+        if cold_start is None and isinstance(gate, TableGate):
+            gate.least_block = least_block(min(notion.margin for notion in gate.notions))
         self._begin(gate, groups, classes, model)
 
     def _begin(self, gate: Gate, groups: Sequence[str], classes: Sequence[str], model: str) -> None:
@@ -479,6 +482,8 @@ class RejectOption:
                     f"saved with it, or begin a new one."
                 )
         with self._lock:
+            if isinstance(self._gate, TableGate) and isinstance(other._gate, TableGate):
+                other._gate.least_block = self._gate.least_block  # of groups that are to come
             self._run = other._run
             self._offered, self._unsure = other._offered, other._unsure
             self._given_by_hand, self._taken_back = other._given_by_hand, other._taken_back

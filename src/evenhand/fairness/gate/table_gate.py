@@ -40,7 +40,7 @@ class TableGate(ABC):
     _keys: ClassVar[frozenset[str]] = frozenset(
         ["format", "cold_start", "counts", "held", "active", "first_held"]
     )
-    _optional: ClassVar[frozenset[str]] = frozenset(["by_hand"])
+    _optional: ClassVar[frozenset[str]] = frozenset(["by_hand", "least_block"])
 
     def __init__(
         self, notions: tuple[RateNotion, ...], table: GivenTable, *, cold_start: int | None
@@ -50,6 +50,8 @@ class TableGate(ABC):
         narrowest = min(notion.margin for notion in notions)
         known = default_cold_start(narrowest) if cold_start is None else cold_start
         self.cold_start = _checks.at_least("cold_start", known, 1)
+        self.least_block = 1
+        """Answers that a late group's block has at least, and every group it is compared with."""
         exact = notions[0].exact_margin
         self._p, self._q = exact.numerator, exact.denominator
         self._table = table
@@ -221,6 +223,8 @@ class TableGate(ABC):
             "active": list(self._table.groups),
             "first_held": [list(cell) for cell in self._first_held],
         }
+        if self.least_block > 1:
+            state["least_block"] = self.least_block
         return state | ({"by_hand": self._n_by_hand} if self._n_by_hand else {})
 
     @classmethod
@@ -244,6 +248,7 @@ class TableGate(ABC):
                 )
             gate._activate(group)
         gate._first_held = [(group, label) for group, label in state["first_held"]]
+        gate.least_block = _checks.at_least("least_block", state.get("least_block", 1), 1)
         gate._n_by_hand = _checks.at_least("by_hand", state.get("by_hand", 0), 0)
         gate._check_consistent()
         gate._outside = gate._n_by_hand > 0 and gate._exceeds()
@@ -348,10 +353,13 @@ class TableGate(ABC):
         return Outcome(given, not given, tuple(earlier))
 
     def _release_block(self, group: int) -> tuple[int, ...] | None:
-        held = self._held[group]
-        if sum(held) < self.cold_start:
+        held, least = self._held[group], self.least_block
+        compared = [self._table.sizes[z] for z in self._table.groups]
+        if sum(held) < max(self.cold_start, least) or min(compared) < least:
             return None
         block = self._block(group, held)
+        if block is not None and sum(block) < least:
+            return None
         if block is not None:
             for label, times in enumerate(block):
                 held[label] -= times
@@ -384,6 +392,18 @@ def default_cold_start(margin: float) -> int:
     (``benchmarks/reject_option_coverage.py``: 1 / margin is too few).
     """
     return max(50, math.ceil(2 / max(margin, 0.001)))
+
+
+def least_block(margin: float) -> int:
+    """Return how many answers a group needs so that the gate cannot close for it, of two classes.
+
+    One more answer moves a group's rate to one of two values, ``1 / (n + 1)`` apart, and its rate
+    now lies between them. What the margin allows is ``2 * margin`` wide and holds the rate now, so
+    it holds one of the two values where ``n + 1 >= 1 / (2 * margin)``. With fewer answers it may
+    lie between them: no answer is admissible, and if those to others keep its ends where they are,
+    none ever is.
+    """
+    return max(1, math.ceil(0.5 / max(margin, 0.001)) - 1)
 
 
 def _rows(name: str, table: Any) -> list[list[int]]:
