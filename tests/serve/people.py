@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand import DemographicParity, ErrorParity
 from evenhand.serve.cases import Reader
 from evenhand.serve.desk import Desk
 from evenhand.serve.store import DecisionStore
@@ -31,5 +32,18 @@ def rows(n: int, seed: int) -> list[dict[str, Any]]:
     return X.assign(sex=groups).to_dict("records")
 
 
-def new_desk(option: Any, where: Any) -> Desk:
-    return Desk(option, DecisionStore(where), Reader.of(option, ("sex",)))
+def new_desk(option: Any, where: Any, **settings: Any) -> Desk:
+    return Desk(option, DecisionStore(where), Reader.of(option, ("sex",)), **settings)
+
+
+def calibrated(n: int = 4000, **settings: Any) -> dict[str, Any]:
+    """Return two margins, and labelled rows for the one about true classes."""
+    X, groups = table(n, 50)
+    return {
+        "margin": None,
+        "fairness": [DemographicParity(margin=0.1), ErrorParity(margin=0.3)],
+        "X_calibration": X,
+        "y_calibration": np.where(X["income"] > 50, "yes", "no"),
+        "sensitive_features_calibration": groups,
+        **settings,
+    }

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from people import new_desk, rows, table
+import sqlalchemy as sa
+from people import calibrated, new_desk, rows
 from starlette.testclient import TestClient
 
-from evenhand import DemographicParity, ErrorParity, RejectOptionClassifier
+from evenhand import ErrorParity, RejectOptionClassifier
 from evenhand.fairness.gate.reject_option import StateOfAnotherModel
 from evenhand.serve.app import create_app
 from evenhand.serve.desk import Desk
+from evenhand.serve.store import StoreAway
+from evenhand.serve.tables import KEYS
 from evenhand.serve.tokens import Role
 from evenhand.typing import REJECTED
 
@@ -136,6 +139,138 @@ def test_a_reviewer_delivers_overrules_and_withdraws_and_the_counts_follow(clien
     given = next(one for one in answers if not one["rejected"])
     assert review(client, given["id"], action="withdraw", force=True, reason="r").json()["rejected"]
     assert get(client, "/state").json()["n_given"] == now["n_given"] - 1
+
+
+def test_withheld_labels_of_a_group_without_any_wait_for_the_model_beside_the_queue(
+    client: Any, desk: Desk
+) -> None:
+    men = [row for row in rows(400, 4) if row["sex"] == "men"][:60]
+    women = [row for row in rows(400, 5) if row["sex"] == "women"][:60]
+    decided(client, men)
+    before = get(client, "/queue").json()["n_waiting"]
+    waits = decided(client, women[:15])
+    assert {one["reason"] for one in waits} == {"withheld"}
+    queue, own = get(client, "/queue").json(), get(client, "/queue?withheld=true").json()
+    assert (queue["n_waiting"], queue["n_withheld"]) == (before, 15)
+    assert [case["id"] for case in own["cases"]] == [one["id"] for one in waits]
+    assert (own["n_waiting"], get(client, "/state").json()["n_withheld"]) == (15, 15)
+    assert not {one["id"] for one in waits} & {case["id"] for case in queue["cases"]}
+    assert "evenhand_withheld 15.0" in get(client, "/metrics").text
+    # A staff that takes whatever is in the queue does not keep the block from filling.
+    for case in queue["cases"]:
+        review(client, case["id"], action="withdraw")
+    for row in women[15:]:
+        decided(client, [row])
+    state = get(client, "/state").json()
+    assert desk.view()[1].counts[desk.reader.groups.index("women")].sum() >= 9
+    assert state["n_withheld"] == 0
+    left = desk.view()[1].held.sum()  # of the group, which is no late one any more
+    held = [one["reason"] for one in get(client, "/queue?limit=200").json()["cases"]]
+    assert held.count("withheld") == left
+    # A person may still take one by its number.
+    one = desk.store.queue(limit=1)[0]
+    assert review(client, one.id, action="withdraw").status_code == 200
+
+
+def test_many_reviews_at_once_are_each_taken_whole_or_not_at_all(client: Any) -> None:
+    refused = [one["id"] for one in decided(client, rows(400, 6)) if one["rejected"]][:5]
+    one_by_one = (decided(client, [row])[0] for row in rows(400, 7))
+    beyond = next(one["id"] for one in one_by_one if one["reason"] == "outside_margin")
+    entries = [
+        *({"id": id_, "action": "withdraw"} for id_ in refused[:4]),
+        {"id": refused[0], "action": "withdraw"},  # decided by the first one
+        {"id": 10**9, "action": "withdraw"},
+        {"id": beyond, "action": "deliver"},  # refused just now: it leaves the margin
+        {"id": refused[4], "action": "deliver", "force": True},  # no reason
+        {"id": refused[4], "action": "overrule", "label": "perhaps"},
+    ]
+    post = {"json": {"reviews": entries}, "headers": as_(client, Role.REVIEWER)}
+    answer = client.post("/queue", **post)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found["n_taken"] == 4
+    assert [one["id"] for one in found["results"]] == [one["id"] for one in entries]
+    errors = [one["problem"] and one["problem"]["error"] for one in found["results"]]
+    assert errors[:4] == [None] * 4
+    assert errors[4:6] == ["decided_already", "no_such_decision"]
+    assert errors[6:] == ["passes_margin", "bad_request", "bad_request"]
+    for one in found["results"][:4]:
+        assert one["standing"] == get(client, f"/decisions/{one['id']}").json()
+        assert one["standing"]["reviews"][0]["by"] == "the reviewer"
+    assert all(one["standing"] is None for one in found["results"][4:])
+    assert get(client, f"/decisions/{refused[4]}").json()["reviews"] == []
+    assert sum(get(client, "/state").json()["n_reviews"].values()) == 4
+    again = client.post("/queue", **post).json()
+    assert again["n_taken"] == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"reviews": []},
+        {"reviews": [{"id": 1, "action": "withdraw"}] * 1001},
+        {"reviews": [{"id": 0, "action": "withdraw"}, {"id": -1, "action": "withdraw"}]},
+    ],
+)
+def test_a_body_of_reviews_that_is_none_changes_nothing(body: Any, client: Any) -> None:
+    refused = next(one["id"] for one in decided(client, rows(400, 6)) if one["rejected"])
+    for entry in body.get("reviews", [])[:1]:
+        entry["id"] = refused
+    answer = client.post("/queue", json=body, headers=as_(client, Role.REVIEWER))
+    assert (answer.status_code, answer.json()["error"]) == (422, "bad_request")
+    assert get(client, "/state").json()["n_reviews"] == {}
+
+
+def test_while_the_store_is_away_no_review_of_many_is_taken(
+    client: Any, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = [one["id"] for one in decided(client, rows(400, 6)) if one["rejected"]][:3]
+
+    def away() -> Any:
+        raise StoreAway("in a secret place")
+
+    monkeypatch.setattr(desk.store, "turn", away)
+    entries = [{"id": id_, "action": "withdraw"} for id_ in refused]
+    answer = client.post("/queue", json={"reviews": entries}, headers=as_(client, Role.REVIEWER))
+    assert (answer.status_code, answer.json()["error"]) == (503, "store_away")
+    assert "secret" not in answer.text
+
+
+def test_a_key_stands_for_its_answer_until_it_is_too_old_and_is_gone_then(
+    option: Callable[..., Any], tmp_path: Path
+) -> None:
+    where = tmp_path / "s.db"
+    desk = new_desk(option(), where, keys_kept_s=3600)
+    token = desk.store.add_token("loans", Role.DECIDER)
+
+    def ask_as(key: str, seed: int) -> tuple[int, list[int]]:
+        headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key}
+        answer = made.post("/decide", json={"rows": rows(2, seed)}, headers=headers)
+        found = answer.json().get("decisions", [])
+        return answer.status_code, [one["id"] for one in found]
+
+    def age(seconds: float, key: str) -> None:
+        with desk.store.transaction("written", write=True) as db:
+            db.execute(KEYS.update().filter_by(key=key).values(at=KEYS.c.at - seconds))
+
+    def kept() -> set[str]:
+        with desk.store.transaction("read") as db:
+            return set(db.scalars(sa.select(KEYS.c.key)))
+
+    with TestClient(create_app(desk)) as made:
+        assert ask_as("a", 0) == ask_as("a", 0) == (200, [0, 1])
+        age(3500, "a")
+        assert ask_as("a", 0) == (200, [0, 1])
+        assert ask_as("a", 1) == (409, [])
+        age(200, "a")
+        assert ask_as("a", 1) == (200, [2, 3])  # free for another request, and kept anew
+        assert ask_as("a", 1) == (200, [2, 3])
+        assert ask_as("b", 2) == (200, [4, 5])
+        age(3700, "a")
+        desk._keys_looked_at = 0.0  # it looks every ten seconds
+        assert ask_as("c", 3) == (200, [6, 7])
+        assert kept() == {"b", "c"}
 
 
 def test_an_entry_is_decided_once(client: Any) -> None:
@@ -257,6 +392,7 @@ def test_all_wrong_cells_are_named_and_no_value(client: Any) -> None:
 
 
 ROUTES = [
+    ("POST", "/queue", {Role.REVIEWER}),
     ("POST", "/decide", {Role.DECIDER}),
     ("GET", "/decisions/0", {Role.DECIDER, Role.REVIEWER}),
     ("GET", "/queue", {Role.REVIEWER}),
@@ -361,19 +497,6 @@ def test_requests_at_once_are_decided_together_and_none_spoils_another(client: A
     assert state["n_decisions"] == 60
     assert state["within_margin"]
     assert np.isfinite(state["gap"])
-
-
-def calibrated(n: int = 4000, **settings: Any) -> dict[str, Any]:
-    """Return two margins, and labelled rows for the one about true classes."""
-    X, groups = table(n, 50)
-    return {
-        "margin": None,
-        "fairness": [DemographicParity(margin=0.1), ErrorParity(margin=0.3)],
-        "X_calibration": X,
-        "y_calibration": np.where(X["income"] > 50, "yes", "no"),
-        "sensitive_features_calibration": groups,
-        **settings,
-    }
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from concurrent.futures import wait
 from typing import Any
 
 import pytest
-from people import new_desk, rows
+from people import calibrated, new_desk, rows
 
 from evenhand.serve.app import create_app
 from evenhand.serve.desk import Asked, Desk
@@ -43,6 +43,7 @@ class Site:
         self.url = f"http://127.0.0.1:{port}"
         self.requests: list[str] = []
         self.complaints: list[str] = []
+        self.late: list[dict[str, Any]] = []
 
     def open(self, *, width: int = 1280, **options: Any) -> Any:
         """Open the first page, signed in."""
@@ -74,6 +75,22 @@ def site(model: Any, browser: Any, tmp_path_factory: pytest.TempPathFactory) -> 
         row["job"] = HOSTILE
     ask(desk, sent)
     made = Site(desk, browser)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def two_margins(
+    model: Any, browser: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    settings = calibrated() | {"cold_start": 20}
+    option = model.with_reject_option(settings.pop("margin"), **settings)
+    desk = new_desk(option, tmp_path_factory.mktemp("two") / "s.db")
+    men = [row for row in rows(600, 1) if row["sex"] == "men"]
+    women = [row for row in rows(600, 1) if row["sex"] == "women"]
+    ask(desk, [*men, *women[:10]])
+    made = Site(desk, browser)
+    made.late = women[10:]
     yield made
     made.close()
 
@@ -196,3 +213,47 @@ def test_without_javascript_everything_works(site: Site) -> None:
     with page.expect_navigation():
         page.get_by_role("button", name="Close without a label").click()
     assert len(site.desk.store.reviews(id_)) == 1
+
+
+def test_two_margins_and_what_waits_for_the_model_on_a_phone_and_at_a_desk(
+    two_margins: Site,
+) -> None:
+    site = two_margins
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    def sound(page: Any, width: int) -> None:
+        found = axe.run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    phone = site.open(width=390)
+    with phone.expect_navigation():
+        phone.get_by_role("link", name="10 more wait for the model").click()
+    assert phone.locator("h1").inner_text() == "10 decisions wait for the model"
+    assert phone.locator("tbody tr").count() == 10
+    sound(phone, 390)
+    ask(site.desk, site.late)
+    for width in (390, 1280):
+        page = site.open(width=width)
+        assert page.get_by_role("link", name="wait for the model").count() == 0
+        kept = site.desk.view()[1].kept
+        glance = page.locator(".glance").inner_text()
+        for one in kept:
+            assert f"{one.gap:.4f}" in glance
+        sound(page, width)
+        page.goto(f"{site.url}/review/{first_case(site, beyond=True)}")
+        sound(page, width)
+        shown = page.locator("main").inner_text()
+        assert f"Error parity: the upper limit of the gap is {kept[1].gap:.4f} now" in shown
+        cards = page.locator(".outcome")
+        assert page.locator(".outcome svg").count() == 2 * cards.count() > 0
+    card = page.locator(".outcome", has_text="leaves the margin").first
+    before = site.desk.store.n_open()
+    card.get_by_role("button").click()  # the browser asks for the reason first
+    card.get_by_label("Why beyond the margin").fill("the court of appeal said so")
+    with page.expect_navigation():
+        card.get_by_role("button").click()
+    assert site.desk.store.n_open() < before
+    assert not site.desk.view()[1].within
+    assert "the court of appeal said so" in page.locator("main").inner_text()
+    assert site.complaints == []

@@ -66,7 +66,7 @@ class ServeOptions(KeepsMargins):
         int | None,
         typer.Option(
             help="Labels of a late group that are withheld before a block of them is given.",
-            show_default="50, or 2 / margin",
+            show_default="50, or 2 / margin; a block has 1 / (2 margin) or more",
         ),
     ] = None
     threshold: Annotated[
@@ -76,6 +76,15 @@ class ServeOptions(KeepsMargins):
             show_default="none",
         ),
     ] = None
+    keys_kept: Annotated[
+        float,
+        typer.Option(
+            metavar="DAYS",
+            min=0.001,
+            help="So long an Idempotency-Key stands for its answer; then it may stand for another "
+            "request.",
+        ),
+    ] = 7.0
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
@@ -101,7 +110,8 @@ def serve(given: ServeOptions) -> None:
     option = _option(model, given)
     known = Training.read(given.model)
     reader = Reader.of(option, _sensitive(known, given), _grouping(known, given))
-    desk = Desk(option, _opened(given.store), reader)
+    store = _opened(given.store)
+    desk = Desk(option, store, reader, keys_kept_s=86_400 * given.keys_kept)
     if not desk.store.callers():
         note(f"nobody may ask yet: evenhand tokens add NAME --role decider --store {given.store}")
 

@@ -11,7 +11,8 @@ from evenhand.fairness import RejectOption
 from evenhand.fairness.gate.reject_option import KeptMargin
 from evenhand.serve import bodies
 from evenhand.serve.desk import OVERRULE, REASONS, Asked, BadReview, Desk, Reviewed
-from evenhand.serve.store import Decision
+from evenhand.serve.problems import STATUS, problem_of
+from evenhand.serve.store import Decision, StoreAway
 from evenhand.serve.tokens import Caller
 from evenhand.typing import REJECTED
 
@@ -76,6 +77,34 @@ async def reviewed(desk: Desk, id_: int, caller: Caller, body: bodies.ReviewBody
             )
         )
     )
+
+
+async def reviewed_all(
+    desk: Desk, caller: Caller, entries: Sequence[bodies.ReviewEntry]
+) -> list[Decision | BaseException]:
+    """Take a reviewer's decisions in their order; one that cannot be taken hinders no other."""
+    waited = [reviewed(desk, entry.id, caller, entry) for entry in entries]
+    found = await asyncio.gather(*waited, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException) and not isinstance(one, tuple(STATUS)):
+            raise one
+    if all(isinstance(one, StoreAway) for one in found):
+        raise StoreAway(str(found[0]))
+    return found
+
+
+def results(
+    desk: Desk, entries: Sequence[bodies.ReviewEntry], found: Sequence[Decision | BaseException]
+) -> bodies.ReviewsAnswer:
+    """Return what became of each review."""
+    told = [
+        bodies.Reviewed(id=entry.id, standing=None, problem=problem_of(one)[1])
+        if isinstance(one, Exception)
+        else bodies.Reviewed(id=entry.id, standing=standing(desk, one), problem=None)
+        for entry, one in zip(entries, found, strict=True)
+        if isinstance(one, Exception | Decision)
+    ]
+    return bodies.ReviewsAnswer(n_taken=sum(one.problem is None for one in told), results=told)
 
 
 def code_of(desk: Desk, label: Any) -> int:
@@ -159,7 +188,8 @@ def state_of(desk: Desk, claim: str) -> bodies.StateAnswer:
         left_by_people=not option.within,
         n_decisions=option.n_requests,
         n_given=int(given.sum()),
-        n_waiting=desk.store.n_open(),
+        n_waiting=desk.store.n_open(**desk.waiting()),
+        n_withheld=desk.store.n_open(**desk.waiting(withheld=True)),
         n_unknown_group=int(option.unknown.sum()),
         n_reviews=desk.store.n_reviews(),
         n_forced=counts.n_forced,

@@ -23,8 +23,6 @@ from evenhand.serve.store import StoreAway
 from evenhand.serve.tokens import Caller, Role
 from evenhand.serve.watch import Watch
 
-LARGEST_ID: Final = 2**63 - 1
-
 bearer = HTTPBearer(auto_error=False, description="A token that `evenhand tokens add` made.")
 
 
@@ -54,7 +52,7 @@ Anybody = Annotated[Caller, Depends(allowed(*Role))]
 Decider = Annotated[Caller, Depends(allowed(Role.DECIDER))]
 Reviewer = Annotated[Caller, Depends(allowed(Role.REVIEWER))]
 Follower = Annotated[Caller, Depends(allowed(Role.DECIDER, Role.REVIEWER))]
-Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
+Id = Annotated[int, Path(ge=0, le=bodies.LARGEST_ID)]
 
 _WRONG: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": bodies.Problem, "description": words}
@@ -165,18 +163,32 @@ def _add_queue(app: FastAPI, desk: Desk) -> None:
     @app.get("/queue", responses=wrong(422), summary="What waits for a person, oldest first")
     def queue(
         caller: Reviewer,
-        after: Annotated[int, Query(ge=-1, le=LARGEST_ID)] = -1,
+        after: Annotated[int, Query(ge=-1, le=bodies.LARGEST_ID)] = -1,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        withheld: Annotated[
+            bool,
+            Query(description="Those that wait for the first block of their group, instead."),
+        ] = False,
     ) -> bodies.QueueAnswer:
         _, option = desk.view()
-        found = desk.store.queue(after=after, limit=limit)
+        found = desk.store.queue(after=after, limit=limit, **desk.waiting(withheld=withheld))
         return bodies.QueueAnswer(
-            n_waiting=desk.store.n_open(),
+            n_waiting=desk.store.n_open(**desk.waiting(withheld=withheld)),
+            n_withheld=desk.store.n_open(**desk.waiting(withheld=True)),
             gap=option.gap,
             margin=option.margin,
             margins=answers.margins(option.kept),
             cases=[answers.case(desk, one) for one in found],
         )
+
+    @app.post(
+        "/queue",
+        responses=wrong(400, 413, 422),
+        summary="Decide up to 1,000, one after the other, each whole or not at all",
+    )
+    async def reviews(caller: Reviewer, body: bodies.ReviewsBody) -> bodies.ReviewsAnswer:
+        found = await answers.reviewed_all(desk, caller, body.reviews)
+        return await run_in_threadpool(answers.results, desk, body.reviews, found)
 
     @app.post(
         "/queue/{id}",

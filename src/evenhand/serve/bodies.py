@@ -9,6 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from evenhand.serve.cases import MOST_ROWS, is_text
 
 Cell = str | bool | int | float | None
+MOST_REVIEWS: Final = 1000
+"""Reviews of one request."""
+LARGEST_ID: Final = 2**63 - 1
 KEY: Final = "^[!-~]{1,200}$"
 """An idempotency key."""
 
@@ -62,6 +65,18 @@ class ReviewBody(_Body):
     reason: Text = ""
 
 
+class ReviewEntry(ReviewBody):
+    """What a reviewer decides about one of several decisions."""
+
+    id: Annotated[int, Field(ge=0, le=LARGEST_ID)]
+
+
+class ReviewsBody(_Body):
+    """What a reviewer decides, one after the other."""
+
+    reviews: Annotated[list[ReviewEntry], Field(min_length=1, max_length=MOST_REVIEWS)]
+
+
 class Margin(BaseModel):
     """One margin, and how the given labels stand to it."""
 
@@ -102,10 +117,14 @@ class Case(BaseModel):
     outcomes: list[Outcome]
 
 
+_N_WITHHELD: Final = "Labels that wait for the first block of their group: for the model."
+
+
 class QueueAnswer(BaseModel):
     """The oldest decisions that wait for a person."""
 
-    n_waiting: int
+    n_waiting: Annotated[int, Field(description="Of those that were asked for, listed or not.")]
+    n_withheld: Annotated[int, Field(description=_N_WITHHELD)]
     gap: float
     margin: float
     margins: list[Margin]
@@ -164,6 +183,7 @@ class StateAnswer(BaseModel):
     n_decisions: int
     n_given: int
     n_waiting: int
+    n_withheld: Annotated[int, Field(description=_N_WITHHELD)]
     n_unknown_group: int
     n_reviews: dict[str, int]
     n_forced: int
@@ -187,3 +207,18 @@ class Problem(BaseModel):
     where: list[dict[str, Any]] = []
     gap: float | None = None
     margin: float | None = None
+
+
+class Reviewed(BaseModel):
+    """What became of one review: how the decision stands, or why it was not taken."""
+
+    id: int
+    standing: Standing | None
+    problem: Problem | None
+
+
+class ReviewsAnswer(BaseModel):
+    """What became of the reviews, in their order; each was taken whole or not at all."""
+
+    n_taken: int
+    results: list[Reviewed]

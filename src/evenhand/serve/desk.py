@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from evenhand import _checks
 from evenhand.fairness import RejectOption
 from evenhand.fairness.gate.reject_option import After, Verdict
 from evenhand.fairness.gate.review import DecidedAlready, PassesMargin, Request
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 MOST_WAITING: Final = 20_000
 """Rows that may wait to be decided before further requests are turned away."""
+KEYS_KEPT_S: Final = 7 * 86_400.0
+"""How long an idempotency key stands for its answer."""
+_FORGETS_EVERY_S: Final = 10.0
 REASONS: Final = {int(verdict): verdict.name.lower() for verdict in Verdict}
 """Verdicts as they are written."""
 DELIVER, OVERRULE, WITHDRAW = "deliver", "overrule", "withdraw"
@@ -112,10 +116,21 @@ class Desk:
         Whose labels are given. Its own counts are not used.
     store : DecisionStore
     reader : Reader
+    keys_kept_s : float
+        So long an idempotency key stands for its answer. Default: a week.
     """
 
-    def __init__(self, model: RejectOptionClassifier, store: DecisionStore, reader: Reader) -> None:
+    def __init__(
+        self,
+        model: RejectOptionClassifier,
+        store: DecisionStore,
+        reader: Reader,
+        *,
+        keys_kept_s: float = KEYS_KEPT_S,
+    ) -> None:
         self.model, self.store, self.reader = model, store, reader
+        self.keys_kept_s = _checks.positive("keys_kept_s", keys_kept_s)
+        self._keys_looked_at = 0.0
         self.labels: list[Any] = model.classes_.tolist()
         self._option = model.reject_option_
         store.begin(self._option)
@@ -155,6 +170,17 @@ class Desk:
                 counts = self.store.counts()
                 self._view = (counts, RejectOption.from_dict(json.loads(counts.reject_option)))
             return self._view
+
+    def waiting(self, *, withheld: bool = False) -> dict[str, Any]:
+        """Return what of the store's queue waits for people, or for the model, as its arguments.
+
+        Withheld labels of a group that has no label yet are the model's: a person who takes one
+        keeps the first block of the group from being filled. They wait beside the queue until the
+        block is given; what is then left of them is in it.
+        """
+        _, option = self.view()
+        late = [z for z, given in enumerate(option.counts.sum(axis=1).tolist()) if not given]
+        return {"late": late, "withheld": withheld}
 
     def effects(self, request: Request) -> list[Effect]:
         """Return what a person may decide about a request, and what it does to the gap."""
@@ -244,11 +270,16 @@ class Desk:
                     n_forced += forced
             except REFUSED as error:  # before anything was counted
                 answers.append((job, error))
+        now = time.time()
+        if now - self._keys_looked_at > _FORGETS_EVERY_S:
+            turn.forget_keys(now - self.keys_kept_s)
+            self._keys_looked_at = now
         self._version = turn.save(self._option, n_forced=n_forced)
         return answers
 
     def _ask(self, turn: Turn, job: Asked) -> str:
-        if job.key is not None and (before := turn.answer_to(job.by, job.key)) is not None:
+        since = time.time() - self.keys_kept_s
+        if job.key is not None and (before := turn.answer_to(job.by, job.key, since)) is not None:
             if before[0] != job.body_digest:
                 raise KeyOfAnotherBody(
                     "This Idempotency-Key stands for another request of yours. Use a new key for "

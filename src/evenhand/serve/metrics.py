@@ -62,9 +62,12 @@ class _OfStore:
                 of_each.add_metric([kept.notion.name, kept.notion.reference], value)
             yield of_each
         yield gauge("evenhand_within_margin", "1 if within it.", value=float(option.within))
-        yield gauge(
-            "evenhand_queue", "Decisions that wait for a person.", value=self._desk.store.n_open()
-        )
+        for name, words, withheld in (
+            ("evenhand_queue", "Decisions that wait for a person.", False),
+            ("evenhand_withheld", "Labels that wait for the first block of their group.", True),
+        ):
+            n_open = self._desk.store.n_open(**self._desk.waiting(withheld=withheld))
+            yield gauge(name, words, value=n_open)
         for name, words, table in (
             ("evenhand_said", "Labels that the model said.", option.coverage.offered),
             ("evenhand_given_by_model", "Labels given without a person.", option.coverage.given),

@@ -46,11 +46,12 @@ def add_pages(app: FastAPI, desk: Desk) -> None:
         return RedirectResponse("/review", 303)
 
     @router.get("/review")
-    async def queue(request: Request, after: int = -1) -> Response:
+    async def queue(request: Request, after: int = -1, withheld: bool = False) -> Response:
         caller = await _reviewer(request)
         if caller is None:
             return _page("sign-in.html", problem="")
-        return await run_in_threadpool(_queue, desk, caller, max(-1, min(after, 2**62)))
+        after = max(-1, min(after, 2**62))
+        return await run_in_threadpool(_queue, desk, caller, after, withheld)
 
     @router.post("/review/sign-in")
     async def sign_in(request: Request) -> Response:
@@ -110,13 +111,14 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in found.items()}
 
 
-def _queue(desk: Desk, caller: Caller, after: int) -> Response:
-    cases = desk.store.queue(after=after, limit=SHOWN)
+def _queue(desk: Desk, caller: Caller, after: int, withheld: bool) -> Response:
+    cases = desk.store.queue(after=after, limit=SHOWN, **desk.waiting(withheld=withheld))
     return _page(
         "queue.html",
         caller=caller,
         state=answers.state_of(desk, ""),
         after=after,
+        withheld=withheld,
         more=cases[-1].id if len(cases) == SHOWN else None,
         cases=[
             {
@@ -139,7 +141,7 @@ def _case(
     if found is None or found.request is None:
         words = f"There is no decision {id_} that people can review."
         return _page("missing.html", caller=caller, words=words, status=404)
-    following = desk.store.queue(after=id_, limit=1)
+    following = desk.store.queue(after=id_, limit=1, **desk.waiting())
     _, option = desk.view()
     return _page(
         "case.html",

@@ -64,8 +64,7 @@ class Plain:
         try:
             answer = await answers.decided(self._desk, caller, rows, key=key, body=body)
         except tuple(STATUS) as error:
-            status = next(found for kind, found in STATUS.items() if isinstance(error, kind))
-            response = await told(*status)(None, error)
+            response = await told(None, error)
             await response(scope, receive, send)
             return
         written = answer.encode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -35,8 +34,8 @@ STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
 
 def add_handlers(app: FastAPI) -> None:
     """Let an application tell what is wrong in one way."""
-    for error, (status, code) in STATUS.items():
-        app.add_exception_handler(error, told(status, code))
+    for error in STATUS:
+        app.add_exception_handler(error, told)
     app.add_exception_handler(NotAllowed, not_allowed)
     app.add_exception_handler(RequestValidationError, not_valid)
     app.add_exception_handler(HTTPException, http)
@@ -44,28 +43,35 @@ def add_handlers(app: FastAPI) -> None:
 
 def problem(status: int, code: str, message: str, **more: Any) -> JSONResponse:
     """Return an answer that says what is wrong."""
-    body = bodies.Problem(error=code, message=message, **more).model_dump(exclude_none=True)
+    return answered(status, bodies.Problem(error=code, message=message, **more))
+
+
+def answered(status: int, body: bodies.Problem) -> JSONResponse:
+    """Return a problem as an answer."""
     headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(status)
-    return JSONResponse(body, status_code=status, headers=headers)
+    return JSONResponse(body.model_dump(exclude_none=True), status_code=status, headers=headers)
 
 
-def told(status: int, code: str) -> Callable[[Request | None, Exception], Awaitable[Response]]:
-    """Return what answers an error of a kind with this status and code."""
+def problem_of(error: Exception) -> tuple[int, bodies.Problem]:
+    """Return the status and the words of an error of ``STATUS``."""
+    status, code = next(found for kind, found in STATUS.items() if isinstance(error, kind))
+    more: dict[str, Any] = {}
+    if isinstance(error, PassesMargin):
+        more = {"gap": error.gap, "margin": error.margin}
+    elif isinstance(error, BadRows):
+        more["where"] = [
+            {"row": row, "column": column, "problem": what} for row, column, what in error.wrong
+        ]
+    words = str(error)
+    if isinstance(error, StoreAway):
+        log.warning("%s", error)  # names the store: for who runs the server
+        words = "The store of decisions is away. Nothing was answered."
+    return status, bodies.Problem(error=code, message=words, **more)
 
-    async def handler(_: Request | None, error: Exception) -> Response:
-        more: dict[str, Any] = {}
-        if isinstance(error, PassesMargin):
-            more = {"gap": error.gap, "margin": error.margin}
-        elif isinstance(error, BadRows):
-            more["where"] = [
-                {"row": row, "column": column, "problem": what} for row, column, what in error.wrong
-            ]
-        if isinstance(error, StoreAway):
-            log.warning("%s", error)  # names the store: for who runs the server
-            return problem(status, code, "The store of decisions is away. Nothing was answered.")
-        return problem(status, code, str(error), **more)
 
-    return handler
+async def told(_: Request | None, error: Exception) -> Response:
+    """Answer an error of ``STATUS``."""
+    return answered(*problem_of(error))
 
 
 async def not_allowed(_: Request, error: Exception) -> Response:

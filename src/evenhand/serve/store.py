@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,21 @@ from evenhand._database import Database, cause
 from evenhand.fairness import RejectOption
 from evenhand.fairness.gate.reject_option import Verdict
 from evenhand.fairness.gate.review import Request
-from evenhand.serve.tables import COUNTS, DECISIONS, KEYS, OPEN, REVIEWS, SCHEMA, TABLES, TOKENS
+from evenhand.serve.tables import (
+    COUNTS,
+    DECISIONS,
+    KEYS,
+    KEYS_BY_AGE,
+    OPEN,
+    REVIEWS,
+    SCHEMA,
+    TABLES,
+    TOKENS,
+)
 from evenhand.serve.tokens import Caller, Role, checked_name, digest, new_token
 
+MOST_FORGOTTEN: Final = 5000
+"""Idempotency keys that one turn lets go: it must not hold up who waits for an answer."""
 _STATE: Final = "reject_option"
 
 
@@ -98,8 +110,11 @@ class _Hot:
             .values(given=sa.bindparam("label"), verdict=answered, features=sa.null())
         )
         self.key = database.prepared(
-            sa.select(keys.body_digest, keys.answer).where(keys.token == token, keys.key == key)
+            sa.select(keys.body_digest, keys.answer, keys.at).where(
+                keys.token == token, keys.key == key
+            )
         )
+        self.forget = database.prepared(KEYS.delete().where(keys.token == token, keys.key == key))
         self.remember = database.prepared(KEYS.insert())
 
 
@@ -123,10 +138,20 @@ class Turn:
         """Return the state of the reject option, in JSON's types."""
         return json.loads(str(self._db.scalar(sa.select(COUNTS.c.reject_option))))
 
-    def answer_to(self, token: str, key: str) -> tuple[str, str] | None:
-        """Return digest of the body, and the answer, that a key stands for already."""
+    def answer_to(self, token: str, key: str, since: float) -> tuple[str, str] | None:
+        """Return digest of the body, and the answer, that a key stands for since then."""
         row = self._hot.key(self._db, {"token": token, "key": key}).fetchone()
+        if row is not None and row[2] < since:
+            self._hot.forget(self._db, {"token": token, "key": key})
+            return None
         return None if row is None else (str(row[0]), str(row[1]))
+
+    def forget_keys(self, before: float) -> None:
+        """Let go of the keys that are older, of at most ``MOST_FORGOTTEN`` of them."""
+        name = sa.tuple_(KEYS.c.token, KEYS.c.key)
+        old = sa.select(KEYS.c.token, KEYS.c.key).where(KEYS.c.at < before)
+        old = old.order_by(KEYS.c.at).limit(MOST_FORGOTTEN)
+        self._db.execute(KEYS.delete().where(name.in_(old)))
 
     def remember(self, token: str, key: str, body_digest: str, answer: str) -> None:
         """Keep the answer that a key stands for."""
@@ -198,6 +223,7 @@ class DecisionStore:
         self._hot, self._writer = _Hot(self._database), self._database.writer()
         with self.transaction("opened", write=True) as db:
             self._database.create(db, TABLES)
+            KEYS_BY_AGE.create(db, checkfirst=True)  # stores of earlier versions have none
             found = db.execute(sa.select(COUNTS.c.schema_version)).scalar()
         if found not in (None, SCHEMA):
             raise ValueError(
@@ -243,16 +269,32 @@ class DecisionStore:
         with self.transaction("read") as db:
             return int(db.scalar(sa.select(COUNTS.c.version)) or 0)
 
-    def queue(self, *, after: int = -1, limit: int = 50) -> list[Decision]:
-        """Return what waits for a person, oldest first, beyond the number ``after``."""
-        query = sa.select(DECISIONS).where(OPEN, DECISIONS.c.id > after)
+    def queue(
+        self,
+        *,
+        after: int = -1,
+        limit: int = 50,
+        late: Collection[int] = (),
+        withheld: bool = False,
+    ) -> list[Decision]:
+        """Return what waits, oldest first, beyond the number ``after``.
+
+        Parameters
+        ----------
+        after, limit : int
+        late : collection of int
+            Groups whose first block was not given yet: their withheld labels wait for the model.
+        withheld : bool
+            Whether to return these in place of all that wait for a person.
+        """
+        query = sa.select(DECISIONS).where(_waits(late, withheld), DECISIONS.c.id > after)
         query = query.order_by(DECISIONS.c.id).limit(limit)
         with self.transaction("read") as db:
             return [_decision(row) for row in db.execute(query)]
 
-    def n_open(self) -> int:
-        """Return how many decisions wait for a person."""
-        query = sa.select(sa.func.count()).select_from(DECISIONS).where(OPEN)
+    def n_open(self, *, late: Collection[int] = (), withheld: bool = False) -> int:
+        """Return how many ``queue`` has in all."""
+        query = sa.select(sa.func.count()).select_from(DECISIONS).where(_waits(late, withheld))
         with self.transaction("read") as db:
             return int(db.scalar(query) or 0)
 
@@ -339,6 +381,14 @@ def _counts(row: sa.Row[Any]) -> Counts:
         n_forced=row.n_forced,
         reject_option=row.reject_option,
     )
+
+
+def _waits(late: Collection[int], withheld: bool) -> sa.ColumnElement[bool]:
+    """Return which decisions wait for a person, or for the first block of a late group."""
+    for_model = sa.and_(
+        DECISIONS.c.verdict == int(Verdict.WITHHELD), DECISIONS.c.group_code.in_(late)
+    )
+    return sa.and_(OPEN, for_model if withheld else sa.not_(for_model))
 
 
 def _found(db: sa.Connection, id_: int) -> Decision | None:

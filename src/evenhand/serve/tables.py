@@ -68,6 +68,8 @@ KEYS: Final = sa.Table(
     sa.Column("at", sa.Double, nullable=False),
 )
 
+KEYS_BY_AGE: Final = sa.Index("evenhand_idempotency_keys_by_age", KEYS.c.at)
+
 TOKENS: Final = sa.Table(
     "evenhand_tokens",
     TABLES,
