@@ -1,6 +1,9 @@
 """Every Python block of the README and the docs runs, page by page, top to bottom."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +12,15 @@ import pytest
 from evenhand.generators.registry import REGISTERED
 
 ROOT = Path(__file__).parents[1]
+MADE = ("gallery", "project", "reference")  # folders that a build of the site writes
 PAGES = [
     ROOT / "README.md",
     ROOT / "reproductions" / "README.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name not in MADE),
 ]
+STARTS = [p for p in sorted((ROOT / "docs" / "start").glob("*.md")) if p.stem != "index"]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 TESTS = {
     name
@@ -57,7 +63,9 @@ def generators_as_before() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("generators_as_before")
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p) and p not in STARTS], ids=lambda p: p.name
+)
 def test_the_blocks_of_a_page_run_as_one_script(
     page: Path,
     request: pytest.FixtureRequest,
@@ -71,6 +79,25 @@ def test_the_blocks_of_a_page_run_as_one_script(
     for line, code in blocks(page):
         # The blank lines put errors on the page's own line numbers.
         exec(compile("\n" * line + code, str(page), "exec"), namespace)
+
+
+@pytest.mark.filterwarnings("ignore:Matplotlib is currently using agg")
+@pytest.mark.parametrize("page", STARTS, ids=lambda p: p.name)
+def test_a_first_page_runs_as_it_stands(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    namespace: dict[str, object] = {"__name__": "docs"}
+    text = page.read_text(encoding="utf-8")
+    for step in STEP.finditer(text):
+        if step[1] == "python":
+            line = text[: step.start()].count("\n") + 1
+            exec(compile("\n" * line + step[2], str(page), "exec"), namespace)
+            continue
+        done = subprocess.run(["bash", "-e"], input=step[2], text=True, capture_output=True)
+        allowed = (0, 3) if "evenhand check" in step[2] else (0,)  # 3: not acceptable
+        assert done.returncode in allowed, f"{step[2]}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -27,6 +27,7 @@ SHARED = {
     "_values",
     "_version",
     "_words",
+    "displays",
     "methods",
     "typing",
 }

@@ -142,12 +142,12 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
 
         Parameters
         ----------
-        X : DataFrame, 2-D array, TypedTable or CellTable (n, n_features_in_)
+        X : DataFrame, 2-D array, TypedTable or CellTable, shape (n, ``n_features_in_``)
             Columns are matched by name, in any order; an array is x0, x1, ...
 
         Returns
         -------
-        ndarray of float64 (n, n_features_out_)
+        ndarray of float64, shape (n, ``n_features_out_``)
             Finite; scaled numbers lie in [-clip, clip], all others are 0 or 1.
         """
         self._require_fitted()

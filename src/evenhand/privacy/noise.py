@@ -76,7 +76,7 @@ class DiscreteNoise:
         return _drawn(_opendp_gaussian(_within("sigma", sigma)), shape)
 
     def laplace(self, scale: float, shape: tuple[int, ...]) -> IntArray:
-        """Discrete Laplace noise: the probability of k is proportional to exp(-|k| / scale)."""
+        """Discrete Laplace noise: k has a probability proportional to ``exp(-|k| / scale)``."""
         return _drawn(_opendp_laplace(_within("scale", scale)), shape)
 
     def random_words(self, shape: tuple[int, ...]) -> IntArray:
