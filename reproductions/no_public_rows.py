@@ -377,7 +377,8 @@ def cell(own: pd.DataFrame) -> str:
 
 def save(rows: list[dict[str, Any]], commit: str) -> None:
     """Write the runs as JSON and as tables."""
-    n_seeds = len({row["seed"] for row in rows})
+    own = [row["seed"] for row in rows if row["way"] == DRAWN]
+    n_seeds = len(set(own))
     write(
         "no_public_rows",
         {"commit": commit, "verdicts": verdicts(rows), "rows": rows},
@@ -385,7 +386,21 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
         f"`python reproductions/no_public_rows.py --save`; the ways, the choices and the rules of "
         f"the verdicts stand in the script. Commit {commit}.\n",
         *lines(rows),
+        "",
+        missing(rows),
     )
+
+
+def missing(rows: list[dict[str, Any]]) -> str:
+    """Say what of the plan was not measured."""
+    done = {(row["data"], row["way"], row["epsilon"]) for row in rows}
+    absent = [
+        f"{name}, epsilon {epsilon:g}: {', '.join(ways)}"
+        for name in LOADERS
+        for epsilon in EPSILONS
+        if (ways := [way for way in WAYS if (name, way, epsilon) not in done])
+    ]
+    return f"Not measured: {'; '.join(absent) or 'nothing'}. A cell without ± is of one seed."
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def margins_on_new_rows(script: Any) -> Checks:
     for way in script.WAYS:
         saved = [r["error"] for r in kept if r["way"] == way]
         now = [r["error"] for r in fresh if r["way"] == way]
-        yield noisy(f"German, {way}", saved, float(np.mean(now)), "error")
+        yield noisy(f"ACS-Income, {way}", saved, float(np.mean(now)), "error")
 
 
 def choices(script: Any) -> Checks:
@@ -290,15 +290,15 @@ def no_privacy(script: Any) -> Checks:
 
 
 def no_public_rows(script: Any) -> Checks:
-    """German, real public rows and drawn ones, epsilon 3, without a margin."""
+    """ACS-Income, real public rows and drawn ones, epsilon 3, without a margin."""
     for way in (script.REAL, script.DRAWN):
-        wanted = ("German", way, 3.0, None)
+        wanted = ("ACS-Income", way, 3.0, None)
         saved = [
             row["error"]
             for row in rows("no_public_rows")
             if (row["data"], row["way"], row["epsilon"], row["margin"]) == wanted
         ]
-        fresh = script.measure("German", way, 3.0, 0)
+        fresh = script.measure("ACS-Income", way, 3.0, 0)
         (found,) = (row["error"] for row in fresh if row["margin"] is None)
         yield noisy(f"German, {way}", saved, found, "error")
 
