@@ -86,6 +86,7 @@ from evenhand.datasets.features import extract
 from evenhand.datasets.features.networks import TorchFeatures
 from evenhand.datasets.images import load_color_mnist, load_fashion_mnist
 from evenhand.fairness import RejectOption, fairness_report
+from evenhand.fairness.gate.table_gate import default_cold_start
 from evenhand.learners.nets.architectures import ColorMNISTNetwork, Convolutional
 from evenhand.learners.nets.module import ModuleLearner, probabilities_of, read_by_last_layer
 from evenhand.privacy import ConfidentGNMax, FloatNoise
@@ -365,7 +366,10 @@ def _judged(decided: Any, rows: Pictures, margin: float | None) -> dict[str, Any
     if margin is None:
         return found
     option = RejectOption(
-        DemographicParity(margin=margin), groups=("green", "red"), classes=list("0123456789")
+        DemographicParity(margin=margin),
+        groups=("green", "red"),
+        classes=list("0123456789"),
+        cold_start=default_cold_start(margin),
     )
     codes = (rows.groups == "red").astype(np.int64)
     given = option.decide(np.asarray(decided), codes).labels.copy()

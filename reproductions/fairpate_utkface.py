@@ -96,6 +96,7 @@ from evenhand.baselines import FairOnlyClassifier, NonPrivateClassifier
 from evenhand.estimators import fit_many
 from evenhand.estimators.plan import default_n_teachers
 from evenhand.fairness import fairness_report
+from evenhand.fairness.gate.table_gate import default_cold_start
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.teachers import LogisticTeachers
@@ -317,7 +318,8 @@ def measured(model: Any, rows: Split, margin: float | None) -> Run:
         return out
     sure = np.quantile(model.predict_proba(rows.public.X).max(axis=1), 1 - ANSWERED)
     races = tuple(np.unique(rows.public.race).tolist())
-    option = model.with_reject_option(margin, groups=races, threshold=float(sure))
+    waits = {"cold_start": default_cold_start(margin), "threshold": float(sure)}
+    option = model.with_reject_option(margin, groups=races, **waits)
     given = report_on(
         model, rows.test, option.predict(rows.test.X, sensitive_features=rows.test.race)
     )

@@ -73,6 +73,7 @@ from evenhand import (
 from evenhand.baselines import DPFERMIClassifier, InterventionClassifier
 from evenhand.baselines.published_fairpate import PublishedFairPATEClassifier
 from evenhand.estimators import fit_many
+from evenhand.fairness.gate.table_gate import default_cold_start
 from evenhand.privacy import ConfidentGNMax, FloatNoise
 
 EPSILONS = (1.0, 2.0, 5.0, 10.0)
@@ -183,7 +184,8 @@ def measured(method: str, model: Any, rows: Split) -> dict[str, Any]:
 def answered(model: Any, rows: Split, margin: float) -> dict[str, float]:
     """Error, gap and coverage with the reject option."""
     races = tuple(np.unique(rows.public.race).tolist())
-    option = model.with_reject_option(margin, groups=races)
+    cold_start = default_cold_start(margin)
+    option = model.with_reject_option(margin, groups=races, cold_start=cold_start)
     said = option.predict(rows.test.X, sensitive_features=rows.test.race)
     report = report_on(model, rows.test, said)
     return {

@@ -40,6 +40,7 @@ from evenhand.baselines import InterventionClassifier
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Dataset, load_adult, load_credit_default
 from evenhand.fairness import fairness_report
+from evenhand.fairness.gate.table_gate import default_cold_start
 from evenhand.privacy import FloatNoise
 from evenhand.students import MarginNotMet, ReductionStudent
 from evenhand.teachers import ResampledTeachers, Undersample
@@ -91,7 +92,8 @@ class Run:
     def rejecting(self) -> Any:
         """Fit PATE, and let it refuse decisions that would leave the margin."""
         names = sorted(set(np.asarray(self.split.public.groups).tolist()))
-        return self.pate().with_reject_option(MARGIN.margin, groups=names)
+        cold_start = default_cold_start(MARGIN.margin)
+        return self.pate().with_reject_option(MARGIN.margin, groups=names, cold_start=cold_start)
 
     def _fit(self, model: Any) -> Any:
         private, public = self.split.private, self.split.public
