@@ -43,6 +43,9 @@ EVERY = [
     for name in CASES
 ]
 RUNS = 1000
+# Of Laplace noise alone the mu that holds everywhere is far above what it shows at most events:
+# half of it shows 1.5 in so many draws, where 1.23 is claimed.
+MORE_RUNS = {"assess": 5000}
 
 
 def counted(case: Case, **given: Any) -> list[Any]:
@@ -74,8 +77,9 @@ def test_no_record_moves_more_than_is_declared_and_nothing_leaves_beside_the_doo
 
 @pytest.mark.parametrize("name", EVERY)
 def test_half_the_noise_is_convicted_and_all_of_it_is_not(name: str) -> None:
-    assert not attack_noise(CASES[name], runs=RUNS, noise=FloatNoise()).refuted
-    assert attack_noise(CASES[name], runs=RUNS, noise=HalfNoise()).refuted
+    runs = MORE_RUNS.get(name, RUNS)
+    assert not attack_noise(CASES[name], runs=runs, noise=FloatNoise()).refuted
+    assert attack_noise(CASES[name], runs=runs, noise=HalfNoise()).refuted
 
 
 @pytest.mark.parametrize("mu", [1.9, 2.25])  # the claims of the cases lie between

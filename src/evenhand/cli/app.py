@@ -9,6 +9,7 @@ import typer
 
 from evenhand._version import __version__
 from evenhand.cli.aggregate import aggregate
+from evenhand.cli.assess import assess
 from evenhand.cli.audit import audit
 from evenhand.cli.card import card
 from evenhand.cli.check import check
@@ -45,6 +46,7 @@ app.command()(aggregate)
 app.command()(plan)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(assess)
 app.command()(card)
 app.command()(frontier)
 app.command(cls=Command)(synthesize)

@@ -16,6 +16,7 @@ narrows it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -84,6 +85,44 @@ class Estimate:
         return out | {"value": None if math.isnan(self.value) else self.value}
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountNoise:
+    """What noise may have done to counts of successes and failures.
+
+    Parameters
+    ----------
+    successes, failures : ndarray of int64, shape (n_groups, n_rates)
+        Noisy cells that each count adds up.
+    limit : callable
+        ``limit(n_cells, error)``: how far the sum of so many noisy cells may be off, but with
+        probability ``error``.
+    share : float
+        Of the error of an interval, what is left for the noise; the rest is that of the sample.
+    """
+
+    successes: IntArray
+    failures: IntArray
+    limit: Callable[[int, float], float]
+    share: float = 0.5
+
+    def of_all(self) -> CountNoise:
+        """Return the noise of the counts of everybody, groups added up."""
+        return self._with(
+            self.successes.sum(axis=0, keepdims=True), self.failures.sum(axis=0, keepdims=True)
+        )
+
+    def of_rest(self) -> CountNoise:
+        """Return the noise of the counts of all other groups."""
+        return self._with(
+            self.successes.sum(axis=0) - self.successes, self.failures.sum(axis=0) - self.failures
+        )
+
+    def _with(self, successes: IntArray, failures: IntArray) -> CountNoise:
+        return CountNoise(
+            successes=successes, failures=failures, limit=self.limit, share=self.share
+        )
+
+
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, *, error: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
@@ -121,20 +160,31 @@ def clopper_pearson(
 
 
 def estimate_rate(
-    successes: int, trials: int, *, name: str, definition: str, level: float
+    successes: int,
+    trials: int,
+    *,
+    name: str,
+    definition: str,
+    level: float,
+    noise: CountNoise | None = None,
 ) -> Estimate:
-    """One binomial rate with its exact interval."""
+    """One binomial rate with its exact interval; of noisy counts one that holds for them."""
     _checks.open_unit("level", level)
-    low, high = clopper_pearson([successes], [trials], error=1 - level)
+    error = 1 - level
+    own = _Rates(np.array([[successes]]), np.array([[trials]]))
+    if noise is not None:
+        own.allow(noise, error * noise.share / 2)
+        error *= 1 - noise.share
+    low, high = own.boxes(np.array([error]))
     return Estimate(
         name=name,
         definition=definition,
-        value=successes / trials if trials else math.nan,
-        low=float(low[0]),
-        high=float(high[0]),
+        value=float(own.values[0, 0]),
+        low=float(low[0, 0, 0]),
+        high=float(high[0, 0, 0]),
         level=level,
-        n=int(trials),
-        n_empty=int(trials == 0),
+        n=max(0, int(trials)),
+        n_empty=own.n_empty,
     )
 
 
@@ -147,6 +197,7 @@ def estimate_gap(
     definition: str,
     level: float,
     n: int,
+    noise: CountNoise | None = None,
 ) -> Estimate:
     """Largest difference of a rate between groups, over one or more kinds of rate.
 
@@ -158,11 +209,20 @@ def estimate_gap(
         What a group's rate is compared with, see ``DemographicParity``.
     name, definition, level, n
         As in ``Estimate``.
+    noise : CountNoise, optional
+        Of noisy counts; the interval then holds for sample and noise together.
     """
     _checks.one_of("reference", reference, REFERENCES)
     _checks.open_unit("level", level)
     own = _Rates(successes, trials)
     n_groups = len(own.trials)
+    error = 1 - level if noise is None else (1 - level) * (1 - noise.share)
+    # Sums of noisy counts that must keep their limits together.
+    n_rows = n_groups + (1 if reference == "overall" else n_groups if reference == "rest" else 0)
+    of_noise = 0.0
+    if noise is not None:
+        of_noise = (1 - level) * noise.share / (2 * n_rows * trials.shape[1])
+        own.allow(noise, of_noise)
     if n_groups < 2:
         # One group has nobody to differ from: no number, and no bound either.
         value, low, high = math.nan, 0.0, 1.0
@@ -170,18 +230,22 @@ def estimate_gap(
         everybody = _Rates(
             own.successes.sum(axis=0, keepdims=True), own.trials.sum(axis=0, keepdims=True)
         )
+        if noise is not None:
+            everybody.allow(noise.of_all(), of_noise)
         value, low, high = _range(
-            own, everybody, np.ones((n_groups, 1), dtype=np.bool_), 1 - level, independent=False
+            own, everybody, np.ones((n_groups, 1), dtype=np.bool_), error, independent=False
         )
     elif reference == "rest" and n_groups > 2:
         rest = _Rates(
             own.successes.sum(axis=0) - own.successes, own.trials.sum(axis=0) - own.trials
         )
-        value, low, high = _range(own, rest, np.eye(n_groups, dtype=np.bool_), 1 - level)
+        if noise is not None:
+            rest.allow(noise.of_rest(), of_noise)
+        value, low, high = _range(own, rest, np.eye(n_groups, dtype=np.bool_), error)
     else:
         # Each pair once. With two groups the rest of one is the other.
         pairs = np.triu(np.ones((n_groups, n_groups), dtype=np.bool_), k=1)
-        value, low, high = _range(own, own, pairs, 1 - level)
+        value, low, high = _range(own, own, pairs, error)
     return Estimate(
         name=name,
         definition=definition,
@@ -195,18 +259,43 @@ def estimate_gap(
 
 
 class _Rates:
-    """Counts of trials and successes, shape (n_rows, n_rates)."""
+    """Counts of trials and successes, shape (n_rows, n_rates), and what noise did to them."""
 
     def __init__(self, successes: IntArray, trials: IntArray) -> None:
         self.successes, self.trials = successes, trials
-        self.n_empty = int((trials == 0).sum())
+        self.n_empty = int((trials <= 0).sum())
+        self._more_successes = self._more_failures = np.zeros(successes.shape)
+
+    def allow(self, noise: CountNoise, error: float) -> None:
+        """Let each count be off by what noise may have done, each but with probability error."""
+        limit = np.vectorize(lambda n: noise.limit(int(n), error), otypes=[float])
+        self._more_successes, self._more_failures = limit(noise.successes), limit(noise.failures)
+
+    @property
+    def values(self) -> FloatArray:
+        """Each rate as measured; NaN without trials. Noisy counts below 0 are taken as 0."""
+        counted, missed = self._parts()
+        return ratio(counted, counted + missed)
 
     def boxes(self, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Intervals of each rate by itself, shape (n_errors, n_rows, n_rates).
 
-        An error of 1 leaves the median-unbiased range.
+        An error of 1 leaves the median-unbiased range. A limit rises with the successes and falls
+        with the failures, so noisy counts have the limits of their extremes.
         """
-        return clopper_pearson(self.successes, self.trials, error=errors[:, None, None])
+        counted, missed = self._parts()
+        error = errors[:, None, None]
+        fewest = np.maximum(self.successes - self._more_successes, 0)
+        most = counted + self._more_successes
+        few_missed = np.maximum(self.trials - self.successes - self._more_failures, 0)
+        many_missed = missed + self._more_failures
+        low, _ = clopper_pearson(fewest, fewest + many_missed, error=error)
+        _, high = clopper_pearson(most, most + few_missed, error=error)
+        return low, high
+
+    def _parts(self) -> tuple[IntArray, IntArray]:
+        """Return successes and failures, none below 0."""
+        return np.maximum(self.successes, 0), np.maximum(self.trials - self.successes, 0)
 
 
 def _range(
@@ -214,8 +303,7 @@ def _range(
 ) -> tuple[float, float, float]:
     """Value of the largest compared difference, and its least and greatest over all regions."""
     mask = np.broadcast_to(compared[:, :, None], (*compared.shape, one.trials.shape[1]))
-    first = ratio(one.successes, one.trials)[:, None, :]
-    differences = np.abs(first - ratio(other.successes, other.trials)[None, :, :])[mask]
+    differences = np.abs(one.values[:, None, :] - other.values[None, :, :])[mask]
     seen = differences[~np.isnan(differences)]
     value = float(seen.max()) if seen.size else math.nan
     errors_one, errors_other = _boxes(error / mask.sum(), independent=independent)

@@ -13,6 +13,7 @@ import pandas as pd
 from evenhand import Budget
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Schema
+from evenhand.estimators.assessment import assess
 from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness import DemographicParity, EqualizedOdds
@@ -127,7 +128,14 @@ def cases() -> dict[str, Case]:
     the command line, with "images:" before generators of pictures, and a setting behind it where a
     method has several.
     """
-    found = [*_of_classifiers(), *_set_aside(), *_drawn_rows(), *_of_tables(), *_of_images()]
+    found = [
+        *_of_classifiers(),
+        *_set_aside(),
+        _assessment(),
+        *_drawn_rows(),
+        *_of_tables(),
+        *_of_images(),
+    ]
     return {case.name: case for case in found}
 
 
@@ -218,6 +226,23 @@ def _classifier(
         return model.fit(rows.X, rows.y, **given)
 
     return Case(name=name, fit=fit, rows=rows, relation=relation or spec.estimator.NEIGHBORS[0])
+
+
+def _assessment() -> Case:
+    """Return the noisy table of decisions that `evenhand assess` releases."""
+
+    def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
+        return assess(
+            np.where(rows.X["x"] > 0, "yes", "no").tolist(),
+            {"g": rows.groups.tolist()},
+            epsilon=1.0,
+            truth=list(rows.y),
+            classes=["no", "yes"],
+            values={"g": ["a", "b"]},
+            noise=noise,
+        )
+
+    return Case(name="assess", fit=fit, rows=table(), relation="add or remove one")
 
 
 SMALL_TABLES: Final[Settings] = {

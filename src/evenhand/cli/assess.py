@@ -1,0 +1,139 @@
+"""``evenhand assess``: decisions assessed with every record private, on a budget of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand import _words
+from evenhand.cli.command import command_of
+from evenhand.cli.console import emit, note, show, table
+from evenhand.cli.options import EPSILON, ReadsTables, choice
+from evenhand.cli.output import require_place, whole_file
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from evenhand.estimators.assessment import Assessment, View
+    from evenhand.fairness.intervals import Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssessOptions(ReadsTables):
+    """What a run of ``evenhand assess`` was asked to do."""
+
+    decisions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DECISIONS", help="One row per person: what was decided, and their groups."
+        ),
+    ]
+    groups_private: Annotated[
+        list[str],
+        typer.Option(metavar="COLUMN", help="Sensitive column; may be repeated. It stays private."),
+    ]
+    epsilon: Annotated[float, typer.Option(help=EPSILON)]
+    prediction: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the decisions.")] = (
+        "prediction"
+    )
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of what would have been right.",
+            show_default="not known: how often each class is decided is compared alone",
+        ),
+    ] = None
+    reference: Annotated[
+        str,
+        choice(
+            _words.REFERENCES,
+            help="What a group is compared with: all others pooled, each other one, or everybody.",
+        ),
+    ] = "pairwise"
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write the assessment to this file as well."),
+    ] = None
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of --out if it is there.")
+    ] = False
+
+
+@command_of(AssessOptions)
+def assess(given: AssessOptions) -> None:
+    """Assess decisions with every record private; what is printed may be published.
+
+    One table of group, label and decision is released with noise and charged to a budget of its
+    own. Gaps, rates and intervals are computed from it: each interval holds for the noise and for
+    the sample together. Every further run is another release, and their epsilons add up.
+    """
+    from evenhand.cli import tables
+    from evenhand.datasets.columns import text_of
+    from evenhand.estimators.assessment import assess as assessed
+
+    if given.out is not None:  # before anything is spent
+        require_place(given.out, overwrite=given.overwrite)
+    read = tables.read(given.decisions)
+    read.require([given.prediction], "which --prediction names")
+    groups = tables.group_columns(read, given.groups_private)
+    decided = [text_of(v) for v in tables.labels(read, given.prediction).tolist()]
+    truth = None
+    if given.label is not None:
+        read.require([given.label], "which --label names")
+        truth = [text_of(v) for v in tables.labels(read, given.label).tolist()]
+    found = assessed(
+        decided,
+        {str(name): groups[name].tolist() for name in groups},
+        epsilon=given.epsilon,
+        truth=truth,
+        reference=given.reference,
+    )
+    if given.out is not None:
+        with whole_file(given.out, overwrite=given.overwrite) as made:
+            text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+            made.write_text(text + "\n", encoding="utf-8")
+        note(f"the assessment is in {given.out}")
+    if given.json:
+        emit(found.to_dict())
+    else:
+        show(*_parts(found))
+
+
+def _parts(found: Assessment) -> list[str | Table]:
+    """Return an assessment for people."""
+    shown: list[str | Table] = [str(found.guarantee_)]
+    for view in found.views:
+        rows = [(gap.name.replace("_", " "), *_cells(gap)) for gap in view.gaps]
+        shown += [
+            table((f"gaps by {view.by}", "value", "95 % interval"), rows),
+            _groups(found, view),
+        ]
+    return [*shown, _NOTE.format(scale=found.scale)]
+
+
+_NOTE = (
+    "Every count carries noise of scale {scale:.3g} records; each interval holds for the noise and "
+    "for the sample together. These numbers may be published."
+)
+
+
+def _groups(found: Assessment, view: View) -> Table:
+    shown = (1,) if len(found.classes) == 2 else tuple(range(len(found.classes)))
+    head = ["group", "rows, noisy", *(f"decided {found.classes[k]}" for k in shown)]
+    head += ["error"] * bool(view.errors)
+    rows: list[tuple[Any, ...]] = []
+    for z, group in enumerate(view.groups):
+        cells = [" ".join(_cells(rates[z])) for rates in view.selection]
+        cells += [" ".join(_cells(view.errors[z]))] if view.errors else []
+        rows.append((group, f"{int(view.counts.counts[z].sum()):,}", *cells))
+    return table(tuple(head), rows)
+
+
+def _cells(estimate: Estimate) -> tuple[str, str]:
+    value = "no rows" if estimate.value != estimate.value else f"{estimate.value:.4f}"
+    return value, f"[{estimate.low:.4f}, {estimate.high:.4f}]"

@@ -1,0 +1,45 @@
+"""``evenhand assess``: what is printed and written, and what is refused before it spends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def decisions(town: Path) -> str:
+    test = pd.read_csv("test.csv")
+    test["prediction"] = test["loan"].where(test["hours"] > 15, "refused")
+    test.to_csv("decisions.csv", index=False)
+    return "decisions.csv"
+
+
+def test_json_and_file_hold_the_released_table(decisions: str, run: Run) -> None:
+    words = ("assess", decisions, "--groups-private", "sex", "--groups-private", "race")
+    result = run(*words, "--label", "loan", "--epsilon", "2", "--out", "found.json", "--json")
+    said = json.loads(result.stdout)
+    assert said == json.loads(Path("found.json").read_text(encoding="utf-8"))
+    assert said["claim"]["guarantee"]["epsilon"] == 2.0
+    assert [view["by"] for view in said["views"]] == ["sex", "race", "sex, race"]
+    assert {len(view["gaps"]) for view in said["views"]} == {5}
+
+
+def test_people_read_the_claim_and_every_gap(decisions: str, run: Run) -> None:
+    said = run("assess", decisions, "--groups-private", "sex", "--epsilon", "1").stdout
+    assert "(1.0, 0.0)-differentially private for each record" in said
+    assert "demographic parity pairwise" in said
+    assert "equalized odds" not in said  # no labels were named
+
+
+def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., str]) -> None:
+    Path("found.json").write_text("{}", encoding="utf-8")
+    words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
+    assert "found.json exists" in refuse(*words, "--out", "found.json")
+    assert "'predicted'" in refuse(*words, "--prediction", "predicted")

@@ -1,0 +1,95 @@
+"""Assessments: what is charged, what is public, and what one record can move."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand.estimators.assessment import assess
+from evenhand.privacy.noise import NoPrivacy
+from evenhand.testing.audit import audit_sensitivity
+from evenhand.testing.cases import cases
+
+
+def people(n: int = 3000) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    sex, race = rng.choice(["f", "m"], n), rng.choice(["a", "b", "c"], n)
+    truth = rng.choice(["no", "yes"], n)
+    decided = np.where(rng.random(n) < 0.8, truth, "no")
+    return {"decided": decided, "groups": {"sex": sex, "race": race}, "truth": truth}
+
+
+def test_the_cost_is_one_table_whatever_is_read_from_it() -> None:
+    found = assess(**people(), epsilon=0.5)
+    assert found.guarantee_.epsilon == 0.5
+    assert found.guarantee_.delta == 0.0
+    assert found.guarantee_.neighbors == "add or remove one"
+    assert found.guarantee_.holds
+    (entry,) = found.ledger_.entries
+    assert entry.n_uses == 1
+    assert [view.by for view in found.views] == ["sex", "race", "sex, race"]
+    sex, race, both = (view.counts.counts for view in found.views)
+    assert sex.sum() == race.sum() == both.sum()  # sums of the same released cells
+    assert both.reshape(2, 3, 2, 2).sum(axis=1).tolist() == sex.tolist()
+
+
+def test_without_noise_the_counts_are_those_of_the_rows() -> None:
+    rows = people()
+    found = assess(**rows, epsilon=1.0, noise=NoPrivacy())
+    sex = found.views[0]
+    for z, group in enumerate(sex.groups):
+        there = rows["groups"]["sex"] == group
+        for y, true in enumerate(found.classes):
+            for k, given in enumerate(found.classes):
+                cell = there & (rows["truth"] == true) & (rows["decided"] == given)
+                assert sex.counts.counts[z, y, k] == cell.sum()
+    assert not found.guarantee_.holds
+
+
+def test_a_combination_that_nobody_has_is_in_the_table_as_any_other() -> None:
+    rows = people(40)
+    rows["groups"]["race"] = np.where(rows["groups"]["sex"] == "f", "a", "b")
+    found = assess(**rows, epsilon=1.0)
+    assert len(found.views[2].groups) == 4  # not only the two that occur
+
+
+def test_without_truth_only_what_reads_none_is_assessed() -> None:
+    rows = people()
+    found = assess(rows["decided"], rows["groups"], epsilon=1.0)
+    assert {gap.name for gap in found.views[0].gaps} == {"demographic_parity_pairwise"}
+    assert found.views[0].errors == ()
+
+
+def test_what_is_saved_is_what_was_released(tmp_path: Path) -> None:
+    found = assess(**people(), epsilon=1.0)
+    found.save(tmp_path / "made")
+    said = json.loads((tmp_path / "made" / "assessment.json").read_text(encoding="utf-8"))
+    assert said["views"][0]["noisy_counts"] == found.views[0].counts.counts.tolist()
+    assert said["claim"]["sentence"] == str(found.guarantee_)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"groups": {}}, "one sensitive column"),
+        ({"groups": {"sex": ["f"] * 3000}}, "one group only"),
+        ({"classes": ["no", "maybe"]}, "the rows have yes too"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_spent(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        assess(**{**people(), "epsilon": 1.0, **changes})
+
+
+def test_a_neighbor_moves_one_cell_by_one() -> None:
+    found = [one for one in audit_sensitivity(cases()["assess"]) if not one.skipped]
+    assert found
+    for one in found:
+        assert not one.refuted, one
