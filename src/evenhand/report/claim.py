@@ -87,6 +87,12 @@ _CHANGE: Final = {
     "change one group and class label": "the group label and the class label of one {unit} are "
     "some or others; nothing else about the {unit} is protected",
 }
+_GUESSED: Final = {
+    "replace one": "which of two possible {unit}s is in the private data",
+    "add or remove one": "whether one {unit} is in the private data",
+    "change one group label": "of which of two groups one {unit} is",
+    "change one group and class label": "which of two possible groups and labels one {unit} has",
+}
 _SEVERAL: Final = (
     " Somebody with several records is protected for each of them by itself, not for all together."
 )
@@ -119,6 +125,22 @@ def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
             f"drawn. What is claimed is the whole budget, however much of it was spent.",
         ),
     )
+
+
+def gain(guarantee: Guarantee) -> str:
+    """Say in one sentence what an attacker gains, for people who have never heard of epsilon."""
+    what = _GUESSED[guarantee.neighbors].format(unit=holder_of(guarantee.unit))
+    return (
+        f"Whoever sees this model and guesses {what}, either being equally likely before, is "
+        f"right at most {_percent(guarantee)} of the time, where a coin is right 50 %."
+    )
+
+
+def protected(guarantee: Guarantee) -> str:
+    """Say whose data are protected, as the beginning of a sentence."""
+    if is_attribute(guarantee.unit):
+        return f"The {guarantee.unit}, and nothing else"
+    return f"Each {guarantee.unit} in the private data"
 
 
 def best_guess(guarantee: Guarantee) -> float:
@@ -196,12 +218,16 @@ def _delta(delta: float) -> str:
 
 
 def _attacker(guarantee: Guarantee) -> str:
-    probability = math.ceil(best_guess(guarantee) * 1000) / 10
     return (
         f"Somebody who knows everything except which of the two data sets was used, finds either "
         f"equally likely, and sees the model, guesses right with a probability of at most "
-        f"{min(probability, 100.0):.1f} %. Without seeing it: 50 %."
+        f"{_percent(guarantee)}. Without seeing it: 50 %."
     )
+
+
+def _percent(guarantee: Guarantee) -> str:
+    """Return the largest probability of a right guess, rounded up: it is an upper bound."""
+    return f"{min(math.ceil(best_guess(guarantee) * 1000) / 10, 100.0):.1f} %"
 
 
 def _sentence(words: str) -> str:

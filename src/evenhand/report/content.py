@@ -16,6 +16,7 @@ from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.report import settings
 from evenhand.report.measured import Measured
+from evenhand.report.opening import opening
 from evenhand.report.page import Report, Section
 from evenhand.report.pictures import ShownPicture
 from evenhand.report.spending import Spending
@@ -76,6 +77,7 @@ class ModelReport(Report):
 
     heading: ClassVar[str] = "Model report"
     glance: ClassVar[str] = "model/glance.html"
+    first: ClassVar[str] = "model/opening.html"
 
     kind: FairnessKind
     answers: Answers | Shares | None
@@ -172,6 +174,11 @@ class ModelReport(Report):
             (True, "use", "Load and predict", "model/use.html"),
         )
         return tuple(Section(*named) for found, *named in there if found is not None)
+
+    @property
+    def opening(self) -> tuple[tuple[str, str], ...]:
+        """What the first page says, for people who know none of the terms."""
+        return opening(self)
 
     @property
     def holds_a_margin(self) -> bool:

@@ -68,6 +68,9 @@ class Report:
     glance: ClassVar[str]
     """The template of the few numbers to see first."""
 
+    first: ClassVar[str] = ""
+    """The template of the first page, for people who know none of the terms; none if empty."""
+
     title: str
     method: str
     guarantee: Guarantee
