@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evenhand.report import write_report
+from evenhand.report import claim, write_report
 
 pytestmark = pytest.mark.browser
 
@@ -212,3 +214,25 @@ def test_without_javascript_everything_is_there(
     page.locator("summary").first.click()
     assert page.locator("details table").first.is_visible()
     context.close()
+
+
+def test_a_report_without_test_rows_is_four_pages_of_paper_at_most(
+    plain: Any, tmp_path: Path, visit: Callable[[Path], Any]
+) -> None:
+    page = visit(write_report(plain.model, tmp_path / "short.html")).page
+    paper = page.pdf(prefer_css_page_size=True, print_background=True)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", paper)) <= 4
+
+
+def test_the_first_page_is_for_people_who_have_never_heard_of_epsilon(
+    opened: dict[str, Any], protected: Any
+) -> None:
+    first = opened["protected"].page.locator(".opening")
+    words = first.inner_text()
+    best = claim.best_guess(protected.model.guarantee_)
+    assert f"{math.ceil(1000 * best) / 10:.1f} % of the time, where a coin is right 50 %" in words
+    assert not re.search(r"epsilon|delta|ε|δ|differential", words, re.IGNORECASE)
+    error = protected.measured["error_rate"].value
+    assert f"wrong for {100 * error:.0f} (" in words
+    assert "always predicting" in words
+    assert opened["hostile"].page.locator(".opening .gain").count() == 0  # nothing is promised
