@@ -90,6 +90,34 @@ def test_a_reject_margin_costs_coverage_and_bounds_the_gap_of_what_is_given(town
     assert run.gap <= 0.04 + 1e-12
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.estimators.calibration.LimitsTooWide")
+def test_a_reject_margin_keeps_any_notion_and_needs_labelled_rows_for_true_classes(
+    town: Path,
+) -> None:
+    grid = Grid.from_toml(town)
+    asked = {"method": ["non-private"], "reject_margin": [0.04]}
+    runs = ({**asked, "reference": ["pairwise"], "fairness": ["demographic-parity"]},)
+    (setting,) = Grid(data=grid.data, runs=runs).settings()
+    (run,) = train(Task(source=grid.data, settings=(setting,), cache=None, spec="")).runs
+    assert run.gap_name.endswith("pairwise")
+    assert run.gap <= 0.04 + 1e-12
+    odds = ({**asked, "reject_margin": [0.3], "fairness": ["error-parity"]},)
+    with pytest.raises(ValueError, match=r"refuses by true classes.*calibration = a file"):
+        Grid(data=grid.data, runs=odds)
+    rows = pd.read_csv(grid.data.private)
+    rows.to_csv(town.parent / "labelled.csv", index=False)
+    data = replace(grid.data, calibration=str(town.parent / "labelled.csv"))
+    runs = ({**asked, "reject_margin": [0.02, 1.0], "fairness": ["error-parity"]},)
+    settings = Grid(data=data, runs=runs).settings()
+    narrow, wide = train(Task(source=data, settings=settings, cache=None, spec="")).runs
+    assert narrow.gap_name.startswith("error_parity")
+    # 600 rows cannot show a gap of .02, so that the late group waits for good; at 1 all is given.
+    assert narrow.coverage < wide.coverage == 1
+    scores = ({**asked, "fairness": ["generalized-demographic-parity"]},)
+    with pytest.raises(ValueError, match=r"distributions of"):
+        Grid(data=grid.data, runs=scores)
+
+
 def test_a_blind_margin_puts_a_rule_around_any_model(town: Path) -> None:
     grid = Grid.from_toml(town)
     asked = {"method": ["pate", "non-private"], "epsilon": [9], "n_teachers": [30]}

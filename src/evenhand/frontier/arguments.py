@@ -48,8 +48,11 @@ OF_ANY: Final = ("gap_of", "reject_margin", "blind_margin")
 """What is asked of any model: which gap is measured, what is refused on the test rows, and the
 margin that a blind rule around it keeps."""
 
-OF_RULES: Final = ("fairness", "reference", "confidence")
-"""What such a rule reads, whatever the method does."""
+OF_RULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "blind_margin": ("fairness", "reference", "confidence"),
+    "reject_margin": ("fairness", "reference"),
+}
+"""What a rule around a model reads, whatever the method does."""
 
 ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], "gap_of", *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
@@ -89,7 +92,7 @@ def check_value(name: str, value: Plain) -> Plain:
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
     """Raise ValueError for an argument that no method of a table reads."""
     for name, values in run.items():
-        if "blind_margin" in run and name in OF_RULES:
+        if _of_a_rule(name, run):
             continue
         if name in ("method", *OF_ANY) or any(_varies(METHODS[m], name) for m in methods):
             continue
@@ -128,11 +131,7 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         name: value
         for name, value in values.items()
         if value != DEFAULTS.get(name)
-        and (
-            name in OF_ANY
-            or _varies(known, name)
-            or ("blind_margin" in values and name in OF_RULES)
-        )
+        and (name in OF_ANY or _varies(known, name) or _of_a_rule(name, values))
     }
     for name in known.needs:
         if name not in kept:
@@ -153,6 +152,11 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         del kept["gap_of"]  # what is measured anyhow
     if of_score(kept):
         _refuse_without_score(method, kept)
+    if "reject_margin" in kept and not issubclass(notion_named(notion), RateNotion):
+        raise ValueError(
+            f"reject_margin refuses decisions, and fairness = {notion!r} compares the "
+            f"distributions of a score. Take a notion of decisions, or leave out reject_margin."
+        )
     half = {"threshold", "sigma_check"} & set(kept)
     if half and not {"threshold", "sigma_check", "sigma"} <= set(kept):
         raise ValueError(
@@ -216,6 +220,16 @@ def rule_of(setting: Setting) -> Any:
     return _notion(str(given["fairness"]), given, str(given["reference"]))
 
 
+def reject_of(setting: Setting) -> Any:
+    """Return the notion that a reject option on the test rows keeps; None where there is none."""
+    given = {**DEFAULTS, **setting.arguments}
+    if "reject_margin" not in given:
+        return None
+    given["margin"] = given["reject_margin"]
+    given.pop("confidence", None)
+    return _notion(str(given["fairness"]), given, str(given["reference"]))
+
+
 def notion_of(setting: Setting) -> Any:
     """Return the notion that is held, with the margin, or 0 where none is kept."""
     given = {**DEFAULTS, **setting.arguments}
@@ -229,6 +243,11 @@ def _notion(name: str, given: Mapping[str, Plain], reference: str) -> Any:
         reference=reference,
         confidence=given.get("confidence"),
     )
+
+
+def _of_a_rule(name: str, values: Mapping[str, Any]) -> bool:
+    """Return whether a rule around the model reads an argument."""
+    return any(rule in values and name in read for rule, read in OF_RULES.items())
 
 
 def _varies(known: MethodSpec, name: str) -> bool:

@@ -214,6 +214,12 @@ def _refuse_gates_without_truth(data: DataSource, settings: Sequence[Setting]) -
         return
     for setting in settings:
         name = str(setting.arguments.get("fairness", DEFAULTS["fairness"]))
+        if "reject_margin" in setting.arguments and notion_named(name).needs_labels:
+            raise ValueError(
+                f"reject_margin with fairness = {name!r} refuses by true classes, and nothing "
+                f"tells it of them. Add labelled public rows to [data]: calibration = a file, or "
+                f"calibration_fraction = 0.2 for a built-in set; or take 'demographic-parity'."
+            )
         if METHODS[setting.method].accepts("admit_by") and notion_named(name).needs_labels:
             raise ValueError(
                 f"The method {setting.method!r} with fairness = {name!r} has a gate about true "

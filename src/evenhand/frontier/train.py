@@ -18,12 +18,14 @@ from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
 from evenhand.estimators.shared_teachers import train_teachers
 from evenhand.estimators.spec import CALIBRATION
-from evenhand.fairness import DemographicParity, FairnessKind, gap_of
+from evenhand.fairness import FairnessKind, gap_of
+from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.gate.gate import open_gate
 from evenhand.fairness.gate.runner import admitted
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import error_rate, group_error_rates, selection_rates
+from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.score_parity import generalized_demographic_parity
 from evenhand.fairness.tally import JointTally
 from evenhand.fairness.yardstick import Yardstick
@@ -32,6 +34,7 @@ from evenhand.frontier.arguments import (
     estimator_of,
     gap_notion_of,
     of_score,
+    reject_of,
     rule_of,
 )
 from evenhand.frontier.material import DataSource, Material
@@ -237,9 +240,9 @@ class _Trial:
         fitted: FittedModel = model.fitted_
         predicted = self._predict(model, fitted)
         classes, groups = self._classes, self._groups
-        reject = setting.arguments.get("reject_margin")
+        reject = reject_of(setting)
         if reject is not None:
-            predicted = self._within(float(reject), predicted, len(classes))
+            predicted = self._within(reject, model, predicted)
         joint = JointTally.of(groups.codes, self._truth, predicted, groups.n_groups, len(classes))
         error, gap = error_rate(joint), self._gap(setting, fitted, joint)
         guarantee = fitted.guarantee
@@ -325,10 +328,19 @@ class _Trial:
             probabilities, self._groups.codes, n_groups=self._groups.n_groups, reference=reference
         )
 
-    def _within(self, margin: float, predicted: IntArray, n_classes: int) -> IntArray:
+    def _within(self, notion: RateNotion, model: Any, predicted: IntArray) -> IntArray:
         """Refuse labels as a reject option with this margin does, in the order of the rows."""
-        groups = self._groups
-        gate = open_gate(DemographicParity(margin=margin), groups.n_groups, n_classes)
+        groups, size = self._groups, (self._groups.n_groups, len(self._classes))
+        known = None
+        if notion.needs_labels:
+            X, y, sensitive = (self._material.calibration[name] for name in CALIBRATION)
+            labels, truth = (
+                np.searchsorted(self._classes, told)
+                for told in (decide(model, X, sensitive), np.asarray(y))
+            )
+            codes = encode_groups(sensitive, names=groups.names).codes
+            known = GateCalibration(labelled=JointTally.of(codes, truth, labels, *size))
+        gate = open_gate(notion, *size, calibration=known)
         given = admitted(gate, groups.codes, predicted)
         kept = np.full(len(predicted), REJECTED, dtype=np.int64)
         kept[given] = predicted[given]
