@@ -23,6 +23,7 @@ ABOUT_ALL = ("contents", "recheck")
 """Scripts that are about the others."""
 
 PAPERS = {
+    "assessments": OWN,
     "blind_rules": "Xian and Zhao 2024 (LinearPost); OxonFair 0.3",
     "dp_fermi_adult": "Lowy et al. 2023, DP-FERMI: demographic parity, published points",
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",

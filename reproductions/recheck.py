@@ -97,6 +97,15 @@ def _beside(row: str, mean: float, spread: float, n: int, fresh: float, name: st
     return Check(row=f"{row}: {name}", saved=mean, fresh=fresh, within=float(within))
 
 
+def assessments(script: Any) -> Checks:
+    """By sex, the gap of the population: no noise is drawn."""
+    truth, decided, groupings = script.population()
+    _, whole = script.joint_of(truth, decided, groupings["sex"])
+    for name, notion in script.NOTIONS.items():
+        saved = next(r for r in rows("assessments") if (r["by"], r["notion"]) == ("sex", name))
+        yield from exact("sex", [saved["gap"]], [script.gap_of(notion, whole).value], name)
+
+
 def blind_rules(script: Any) -> Checks:
     """Our rule on COMPAS, one margin: no noise is drawn."""
     row = next(
@@ -300,7 +309,7 @@ def no_public_rows(script: Any) -> Checks:
         ]
         fresh = script.measure("ACS-Income", way, 3.0, 0)
         (found,) = (row["error"] for row in fresh if row["margin"] is None)
-        yield noisy(f"German, {way}", saved, found, "error")
+        yield noisy(f"ACS-Income, {way}", saved, found, "error")
 
 
 def notions_on_adult(script: Any) -> Checks:
@@ -546,6 +555,7 @@ def _error_and_gap(words: str, row: dict[str, Any], error: float, gap: float) ->
 CHECKS = {
     check.__name__: check
     for check in (
+        assessments,
         blind_rules,
         choices,
         dp_fermi_adult,
