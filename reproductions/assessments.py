@@ -27,9 +27,9 @@ least so often). The attack agrees if it is right in every try on the exact tabl
 one at most as often as the claim allows an attacker who chooses among the cells evenly beforehand,
 ``e^(2 eps) / (e^(2 eps) + cells - 1)``, by more than chance (the 1-in-1,000 quantile).
 
-The rule of the attack is corrected: before the first run it had ``eps`` for ``2 eps``, and said "no"
-at epsilon 3. Epsilon is of adding or removing a record; which cell a person is in, who is known to
-be in the table, is two such steps. Of 200 seeds that were planned 40 were run.
+The rule of the attack is corrected: before the first run it had ``eps`` for ``2 eps``, and said
+"no" at epsilon 3. Epsilon is of adding or removing a record; which cell a person is in, who is
+known to be in the table, is two such steps. Of 200 seeds that were planned 40 were run.
 """
 
 from __future__ import annotations
@@ -292,8 +292,8 @@ def save(rows: list[dict[str, Any]], attacks: list[dict[str, Any]]) -> None:
         rule(len(HEAD)),
         *(line(*(row[key] for key in keys)) for row in rows),
         "",
-        "An attack of one record, by somebody who knows all others (8 cells). The bound is at twice "
-        "epsilon: which cell it is, of somebody who is known to be in the table.",
+        "An attack of one record, by somebody who knows all others (8 cells). The bound is at "
+        "twice epsilon: which cell it is, of somebody who is known to be in the table.",
         "",
         line(*ATTACKED),
         rule(len(ATTACKED)),
