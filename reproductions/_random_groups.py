@@ -1,4 +1,4 @@
-"""Groups by randomised response, as weights that are unbiased: what method M learns from."""
+"""Groups by randomised response, as weights of rows: what method M learns from."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from evenhand.privacy.relation import GROUP_LABEL, attribute_of
 from evenhand.typing import FloatArray, IntArray
 
 
-def unbiased_weights(groups: IntArray, n_groups: int, budget: Budget) -> FloatArray:
+def random_weights(
+    groups: IntArray, n_groups: int, budget: Budget, *, undo: bool = True
+) -> FloatArray:
     """Release every group once and return weights of shape (n, n_groups).
+
+    They undo the randomisation in the mean, or with ``undo=False`` are 1 at the answered group, as
+    the paper feeds it to its fair learner.
 
     Privacy
     -------
@@ -27,4 +32,5 @@ def unbiased_weights(groups: IntArray, n_groups: int, budget: Budget) -> FloatAr
         single=True,
     )
     (answers,) = ledger.release(response, groups[None, :], purpose="groups")
-    return unbiased_sums(np.eye(n_groups)[answers], float(response.truth))
+    said = np.eye(n_groups)[answers]
+    return unbiased_sums(said, float(response.truth)) if undo else said

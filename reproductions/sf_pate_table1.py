@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _random_groups import unbiased_weights
+from _random_groups import random_weights
 from _table import beside_saved, rule, write
 from sf_pate_figure2 import DELTA, LOADERS
 
@@ -68,7 +68,7 @@ def sf_pate(variant: str) -> Callable[[Table], Any]:
 def m(rows: Table) -> Any:
     """Train M: every group by randomised response, then the student under the constraint."""
     groups = encode_groups(rows.groups)
-    weights = unbiased_weights(groups.codes, groups.n_groups, BUDGET)
+    weights = random_weights(groups.codes, groups.n_groups, BUDGET)
     X = PublicEncoder().fit(rows.X).transform(rows.X)
     truth = np.eye(2)[np.unique(rows.y, return_inverse=True)[1]]
     constraint = Constraint(notion=FAIRNESS, truth=truth, weights=weights)
