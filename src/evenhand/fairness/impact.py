@@ -111,7 +111,7 @@ def impact_ratios(
 
     Examples
     --------
-    >>> for found in impact_ratios(Tally(counts=[[40, 60], [70, 30]]), 1, ("m", "f")):
+    >>> for found in impact_ratios(Tally(counts=[[400, 600], [700, 300]]), 1, ("m", "f")):
     ...     print(found.group, found.rate, found.ratio, found.by_interval)
     m 0.6 1.0 not below
     f 0.3 0.5 below

@@ -170,7 +170,7 @@ def architecture_typed(word: str) -> Architecture:
     Examples
     --------
     >>> architecture_typed("small-resnet")
-    SmallResNet(widths=(16, 32, 64))
+    SmallResNet(widths=(16, 32, 64), blocks=1, groups=8)
     """
     names = {name.lower(): name for name in ARCHITECTURES}
     return architecture_named(names[word.replace("-", "")])
