@@ -96,7 +96,8 @@ def test_every_door_is_shifted() -> None:
 
 def test_what_hangs_on_one_seed_fails_and_what_is_pinned_stays(tmp_path: Path) -> None:
     shutil.copy(HERE / "conftest.py", tmp_path)
-    shutil.copytree(HERE / "reseed", tmp_path / "reseed")
+    for beside in ("reseed", "postgres"):  # modules that conftest.py imports
+        shutil.copytree(HERE / beside, tmp_path / beside)
     (tmp_path / "test_small.py").write_text(SUITE)
     words = "-q -rA -p no:cacheprovider --doctest-modules --import-mode=importlib -n 1 --reseed 1"
     done = subprocess.run(
