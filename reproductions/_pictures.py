@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Final
 
 import _table
@@ -99,8 +100,9 @@ def draw(
     panels: Sequence[Panel],
     columns: int,
     hue: tuple[str, float, float] | None = None,
+    folder: Path | None = None,
 ) -> str:
-    """Write ``results/<name>.svg`` and return the line that shows it in a table beside it.
+    """Write ``<name>.svg`` into ``results``, or a folder, and return the line that shows it.
 
     ``about`` says what is drawn, for who cannot see it. ``hue`` is the name of the scale of
     colours, and the values at its two ends.
@@ -126,8 +128,9 @@ def draw(
     if hue:
         parts += _scale(hue, high - foot + 8)
     parts.append("</svg>")
-    _table.RESULTS.mkdir(exist_ok=True)
-    (_table.RESULTS / f"{name}.svg").write_text("\n".join(parts) + "\n", encoding="utf-8")
+    folder = folder or _table.RESULTS
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.svg").write_text("\n".join(parts) + "\n", encoding="utf-8")
     return f"![{about}]({name}.svg)"
 
 
