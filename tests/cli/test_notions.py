@@ -50,6 +50,20 @@ def test_without_them_the_answers_tell_the_classes_and_people_read_it(
     assert "The gate" not in words
 
 
+@pytest.mark.parametrize("fairness", ["demographic-parity", "equalized-odds"])
+def test_without_the_gate_the_margin_binds_the_student_alone(
+    town: Path, train: Run, fairness: str
+) -> None:
+    said = train({**ODDS, "--fairness": fairness, "--method": "fairpate"}, "--no-answer-margin")
+    model = evenhand.load("model")
+    assert model.fitted_.answered_gap is None
+    assert said["answered_gap"] is None
+    assert said["margin_source"] == (
+        "public rows" if fairness == "demographic-parity" else "released answers"
+    )
+    assert model.bound_
+
+
 def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
     town: Path, train: Run
 ) -> None:
@@ -101,6 +115,10 @@ def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
             ["--method intervention knows demographic parity alone"],
         ),
         ({**ODDS, "--calibration": "nowhere.csv"}, ["nowhere.csv"]),
+        (
+            {**ODDS, "--method": "fairpate"},
+            ["nothing tells the gate", "--no-answer-margin, or --method fair-shares"],
+        ),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(
@@ -109,6 +127,22 @@ def test_settings_that_do_not_go_together_are_refused(
     line = refuse(*asked(changes))
     assert all(words in line for words in said)
     assert not Path("model").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "said"),
+    [
+        ("fair-shares", (), "has no gate that could be left out, got --no-answer-margin"),
+        ("fairpate-published", (), "has no gate that could be left out, got --no-answer-margin"),
+        ("fairpate", ("--gate-level", "0.9"), "--gate-level is about the gate, and --no-answer-"),
+    ],
+)
+def test_a_gate_is_left_out_where_there_is_one_and_nothing_else_speaks_of_it(
+    town: Path, refuse: Run, asked: Run, method: str, more: tuple[str, ...], said: str
+) -> None:
+    odds = ODDS if method == "fairpate" else {"--margin": "0.2"}
+    line = refuse(*asked({**odds, "--method": method}), "--no-answer-margin", *more)
+    assert said in line
 
 
 def test_thresholds_per_group_keep_demographic_parity_alone(

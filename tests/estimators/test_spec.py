@@ -26,6 +26,7 @@ SETTINGS = {
     "fairness_weight": 0.5,
     "pull": 0.2,
     "answers": "labels",
+    "answer_margin": False,
     "admit_by": "estimate",
     "gate_level": 0.8,
 }

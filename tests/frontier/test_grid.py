@@ -7,6 +7,7 @@ import pytest
 
 from evenhand.datasets import Schema
 from evenhand.frontier import Grid
+from evenhand.frontier.arguments import estimator_of
 from evenhand.frontier.material import DataSource
 from evenhand.frontier.run import Setting
 
@@ -95,6 +96,22 @@ def test_what_is_measured_anyhow_is_not_part_of_a_setting(write: Write) -> None:
     ]
 
 
+def test_a_gate_is_left_out_by_answer_margin_and_then_needs_no_calibration_rows(
+    write: Write,
+) -> None:
+    path = write(ADULT + RUN + "answer_margin = [true, false]\n")
+    settings = Grid.from_toml(path).settings()
+    within = {"epsilon": 1.0, "margin": 0.05}
+    assert arguments(settings) == [
+        ("fairpate", within, 0),
+        ("fairpate", {**within, "answer_margin": False}, 0),
+    ]
+    assert [estimator_of(one).answer_margin for one in settings] == [True, False]
+    odds = 'fairness = "equalized-odds"\nanswer_margin = false\n'
+    (setting,) = Grid.from_toml(write(ADULT + RUN + odds)).settings()
+    assert setting.arguments["fairness"] == "equalized-odds"
+
+
 def test_a_range_is_written_by_its_ends(write: Write) -> None:
     path = write(
         ADULT + '[[runs]]\nmethod = "fairpate"\nmargin = { from = 0.05, to = 0.15, n = 3 }\n'
@@ -173,10 +190,20 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
         ),
         (
             ADULT + RUN + 'fairness = "error-parity"\n',
-            "has a gate about true classes.*calibration_fraction = 0.2.*or take 'fair-shares'",
+            "about true classes.*calibration_fraction = 0.2.*answer_margin = false, or 'fair-sha",
         ),
         (ADULT + RUN + 'admit_by = "limits"\n', r"Did you mean 'limit'\?"),
         (ADULT + RUN + "gate_level = 1\n", "gate_level must lie strictly between 0 and 1"),
+        (ADULT + RUN + 'answer_margin = "no"\n', "answer_margin must be true or false, got 'no'"),
+        (ADULT + RUN + "answer_margin = 0\n", "answer_margin must be true or false, got 0"),
+        (
+            ADULT + RUN.replace('"fairpate"', '"fair-shares"') + "answer_margin = false\n",
+            "answer_margin = False is not read by method = 'fair-shares' .* but by 'fairpate'",
+        ),
+        (
+            ADULT + RUN + "answer_margin = [true, false]\ngate_level = 0.9\n",
+            "gate_level is about the gate, and answer_margin = false opens none",
+        ),
         (ADULT + '[[runs]]\nmethod = "dp-post-procesing"\n', "mean 'dp-post-processing'"),
         (ADULT + RUN + 'fairness = "equalised-odds"\n', r"Did you mean 'equalized-odds'\?"),
         (

@@ -13,7 +13,7 @@ from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import DemographicParity
 
 _SOUND = REGISTERED["fairpate"]
-_OF_SOUND = ("calibration", "reference", "admit_by", "gate_level")
+_OF_SOUND = ("calibration", "reference", "answer_margin", "admit_by", "gate_level")
 
 
 @registered(

@@ -338,6 +338,15 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=MECHANISM,
         ),
     ] = None
+    answer_margin: Annotated[
+        bool,
+        typer.Option(
+            "--answer-margin/--no-answer-margin",
+            help="Of fairpate: whether its gate holds the answers within the margin. Without it "
+            "the margin binds the student alone, and no answer is refused for it.",
+            rich_help_panel=FAIRNESS,
+        ),
+    ] = True
     admit_by: Annotated[str, options.admit_by(FAIRNESS)] = _words.ADMIT_BY[0]
     gate_level: Annotated[float, options.gate_level(FAIRNESS)] = 0.95
     sigma: Annotated[
@@ -617,17 +626,24 @@ def _check_margin(given: TrainOptions) -> None:
             f"Leave one of them out."
         )
     of_truth = [name for name in ("admit_by", "gate_level") if name in given.given]
+    if of_truth and not given.answer_margin:
+        raise ValueError(
+            f"--{of_truth[0].replace('_', '-')} is about the gate, and --no-answer-margin opens "
+            f"none. Leave one of them out."
+        )
     if of_truth and not notion.needs_labels:
         raise ValueError(
             f"--{of_truth[0].replace('_', '-')} is about true classes, and --fairness "
             f"{given.fairness} is about predictions alone. Leave it out."
         )
-    if given.calibration is None and notion.needs_labels and given.spec.accepts("admit_by"):
+    gate_reads_truth = given.spec.accepts("admit_by") and given.answer_margin
+    if given.calibration is None and notion.needs_labels and gate_reads_truth:
         raise ValueError(
             f"--fairness {given.fairness} is about true classes, and nothing tells the gate of "
             f"--method {given.method} of them. Give --calibration FILE: public rows with features, "
-            f"label and sensitive columns, hundreds of each group; or take --method fair-shares, "
-            f"which reads the margin from the released answers."
+            f"label and sensitive columns, hundreds of each group; or read the margin from the "
+            f"released answers, for the student alone: --no-answer-margin, or --method "
+            f"fair-shares."
         )
     if given.calibration is not None and not notion.needs_labels:
         raise ValueError(
@@ -700,6 +716,7 @@ NOT_ALWAYS_READ: Final = {
     "answers": "gates labels, releases shares alone, or asks no teachers",
     "fairness": "keeps no margin",
     "calibration": "reads no calibration rows",
+    "answer_margin": "has no gate that could be left out",
     **dict.fromkeys(("admit_by", "gate_level"), "has no gate that reads true classes"),
     "confidence": "chooses no model by rows that were held out",
     **dict.fromkeys(
@@ -728,7 +745,9 @@ def _refuse_useless(known: MethodSpec, given: frozenset[str]) -> None:
         if after and option in OF_RULES:
             continue
         if option in given and not known.accepts(option):
-            word = "--teachers" if option == "n_teachers" else f"--{option.replace('_', '-')}"
+            word = {"n_teachers": "--teachers", "answer_margin": "--no-answer-margin"}.get(
+                option, f"--{option.replace('_', '-')}"
+            )
             why = NOT_ALWAYS_READ["fairness" if option in of_notions else option]
             raise ValueError(f"--method {known.name} {why}, got {word}. Leave one of them out.")
 

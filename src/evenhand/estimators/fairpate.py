@@ -42,6 +42,7 @@ from evenhand.voting.shares import Rounds
             "margin",
             "reference",
             "confidence",
+            "answer_margin",
             "admit_by",
             "gate_level",
         ),

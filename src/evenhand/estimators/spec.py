@@ -29,6 +29,7 @@ BY_NAME: Final = (
     "hidden",
     "fairness_weight",
     "pull",
+    "answer_margin",
     "admit_by",
     "gate_level",
 )

@@ -27,6 +27,9 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Arguments that are words, and which."""
 
+FLAGS: Final = ("answer_margin",)
+"""Arguments that are true or false."""
+
 OF_NOTIONS: Final = ("fairness", "gap_of")
 """Arguments that name a notion of fairness, shipped or ``"package.module:Class"``."""
 
@@ -54,7 +57,7 @@ OF_RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a rule around a model reads, whatever the method does."""
 
-ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], "gap_of", *NUMBERS)
+ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], *FLAGS, "gap_of", *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
 
 DEFAULTS: Final[Mapping[str, Plain]] = {
@@ -63,6 +66,7 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
     "fairness": "demographic-parity",
     "reference": "rest",
     "fairness_weight": 1.0,
+    "answer_margin": True,
     "admit_by": "limit",
     "gate_level": 0.95,
 }
@@ -76,6 +80,10 @@ def check_value(name: str, value: Plain) -> Plain:
         return spelled(str(value))
     if name in WORDS:
         return _checks.one_of(name, str(value), WORDS[name])
+    if name in FLAGS:
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be true or false, got {value!r}.")
+        return value
     if isinstance(value, str) or value is None:
         raise TypeError(f"{name} must be a number, got {value!r}.")
     if name == "n_teachers":
@@ -156,6 +164,12 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         raise ValueError(
             f"reject_margin refuses decisions, and fairness = {notion!r} compares the "
             f"distributions of a score. Take a notion of decisions, or leave out reject_margin."
+        )
+    of_gate = [name for name in ("admit_by", "gate_level") if name in kept]
+    if of_gate and kept.get("answer_margin") is False:
+        raise ValueError(
+            f"{' and '.join(of_gate)} {'is' if len(of_gate) == 1 else 'are'} about the gate, and "
+            f"answer_margin = false opens none. Give it a table [[runs]] of its own."
         )
     half = {"threshold", "sigma_check"} & set(kept)
     if half and not {"threshold", "sigma_check", "sigma"} <= set(kept):

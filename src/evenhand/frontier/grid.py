@@ -220,12 +220,16 @@ def _refuse_gates_without_truth(data: DataSource, settings: Sequence[Setting]) -
                 f"tells it of them. Add labelled public rows to [data]: calibration = a file, or "
                 f"calibration_fraction = 0.2 for a built-in set; or take 'demographic-parity'."
             )
-        if METHODS[setting.method].accepts("admit_by") and notion_named(name).needs_labels:
+        gated = METHODS[setting.method].accepts("admit_by") and setting.arguments.get(
+            "answer_margin", True
+        )
+        if gated and notion_named(name).needs_labels:
             raise ValueError(
                 f"The method {setting.method!r} with fairness = {name!r} has a gate about true "
                 f"classes, and nothing tells it of them. Add labelled public rows to [data]: "
-                f"calibration = a file, or calibration_fraction = 0.2 for a built-in set; or take "
-                f"'fair-shares', which reads the margin from the released answers."
+                f"calibration = a file, or calibration_fraction = 0.2 for a built-in set; or read "
+                f"the margin from the released answers, for the student alone: answer_margin = "
+                f"false, or 'fair-shares'."
             )
 
 
