@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,25 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     folded = {str(k).casefold(): str(k) for k in known}
     near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
     return f" Did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def together(checks: Iterable[Callable[[], object]]) -> None:
+    """Run all checks and raise one ValueError that says what each of them found.
+
+    Examples
+    --------
+    >>> together([lambda: positive("sigma", 0), lambda: at_least("n", 0, 1), lambda: None])
+    Traceback (most recent call last):
+    ValueError: sigma must be finite and > 0, got sigma=0.0. n must be at least 1, got n=0.
+    """
+    found: list[str] = []
+    for check in checks:
+        try:
+            check()
+        except (ValueError, TypeError) as error:
+            found.append(str(error))
+    if found:
+        raise ValueError(" ".join(found))
 
 
 def same_length(**named: Sized) -> int:

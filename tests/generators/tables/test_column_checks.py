@@ -173,6 +173,36 @@ def test_a_dtype_that_cannot_be_drawn_is_found_first() -> None:
     assert spent(store) == 0
 
 
+def test_kinds_dtypes_and_values_that_no_column_may_have_are_named_in_one_error() -> None:
+    store = MemoryStore()
+    frame = table().assign(person=[f"p{i}" for i in range(len(table()))], gone=None)
+    frame["gain"] = frame["gain"].astype("double[pyarrow]")
+    frame.loc[3, "job"] = "king"
+    frame.loc[[5, 6], "rich"] = "maybe"
+    half = Schema(columns=tuple(c for c in SCHEMA.columns if c.name in ("job", "rich")))
+    with pytest.raises(ValueError, match="learnt wrong") as caught:
+        fit(frame=frame, schema=half, keep=["gone"], store=store)
+    said = str(caught.value)
+    for words in (
+        "olumn 'person' looks like an identifier",
+        "column 'gone' has no value at all",
+        "the dtype of 'gain' (double[pyarrow])",
+        "Column 'job' of the private table holds",
+        "Column 'rich' of the private table holds",
+    ):
+        assert words in said
+    assert "king" not in said
+    assert "maybe" not in said
+    assert spent(store) == 0
+
+
+def test_every_role_with_a_gap_is_named_at_once() -> None:
+    frame = table().astype({"rich": object, "sex": object})
+    frame.loc[2, "rich"], frame.loc[4, "sex"] = None, None
+    with pytest.raises(ValueError, match=r"label column 'rich' is .*column 'sex' is missing"):
+        fit(frame=frame)
+
+
 def test_half_a_plan_is_not_begun() -> None:
     store = MemoryStore()
     fit(schema=SCHEMA, store=store)

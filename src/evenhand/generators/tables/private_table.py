@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,8 +13,9 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.datasets import Schema, inspect
-from evenhand.datasets.columns import Column
-from evenhand.datasets.problems import CODES
+from evenhand.datasets.columns import Column, TypedTable
+from evenhand.datasets.problems import CODES, Problem
+from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.payload import Encoding, Payload
@@ -243,8 +245,8 @@ def _ready(
     Raises
     ------
     ValueError
-        For columns that cannot be learnt, would be learnt wrong, or of which nothing could be
-        released: all of these at once.
+        For columns that cannot be learnt, would be learnt wrong, hold what the schema does not
+        allow, or of which nothing could be released: all of these at once.
 
     Privacy
     -------
@@ -255,29 +257,42 @@ def _ready(
     table.require(sorted(keep), "which keep= names")
     wanted = undeclared(records, schema)
     found = inspect(table, label=roles.label, sensitive=roles.sensitive, schema=schema)
-    wrong = {column.name for column in found.grave} - set(keep)
+    empty = {name: Problem.EMPTY.words for name in wanted if table[name].missing.all()}
+    wrong = ({column.name for column in found.grave} - set(keep)) | set(empty)
     columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
-    also = columns.rare(plan, delta, keep_rare)
+    also = empty | columns.rare(plan, delta, keep_rare)
     for name in set(columns.texts) - set(also) - set(keep) - set(roles.conditions):
         if _are_numbers(table[name]) and len(columns.texts[name]) > CODES:
             also[name] = "holds numbers as Python objects, each of which would be a category"
     features = (wrong | set(also)) - set(roles.conditions)
     way_out = f"{_LEAVE_OUT} {_DECLARE}" if features else _DECLARE
-    found.require("private table", way_out, keep=keep, also=also)
-    strange = [column for column in table.columns if not _comes_back(column.dtype)]
+    strange = [column.name for column in table.columns if not _comes_back(column.dtype)]
+    declared = [n for n in table if n not in wanted and n not in strange and n not in wrong]
+    known = {} if schema is None else {column.name: column for column in schema.columns}
+    _checks.together(
+        [
+            lambda: found.require("private table", way_out, keep=keep, also=also),
+            lambda: _refuse_dtypes(table, strange),
+            *(partial(_refuse_values, known[name], table) for name in declared),
+        ]
+    )
+    return columns
+
+
+def _refuse_dtypes(table: TypedTable, strange: Sequence[str]) -> None:
     if strange:
         raise ValueError(
-            f"Rows cannot be drawn with the dtype of {', '.join(repr(c.name) for c in strange)} "
-            f"({', '.join(str(c.dtype) for c in strange)}). Convert these columns "
+            f"Rows cannot be drawn with the dtype of {', '.join(map(repr, strange))} "
+            f"({', '.join(str(table[name].dtype) for name in strange)}). Convert these columns "
             f"with astype, for example to 'float64', 'Int64', 'boolean' or 'str'."
         )
-    known = {} if schema is None else {column.name: column for column in schema.columns}
-    declared = table.select(name for name in table if name not in wanted)
-    if declared.names:
-        complete = Schema(columns=tuple(known[name] for name in declared.names))
-        for code in TableCodec.of(complete, declared, ()).columns:
-            code.cells(table[code.name])
-    return columns
+
+
+def _refuse_values(declared: ColumnSchema, table: TypedTable) -> None:
+    """Raise for the first value of a column that its schema does not allow."""
+    only = table.select([declared.name])
+    (code,) = TableCodec.of(Schema(columns=(declared,)), only, ()).columns
+    code.cells(only[declared.name])
 
 
 _LEAVE_OUT: Final = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pandas as pd
@@ -56,14 +57,16 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
     given = TypedTable.of(frame, "private table")
     kept = given.frame.reset_index(drop=True)
     table, units = TypedTable(kept, given.where), None
-    for what, names in (
-        ("label", (roles.label,)),
-        ("sensitive", roles.sensitive),
-        ("unit", () if roles.unit is None else (roles.unit,)),
-    ):
-        for name in names:
-            table.require([name], f"which {what}= names")
-            table[name].refuse_missing(f"{what} column", f"{_WAYS_OUT[what]}.")
+    named = {
+        "label": (roles.label,),
+        "sensitive": roles.sensitive,
+        "unit": () if roles.unit is None else (roles.unit,),
+    }
+    _checks.together(
+        partial(_require_whole, table, what, name)
+        for what, names in named.items()
+        for name in names
+    )
     if not len(table):
         raise ValueError("The private table has no rows.")
     if roles.unit is not None:
@@ -80,6 +83,12 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
         units=units,
         per_unit=per_unit if units is not None else 1,
     )
+
+
+def _require_whole(table: TypedTable, what: str, name: str) -> None:
+    """Raise for a column with a role that is not there, or has a missing value."""
+    table.require([name], f"which {what}= names")
+    table[name].refuse_missing(f"{what} column", f"{_WAYS_OUT[what]}.")
 
 
 def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Roles:

@@ -300,11 +300,6 @@ def _is_text(records: Records, known: dict[str, ColumnSchema], name: str) -> boo
         return True
     if name in known:
         return known[name].kind == "categorical"
-    if records.table[name].missing.all():
-        raise ValueError(
-            f"Column {name!r} of the private table has no value at all. Leave it out, or declare "
-            f"it in the schema."
-        )
     return records.table[name].kind_by_dtype == "categorical"
 
 
