@@ -26,6 +26,7 @@ HOMES: Final[Mapping[str, str]] = {
     "sf-teachers": "evenhand.estimators.sf_pate.classifier",
     "randomized-response": "evenhand.baselines.randomized_response",
     "pf-ld": "evenhand.baselines.pfld",
+    "pf-ld-as-printed": "evenhand.baselines.as_printed_pfld",
     "non-private": "evenhand.baselines.non_private",
     "fair-only": "evenhand.baselines.fair_only",
 }

@@ -164,6 +164,7 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
             "but by 'fair-shares', 'fairpate', 'fairpate-published', 'fairpate-as-printed', "
             "'intervention', 'dpsgd', "
             "'dp-post-processing', 'sf-student', 'sf-teachers', 'randomized-response', 'pf-ld', "
+            "'pf-ld-as-printed', "
             "'fair-only'",
         ),
         (

@@ -174,9 +174,11 @@ class AsPrintedFairPATEClassifier(PublishedFairPATEClassifier):
             f"winners cost epsilon={ledger.spent_epsilon(claimed.delta):.4g} at "
             f"delta={claimed.delta!r}, without the moment of stopping, whose cost nobody knows"
         )
-        return replace(
-            no_guarantee(said, unit=partition.unit, public=whole.public, warnings=whole.warnings),
+        claim = no_guarantee(
+            said,
+            unit=partition.unit,
             neighbors=partition.neighbors,
-            noise=whole.noise,
-            accounting=AS_PRINTED,
+            public=whole.public,
+            warnings=whole.warnings,
         )
+        return replace(claim, noise=whole.noise, accounting=AS_PRINTED)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from evenhand.fairness.noisy_groups import AnsweredGroups
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.notions import require_notion
 from evenhand.learners.preconditioner import Whitening
-from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Guarantee, Ledger
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.relation import GROUP_LABEL
@@ -147,40 +148,47 @@ class PFLDClassifier(AttributePrivacyClassifier):
         data, k = people.data, people.groups.n_groups
         held = Held.of(notion, data.y_private, data.n_classes)
         learner, strata = self._learner(held), held.strata
-        mechanisms = self._mechanisms(budget)
         cells = len(held.bound) * k
         whitening = None if self.hidden else Whitening.of(people.X_encoded, damping=DAMPING)
         rows = people.X_encoded if whitening is None else whitening.rows(people.X_encoded)
-        run = self._run_of(budget, given.ledger)
-        primal, dual, sizes = mechanisms
-        uses = {primal: self.n_steps, dual: self.n_steps, sizes: 1}
-        with run.reserve(uses, purpose="PF-LD: primal steps, dual steps, sizes") as grant:
-            known = noisy_sizes(strata, people, grant.draw(sizes, cells), sizes.sigma)
-            trained = learner.fit(
-                rows,
-                data.y_private,
-                people.groups.codes,
-                n_classes=data.n_classes,
-                strata=strata,
-                sizes=known,
-                margins=held.margins(AnsweredGroups(counts=known).margins(notion)),
-                primal_noise=grant.draw(primal, learner.n_weights(rows.shape[1], data.n_classes)),
-                dual_noise=grant.draw(dual, cells * learner.n_hits(data.n_classes)),
-                rng=rng.spawn(1)[0],
-                progress=given.stage("steps"),
-            )
+        widths = (
+            learner.n_weights(rows.shape[1], data.n_classes),
+            cells * learner.n_hits(data.n_classes),
+            cells,
+        )
+        noise = self._noise_of(budget, given.ledger, data.n_private, widths)
+        known = noisy_sizes(strata, people, noise.sizes, noise.sizes_sigma)
+        trained = learner.fit(
+            rows,
+            data.y_private,
+            people.groups.codes,
+            n_classes=data.n_classes,
+            strata=strata,
+            sizes=known,
+            margins=held.margins(AnsweredGroups(counts=known).margins(notion)),
+            primal_noise=noise.primal,
+            dual_noise=noise.dual,
+            rng=rng.spawn(1)[0],
+            batches=noise.batches,
+            sampling_rate=noise.sampling_rate,
+            progress=given.stage("steps"),
+        )
         layers = trained.layers
         if whitening is not None:
             layers = (whitening.layer(*layers[0]),)
         self.student_ = layered_classifier(layers, data.n_classes)
         self.multipliers_ = trained.multipliers
         self.estimated_shares_ = known / known.sum(axis=1, keepdims=True)
-        self.mechanism_ = mechanisms
+        self.mechanism_ = noise.mechanisms
         self.encoder_, self.classes_ = people.encoder, data.classes
         self.groups_ = people.groups.names
-        self.ledger_ = run
+        self.ledger_ = noise.ledger
         self.fairness_kind_ = FairnessKind.WEIGHTS
-        self.guarantee_ = self._claim(
+        self.guarantee_ = self._claimed(people, noise.ledger, budget)
+
+    def _claimed(self, people: PeopleInputs, run: Ledger, budget: Budget) -> Guarantee:
+        """Return what is promised."""
+        return self._claim(
             people,
             run.noise,
             epsilon=budget.epsilon,
@@ -188,6 +196,25 @@ class PFLDClassifier(AttributePrivacyClassifier):
             accounting=EXACT_GAUSSIAN,
             noise_words=run.noise.name,
             mu_squared=budget.mu_squared,
+        )
+
+    def _noise_of(
+        self, budget: Budget, ledger: Ledger | None, n_rows: int, widths: tuple[int, int, int]
+    ) -> PFLDNoise:
+        """Charge and draw the noise of weights, of tables and of sizes, of these widths."""
+        mechanisms, run = self._mechanisms(budget), self._run_of(budget, ledger)
+        primal, dual, sizes = mechanisms
+        uses = {primal: self.n_steps, dual: self.n_steps, sizes: 1}
+        with run.reserve(uses, purpose="PF-LD: primal steps, dual steps, sizes") as grant:
+            of_sizes = grant.draw(sizes, widths[2])
+            of_weights, of_tables = grant.draw(primal, widths[0]), grant.draw(dual, widths[1])
+        return PFLDNoise(
+            ledger=run,
+            mechanisms=mechanisms,
+            primal=of_weights,
+            dual=of_tables,
+            sizes=of_sizes,
+            sizes_sigma=sizes.sigma,
         )
 
     def _learner(self, held: Held) -> PFLD:
@@ -241,6 +268,34 @@ class PFLDClassifier(AttributePrivacyClassifier):
                 f"FloatNoise(); the guarantee then names its rounding."
             )
         return run
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PFLDNoise:
+    """The noise of a fit, charged and drawn.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    mechanisms : tuple
+    primal, dual, sizes : ndarray
+        One row for each step, or table.
+    sizes_sigma : float
+        Standard deviation of the noise on the sizes.
+    batches : iterator of ndarray, optional
+        Rows of each primal step, where it does not read all.
+    sampling_rate : float
+        Probability of a row to be in a batch.
+    """
+
+    ledger: Ledger
+    mechanisms: tuple[Any, ...]
+    primal: FloatArray
+    dual: FloatArray
+    sizes: FloatArray
+    sizes_sigma: float
+    batches: Iterator[IntArray] | None = None
+    sampling_rate: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

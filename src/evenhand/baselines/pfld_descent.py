@@ -39,12 +39,14 @@ are ``(1 - q) N(0) + q N(l + d1)`` and ``(1 - q) N(0) + q N(l + d2)``, with l of
 grows their divergence is that of ``N(d1)`` and ``N(d2)`` for the event that the row is in.) So
 every step reads all rows. This loses nothing but time: noise that pays for T steps on all rows is,
 against the sum, as small as that which pays for T steps on samples with amplification, and smaller
-where there is little noise; and the cost is that of Gaussian releases, exactly.
+where there is little noise; and the cost is that of Gaussian releases, exactly. ``batches`` are for
+PF-LD as printed (``evenhand.baselines.as_printed_pfld``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Final
 
@@ -155,6 +157,8 @@ class PFLD:
         primal_noise: FloatArray,
         dual_noise: FloatArray,
         rng: np.random.Generator,
+        batches: Iterator[IntArray] | None = None,
+        sampling_rate: float = 1.0,
         progress: Progress | None = None,
     ) -> PFLDModel:
         """Train on ``X`` (n, d), ``y`` (n,), ``groups`` (n,).
@@ -170,19 +174,32 @@ class PFLD:
             they are not held.
         primal_noise : array, shape (n_steps, n_weights)
             Noise for sums of sensitivity ``clip_norm``.
-        dual_noise : array, shape (n_steps, n_strata * n_groups * n_hits)
-            Noise for tables of sensitivity ``TABLE_SENSITIVITY``.
+        dual_noise : array, shape (n_dual, n_strata * n_groups * n_hits)
+            Noise for tables of sensitivity ``TABLE_SENSITIVITY``: one for each primal step, or
+            fewer with batches, and dual steps are spread evenly.
         rng : Generator
             Seeds the first weights of a network, which nothing private decides.
+        batches : iterator of arrays of int, optional
+            Rows of each primal step, of which each is there with probability ``sampling_rate``.
+            Default: all rows.
         """
         state = PFLDState.start(self, X, y, strata, sizes, margins, n_classes, rng)
-        n_steps = _checks.same_length(primal_noise=primal_noise, dual_noise=dual_noise)
+        n_steps, n_dual = len(primal_noise), len(dual_noise)
+        if batches is None or not 0 < n_dual <= n_steps:
+            _checks.same_length(primal_noise=primal_noise, dual_noise=dual_noise)
         first = n_steps - max(1, round(self.averaged * n_steps))
         mean, speed = np.zeros_like(state.weights), np.zeros_like(state.weights)
         for t in range(n_steps):
-            state.forward()
-            state.ascend(state.table(groups).ravel() + dual_noise[t], t)
-            gradient = state.gradient(groups) + state.unit * primal_noise[t]
+            dual = t * n_dual // n_steps
+            if t == 0 or dual > (t - 1) * n_dual // n_steps:
+                state.forward()
+                state.ascend(state.table(groups).ravel() + dual_noise[dual], dual)
+            if batches is None:
+                gradient = state.gradient(groups) + state.unit * primal_noise[t]
+            else:
+                rows = next(batches)
+                gradient = state.on(rows).gradient(groups[rows]) + state.unit * primal_noise[t]
+                gradient /= sampling_rate
             speed = self.momentum * speed - self.learning_rate * (1 - self.momentum) * gradient
             state.weights = state.weights + speed
             if t >= first:
@@ -201,6 +218,7 @@ class PFLDState:
     X: FloatArray
     y: IntArray
     strata: IntArray
+    among: IntArray  # (n_strata,): rows of each
     sizes: FloatArray
     margins: FloatArray
     n_classes: int
@@ -241,6 +259,7 @@ class PFLDState:
             X=X,
             y=y,
             strata=strata,
+            among=np.bincount(strata, minlength=len(sizes)),
             sizes=sizes,
             margins=margins if margins.ndim == 3 else margins[:, :, None],
             n_classes=n_classes,
@@ -270,6 +289,18 @@ class PFLDState:
             self.inputs.append(np.maximum(self.inputs[-1] @ layer[:-1] + layer[-1], 0.0))
         self.F = probabilities(self.inputs[-1] @ layers[-1][:-1] + layers[-1][-1])
 
+    def on(self, rows: IntArray) -> PFLDState:
+        """Return the state on some of the rows, run through the present weights."""
+        parts = {name: getattr(self, name)[rows] for name in ("X", "y", "strata", "lengths")}
+        some = replace(self, **parts)
+        some.forward()
+        return some
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows."""
+        return int(self.among.sum())
+
     @property
     def hits(self) -> FloatArray:
         """The numbers h of hard decisions, (n, n_hits). Public."""
@@ -295,11 +326,11 @@ class PFLDState:
         # What groups add up to is public: the noise of the sum is taken away.
         table = table + (totals - table.sum(axis=1, keepdims=True)) / table.shape[1]
         self.estimated += (table - self.estimated) * max(1.0 / (t + 1), 1.0 / learner.memory)
-        among = np.bincount(self.strata, minlength=len(table))[:, None, None]
+        among = self.among[:, None, None]
         overall = self.estimated.sum(axis=1, keepdims=True) / np.maximum(among, 1.0)
         gap = self.estimated / self.sizes[:, :, None] - overall
         # The fewer people, the larger what a multiplier does to each of them.
-        step = learner.multiplier_rate * np.sqrt(self.sizes[:, :, None] / len(self.X))
+        step = learner.multiplier_rate * np.sqrt(self.sizes[:, :, None] / self.n_rows)
         for side, excess in ((self.above, gap), (self.below, -gap)):
             side += step * (excess - self.margins)
             np.clip(side, 0.0, learner.largest_multiplier, out=side)
@@ -317,10 +348,12 @@ class PFLDState:
         return float((pull.max(axis=1) - pull.min(axis=1)).max())
 
     def gradient(self, groups: IntArray) -> FloatArray:
-        """Gradient of the Lagrangian, (n_weights,): one group moves it by ``unit * clip_norm``."""
-        n, pull = len(self.X), self.pull
-        among = np.bincount(self.strata, minlength=len(pull))[:, None]
-        spread = (self.above - self.below).sum(axis=1) / np.maximum(among, 1.0)
+        """Gradient of the Lagrangian, (n_weights,): one group moves it by ``unit * clip_norm``.
+
+        On some of the rows it is the sum of their terms.
+        """
+        n, pull = self.n_rows, self.pull
+        spread = (self.above - self.below).sum(axis=1) / np.maximum(self.among[:, None], 1.0)
         own = pull[self.strata, groups] - spread[self.strata]
         back = self._gradient(own) * self.scale()[:, None]
         truth = np.eye(self.n_classes)[self.y]

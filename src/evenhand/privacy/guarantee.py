@@ -260,6 +260,7 @@ def no_guarantee(
     reason: str,
     *,
     unit: str = "record",
+    neighbors: str = "replace one",
     public: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
 ) -> Guarantee:
@@ -269,8 +270,8 @@ def no_guarantee(
     ----------
     reason : str
         Why nothing is promised.
-    unit : str
-        About whom nothing is promised.
+    unit, neighbors : str
+        About whom nothing is promised, and about which change of the data.
     public, warnings : tuple of str
         As for ``Guarantee``.
 
@@ -283,7 +284,7 @@ def no_guarantee(
         epsilon=math.inf,
         delta=0.0,
         unit=unit,
-        neighbors="replace one",
+        neighbors=neighbors,
         noise="no noise",
         accounting="no accounting",
         public=public,
