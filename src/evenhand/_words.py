@@ -20,5 +20,8 @@ POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_po
 SYNTHETIC_SHARE: Final = 0.2
 """Share of the budget for the noisy counts from which rows are drawn, where none are public."""
 
+DRIFT_SHARE: Final = 0.05
+"""Share of the budget for the noisy counts by which public rows are compared with private ones."""
+
 PIXEL_NETWORKS: Final = ("convolutional", "small-resnet", "color-mnist-network", "celeba-network")
 """Networks that read the pixels of pictures, as they are typed."""

@@ -199,6 +199,14 @@ def test_a_damaged_schema_is_bad_input(refused: Run) -> None:
     assert "A schema is written as" in refused({"--schema": "schema.json"})
 
 
+def test_rows_that_cannot_be_compared_are_bad_input(refused: Run) -> None:
+    for changes, words in (
+        ({"--public": None}, "--check-drift compares the rows of --public FILE"),
+        ({"--method": "dpsgd", "--teachers": None}, "asks no teachers about public rows, got --ch"),
+    ):
+        assert words in refused(changes, "--check-drift")
+
+
 def test_a_column_of_dates_is_bad_input_and_no_defect(refused: Run) -> None:
     table = pd.read_csv("private.csv")
     table["since"] = pd.Timestamp("2020-01-01")

@@ -106,6 +106,20 @@ def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
         assert said["margin_source"] == "drawn rows"
 
 
+@pytest.mark.filterwarnings("ignore:the public rows differ")
+def test_public_rows_are_compared_with_the_private_ones_where_that_is_asked_for(
+    town: Path, train: Run
+) -> None:
+    rows = pd.read_csv("public.csv")
+    rows.assign(hours=rows["hours"] + 15).to_csv("elsewhere.csv", index=False)
+    said = train({"--public": "elsewhere.csv"}, "--check-drift")
+    assert "hours" in {column["name"] for column in said["drift"] if column["differs"]}
+    assert "the group" in {column["name"] for column in said["drift"]}
+    assert any("differ from the private ones in hours" in words for words in said["warnings"])
+    assert evenhand.load("model").check_drift is True
+    assert evenhand.load("model").fitted_.of_drift
+
+
 @pytest.mark.filterwarnings("ignore:Of the rows to ask about. no category of 'person'")
 def test_the_share_of_the_budget_and_kept_columns_are_handed_on(town: Path, train: Run) -> None:
     train({"--public": None, "--drop": None}, "--synthetic-share", "0.4", "--keep", "person")

@@ -82,7 +82,7 @@ class InterventionClassifier(PATEClassifier):
     student : scikit-learn classifier, optional
         Default: logistic regression; at ``"S_in"`` one under the margin on the public rows.
         ``ReductionStudent()`` is fairlearn's, as in the paper.
-    schema, classes, public, public_fraction, unit, noise, random_state
+    schema, classes, public, public_fraction, check_drift, unit, noise, random_state
         As for ``PATEClassifier``.
 
     Attributes

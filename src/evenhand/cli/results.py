@@ -252,7 +252,7 @@ def run_parts(fitted: FittedModel) -> list[str | Table]:
     if fitted.answers is None:
         return [claim, kind]
     rows = [*_asked(fitted, fitted.answers), *_gaps(fitted), *_by_answers(fitted)]
-    shown: list[str | Table] = [claim, *fitted.of_drawn_rows]
+    shown: list[str | Table] = [claim, *fitted.of_drawn_rows, *fitted.of_drift]
     shown += [table(("what the model learned from", ""), rows), kind]
     student = fitted.student_margin
     if fitted.answered_coverage is not None:

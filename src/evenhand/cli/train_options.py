@@ -152,6 +152,15 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=PRIVACY,
         ),
     ] = None
+    check_drift: Annotated[
+        bool,
+        typer.Option(
+            "--check-drift",
+            help=f"Say in which columns the public rows do not look like the private ones: "
+            f"{_words.DRIFT_SHARE:.0%} of the budget pays for noisy counts of the private ones.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = False
     calibration: Annotated[
         Path | None,
         typer.Option(
@@ -466,7 +475,9 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         """Whose groups are read: of the public rows, of the private rows."""
         public = self.keeps_margin_after or self.spec.teachers or self.trains_by_public_groups
         public &= self.spec.protects == "record"
-        private = self.trains_by_groups and self.spec.reads_private_groups(vars(self))
+        private = self.trains_by_groups and (
+            self.check_drift or self.spec.reads_private_groups(vars(self))
+        )
         return ("public",) * public + ("private",) * private
 
 
@@ -512,6 +523,7 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
         fairness=fairness_of(given, margin, tables) if given.trains_by_groups else None,
         any_public=tables.X_public is not None or given.public_fraction is not None,
         public=_drawn_rows(given),
+        check_drift=given.check_drift,
         schema=tables.schema,
         random_state=given.seed,
         public_fraction=given.public_fraction,
@@ -688,6 +700,11 @@ def _check_public(given: TrainOptions) -> None:
             f"Teachers are asked about public {'pictures' if given.images else 'rows'}, and none "
             f"can be drawn here: give either --public FILE or --public-fraction SHARE, got neither."
         )
+    if given.check_drift and not has_public:
+        raise ValueError(
+            "--check-drift compares the rows of --public FILE with the private ones, and there are "
+            "none. Give --public FILE, or leave it out."
+        )
     if given.synthetic_share is not None:
         open_unit("--synthetic-share", given.synthetic_share)
         if not given.draws_rows:
@@ -724,6 +741,7 @@ NOT_ALWAYS_READ: Final = {
         "takes all features as public, and scales them by themselves",
     ),
     "synthetic_share": "asks no teachers about rows that are drawn",
+    "check_drift": "asks no teachers about public rows",
     **dict.fromkeys(("group_thresholds", "blind_rule"), "has a place of its own for fairness"),
     "reference": "compares groups in one way of its own",
     **dict.fromkeys(

@@ -5,7 +5,8 @@ From there to what is released, private rows go through each module once:
 
 1. ``read`` (``inputs``) checks and parts them; ``teachers.partition`` assigns them to teachers.
 2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
-   Where there are no public rows, ``draw_rows`` (``synthetic_rows``) then pays for some.
+   Where there are no public rows, ``draw_rows`` (``synthetic_rows``) then pays for some; where
+   there are, ``compare`` (``drift``) counts the private ones beside them, if that was asked for.
 3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
 4. ``calibrate`` buys answers to labelled rows, where a gate is about true classes; ``ask``
    (``voting``) releases answers from the votes. The ledger charges each draw before it.
@@ -29,8 +30,17 @@ import numpy as np
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets.parquet import ParquetRows
+from evenhand.estimators import drift, synthetic_rows
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
+from evenhand.estimators.drift import (
+    ColumnDrift,
+    DriftCheck,
+    RowsToCompare,
+    as_drift_check,
+    differing,
+    sentences,
+)
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import (
     FitArguments,
@@ -41,7 +51,7 @@ from evenhand.estimators.inputs import (
     read_vote_inputs,
     stage,
 )
-from evenhand.estimators.ledgers import open_run
+from evenhand.estimators.ledgers import answers_budget, open_run, parted
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.plan import (
     choose_mechanism,
@@ -52,7 +62,7 @@ from evenhand.estimators.shared_rows import refuse_shared_rows, refuse_shared_st
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.streamed import Lesson, read_streamed_inputs, require_streamable
-from evenhand.estimators.synthetic_rows import SyntheticRows, as_synthetic, votes_budget
+from evenhand.estimators.synthetic_rows import SyntheticRows, as_synthetic
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate
@@ -82,6 +92,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     teachers: Any = None
     public: SyntheticRows | str | None = None
     public_fraction: float | None = None
+    check_drift: DriftCheck | bool = False
     mechanism: Mechanism | NoisyHistogram | Rounds | None = None
     unit: str = "person"
 
@@ -90,6 +101,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     answers_: Answers | Shares = field(init=False)
     public_yardstick_: Yardstick | None = field(init=False)
     answered_coverage_: Coverage | None = field(init=False)
+    drift_: tuple[ColumnDrift, ...] | None = field(init=False)
 
     student = None
     keep_order = False
@@ -102,7 +114,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Train teachers on the private rows, ask them about the public rows, fit the student."""
         read = self.read(given)
         plan = self.plan(read, given.ledger)
-        read = self.draw_rows(read, plan)
+        read, plan = self.draw_rows(read, plan), self.compare(read, plan)
         taught = self.teach(read, given.progress)
         plan = self.calibrate(taught, plan)
         answers = self.ask(taught, plan, given.progress)
@@ -160,7 +172,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         'owner'
         """
         model = cls(**settings)
-        for name in ("n_teachers", "teachers", "public", "public_fraction"):
+        for name in ("n_teachers", "teachers", "public", "public_fraction", "check_drift"):
             if name in settings:
                 raise TypeError(
                     f"from_votes does not take {name}=: it is about private rows, and these stay "
@@ -199,6 +211,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Check the arguments, part private from public, and assign records to teachers."""
         self._checked_budget()
         as_synthetic(self.public)
+        check = as_drift_check(self.check_drift)
         if self.n_teachers is not None:
             _checks.at_least("n_teachers", self.n_teachers, 1)
         rng = as_generator(self.random_state)
@@ -236,6 +249,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             rng=rng,
             n_columns=int(self.n_features_in_),
             columns=self.feature_names_in_ if hasattr(self, "feature_names_in_") else None,
+            to_compare=None if check is None else RowsToCompare.of(check, data, self.schema),
         )
 
     def plan(self, given: Given, ledger: Ledger | None = None) -> Plan:
@@ -267,7 +281,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             purpose=type(self).__name__,
             moves=moves,
         )
-        counts, votes = (None, run) if to_draw is None else to_draw.open(run)
+        counts, votes = None, run
+        if share := self._share_of_counts:
+            purposes = (drift.PURPOSE, drift.VOTES)
+            if to_draw is not None:
+                purposes = (synthetic_rows.PURPOSE, synthetic_rows.VOTES)
+            counts, votes = parted(run, share, purposes)
         n_voters = n_teachers if data.cast is None else data.cast.votes.n_teachers
         mechanism, why = choose_mechanism(
             self.mechanism,
@@ -296,6 +315,21 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         assert plan.counts is not None
         drawn = to_draw.draw(plan.counts, self._checked_budget().delta, given.rng.spawn(1)[0])
         return replace(given, data=given.data.with_rows(drawn))
+
+    def compare(self, given: Given, plan: Plan) -> Plan:
+        """Pay for noisy counts of the private rows, and compare the public rows with them."""
+        rows = given.to_compare
+        if rows is None:
+            return plan
+        assert plan.counts is not None
+        found = rows.release(plan.counts, given.rng.spawn(1)[0])
+        return replace(plan, drift=found, choices=(*plan.choices, *sentences(rows.check, found)))
+
+    @property
+    def _share_of_counts(self) -> float:
+        """Share of the budget for counts of private rows: to draw rows from, or to compare."""
+        paid = as_synthetic(self.public) or as_drift_check(self.check_drift)
+        return 0.0 if paid is None else paid.share
 
     def _paid_for(self, sums: NoisySums, why_so_many: str) -> Plan:
         """Return the plan of a round that the owners have answered with their own noise."""
@@ -446,7 +480,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         if data.drawn is not None:
             self.choices_ += data.drawn.notes
         self.answers_ = answers
-        self.ledger_ = plan.whole
+        self.ledger_, self.drift_ = plan.whole, plan.drift
         self.mechanism_ = plan.mechanism
         student = fit_student(
             self.student, taught.X_public, answers, self._within(taught), _of_student(given)
@@ -484,7 +518,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             if self.n_teachers is None
             else self.n_teachers,
             n_private=None if data.by_unit else data.n_private,
-            mu=votes_budget(self._checked_budget(), as_synthetic(self.public)).mu,
+            mu=answers_budget(self._checked_budget(), self._share_of_counts).mu,
         )
 
     def _deal(self, data: FitInputs, seed: np.random.Generator) -> Partition:
@@ -533,6 +567,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             choices=self.choices_,
             yardstick=self.public_yardstick_,
             answered_coverage=self.answered_coverage_,
+            drift=self.drift_,
         )
 
     def _take(self, fitted: FittedModel) -> None:
@@ -541,7 +576,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         assert fitted.answers is not None
         self.n_teachers_, self.answers_ = fitted.n_teachers, fitted.answers
         self.choices_, self.public_yardstick_ = fitted.choices, fitted.yardstick
-        self.answered_coverage_ = fitted.answered_coverage
+        self.answered_coverage_, self.drift_ = fitted.answered_coverage, fitted.drift
 
     def _drop_margin(self) -> None:
         super()._drop_margin()
@@ -591,7 +626,9 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         claim = ledger.guarantee(
             public=tuple(public),
             not_covered=tuple(not_covered),
-            warnings=tuple(words for words in (vouched, warning) if words),
+            warnings=tuple(
+                words for words in (vouched, warning, differing(self.drift_ or ())) if words
+            ),
         )
         return claim if data.to_draw is None else data.to_draw.claim(claim, self._checked_budget())
 

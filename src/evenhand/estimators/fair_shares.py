@@ -61,7 +61,7 @@ class FairSharesClassifier(MarginClassifier):
         ``(n_features, n_classes)``. Default ``LogisticTeachers()``.
     mechanism : NoisyHistogram or Rounds, optional
         How shares are drawn. Default: chosen from public numbers; ``choices_`` says how.
-    schema, classes, public, public_fraction, unit, noise, random_state
+    schema, classes, public, public_fraction, check_drift, unit, noise, random_state
         As for ``PATEClassifier``.
     student : ModuleStudent, architecture or torch.nn.Module, optional
         A network that learns features from the shares and ends with the student described above,

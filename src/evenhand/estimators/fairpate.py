@@ -98,7 +98,7 @@ class FairPATEClassifier(MarginClassifier):
     keep_order : bool, default False
         Ask the public rows strictly in the given order. By default those come first for which
         every class is admissible; the order is public, so this is free.
-    schema, classes, public, public_fraction, unit, noise, random_state
+    schema, classes, public, public_fraction, check_drift, unit, noise, random_state
         As for ``PATEClassifier``.
     small_groups : {"interval", "margin"}, default "interval"
         What a group is held to that has so few public rows that the 95 % interval of its rate is

@@ -14,6 +14,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
+from evenhand.estimators.drift import OF_DRIFT, ColumnDrift
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.estimators.synthetic_rows import NO_PUBLIC_ROWS, OF_DRAWN_ROWS
 from evenhand.fairness import FairnessKind
@@ -88,6 +89,8 @@ class FittedModel:
         None where no gate stood.
     choices : tuple of str
         What was chosen where an argument was left out, and why. Public numbers only.
+    drift : tuple of ColumnDrift or None
+        How far public and private rows are apart by noisy counts, where that was asked for.
     yardstick : Yardstick or None
         The errors by the released answers, to read beside the model's.
     numbers : mapping of str to float or ndarray
@@ -131,6 +134,7 @@ class FittedModel:
     calibration: GateCalibration | None = field(default=None, repr=False)
     answered_coverage: Coverage | None = field(default=None, repr=False)
     choices: tuple[str, ...] = ()
+    drift: tuple[ColumnDrift, ...] | None = None
     yardstick: Yardstick | None = None
     numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
     extractor: ExtractorRecord | None = None
@@ -167,6 +171,11 @@ class FittedModel:
         """How the rows were made that teachers were asked about; none where they were public."""
         about = (NO_PUBLIC_ROWS, OF_DRAWN_ROWS)
         return tuple(words for words in self.core.choices if words.startswith(about))
+
+    @property
+    def of_drift(self) -> tuple[str, ...]:
+        """How public rows stand beside private ones; none where nobody looked."""
+        return tuple(words for words in self.core.choices if words.startswith(OF_DRIFT))
 
     @property
     def needs_group(self) -> bool:
@@ -319,6 +328,9 @@ class FittedModel:
             "fairness_weight": self.core.arguments.get("fairness_weight"),
             "table_gap": None if self.derived is None else self.derived.gap,
             "drawn_rows": list(self.of_drawn_rows),
+            "drift": None
+            if self.core.drift is None
+            else [column.to_dict() | {"differs": column.differs} for column in self.core.drift],
             "margin_source": None if held is None else held.source,
             "answered_gap": self.answered_gap,
             "bound": held is not None,

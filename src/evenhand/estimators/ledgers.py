@@ -7,9 +7,13 @@ import math
 from typing import Any
 
 from evenhand import _checks
-from evenhand.privacy import Budget, DiscreteNoise, Ledger
+from evenhand.privacy import Budget, BudgetExceeded, DiscreteNoise, Ledger
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import Entry
 from evenhand.privacy.noise import Noise, UnitNoise
+
+_ROUNDING = 1e-9  # two parts must not add up to more than the whole in the last digit
+_ROUNDED = 1e-6  # what rounding may leave of an account that is spent
 
 
 def open_run(
@@ -67,6 +71,37 @@ def open_run(
 def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Noise:
     """Return a copy of the noise that was given, or the default."""
     return default() if noise is None else copy.deepcopy(noise)
+
+
+def parted(run: Ledger, share: float, purposes: tuple[str, str]) -> tuple[Ledger, Ledger]:
+    """Part what a fit may spend: ``share`` for noisy counts, the rest for answers.
+
+    Nothing is charged.
+
+    Raises
+    ------
+    BudgetExceeded
+        If an account around it has nothing left.
+    """
+    whole, delta = run.remaining * (1.0 - _ROUNDING), run.budget.delta
+    if whole < _ROUNDED * run.budget.mu_squared:
+        raise BudgetExceeded(
+            f"Nothing is left of what {run.account!r} may spend, so no rows can be counted. "
+            f"Nothing was charged or drawn. Take another account."
+        )
+    counts, answers = (
+        Budget(epsilon=epsilon_from_mu(math.sqrt(part), delta), delta=delta)
+        for part in (share * whole, (1.0 - share) * whole)
+    )
+    return run.run(counts, purpose=purposes[0]), run.run(answers, purpose=purposes[1])
+
+
+def answers_budget(budget: Budget, share: float) -> Budget:
+    """Return the part of a budget that pays for answers, where ``share`` pays for counts."""
+    if not share:
+        return budget
+    mu = math.sqrt((1.0 - share) * budget.mu_squared)
+    return Budget(epsilon=epsilon_from_mu(mu, budget.delta), delta=budget.delta)
 
 
 class SeparateLedgers:

@@ -53,6 +53,9 @@ class PATEClassifier(TeacherEnsembleClassifier):
     public_fraction : float, optional
         Share of ``X`` to set aside as public rows where ``X_public`` is not given. This gives the
         features and groups of these rows away: the guarantee does not cover them.
+    check_drift : bool or DriftCheck, default False
+        Whether a small share of the budget pays for noisy counts of the private rows, by which
+        the public rows are compared with them; ``drift_`` says how far apart they are.
     unit : str, default "person"
         What a ``unit_ids`` entry stands for, in the words of the guarantee.
     noise : Noise, optional

@@ -27,6 +27,7 @@ SHARED: Final = (
     "schema",
     "public",
     "public_fraction",
+    "check_drift",
     "unit",
 )
 """Arguments that decide the teachers, and so must be those of every model."""
@@ -227,6 +228,11 @@ def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:
         raise ValueError(
             f"Models that share their teachers share the public rows, and public={first.public!r} "
             f"draws them from the budget of each. Fit them apart, or give X_public=."
+        )
+    if first.check_drift:
+        raise ValueError(
+            "Models that share their teachers share the public rows, and check_drift= counts the "
+            "private ones from the budget of each. Fit one of them with it, and the others without."
         )
     if not isinstance(first.random_state, int | np.integer):
         raise ValueError(

@@ -137,7 +137,7 @@ class MethodSpec:
         """Return whether the method has a use for a setting."""
         if setting == "fairness":
             return bool(self.notions)
-        if setting == "synthetic_share":
+        if setting in ("synthetic_share", "check_drift"):
             return self.draws_rows
         if setting == "blind_rule":  # what comes after training, as thresholds do
             return "group_thresholds" in self.reads

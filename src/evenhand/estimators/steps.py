@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.calibration import Calibration
+from evenhand.estimators.drift import ColumnDrift, RowsToCompare
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import Release
 from evenhand.fairness.gate.gate import Gate
@@ -36,6 +37,8 @@ class Given:
         Their names, where they have names.
     calibration : Calibration or None
         Public rows with labels, on which a margin about true classes is read.
+    to_compare : RowsToCompare or None
+        Private rows, counted to be compared with the public ones, where that was asked for.
     """
 
     data: FitInputs
@@ -44,6 +47,7 @@ class Given:
     n_columns: int
     columns: Array | None
     calibration: Calibration | None = None
+    to_compare: RowsToCompare | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,9 +65,11 @@ class Plan:
     choices : tuple of str
         What was chosen by default, and why.
     counts : Ledger or None
-        Pays for noisy counts, where public rows are drawn from such.
+        Pays for noisy counts, where public rows are drawn from such, or compared with private ones.
     around : Ledger or None
         The ledger of the whole fit, where it is around those of counts and answers.
+    drift : tuple of ColumnDrift or None
+        What a comparison found, once ``compare`` has paid for it.
     """
 
     ledger: Ledger
@@ -73,6 +79,7 @@ class Plan:
     choices: tuple[str, ...]
     counts: Ledger | None = None
     around: Ledger | None = None
+    drift: tuple[ColumnDrift, ...] | None = None
 
     @property
     def whole(self) -> Ledger:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,8 +18,7 @@ from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.generators.tables.codec import OTHER
 from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.generators.tables.private_table import PrivateTable
-from evenhand.privacy import Budget, BudgetExceeded, Guarantee, Ledger
-from evenhand.privacy.gaussian import epsilon_from_mu
+from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.typing import Array, FloatArray, IntArray
 
 SYNTHETIC: Final = "synthetic"
@@ -41,9 +39,6 @@ MARGIN_ROWS: Final = 10_000
 """Rows on which a margin is read, at the least: rates of groups are then known to about .01."""
 
 BALANCES: Final = ("none", "group", "label", "both")
-
-_ROUNDING: Final = 1e-9  # two parts must not add up to more than the whole in the last digit
-_ROUNDED: Final = 1e-6  # what rounding may leave of an account that is spent
 
 
 class SyntheticRowsWarning(UserWarning):
@@ -300,33 +295,13 @@ class RowsToDraw:
         said = f"{claim.accounting}, with {self.delta_aside:.0%} of delta for {purpose}"
         return replace(claim, delta=budget.delta, mu_squared=None, accounting=said)
 
-    def open(self, run: Ledger) -> tuple[Ledger, Ledger]:
-        """Part what a fit may spend: for the counts, and for the answers. Nothing is charged.
-
-        Raises
-        ------
-        BudgetExceeded
-            If an account around it has nothing left.
-        """
-        whole, delta = run.remaining * (1.0 - _ROUNDING), run.budget.delta
-        if whole < _ROUNDED * run.budget.mu_squared:
-            raise BudgetExceeded(
-                f"Nothing is left of what {run.account!r} may spend, so no rows can be drawn. "
-                f"Nothing was charged or drawn. Take another account."
-            )
-        parts = (self.settings.share * whole, (1.0 - self.settings.share) * whole)
-        counts, votes = (
-            Budget(epsilon=epsilon_from_mu(math.sqrt(part), delta), delta=delta) for part in parts
-        )
-        return run.run(counts, purpose=PURPOSE), run.run(votes, purpose=VOTES)
-
     def draw(self, ledger: Ledger, delta: float, rng: np.random.Generator) -> DrawnRows:
         """Release the noisy counts, and draw rows from them.
 
         Parameters
         ----------
         ledger : Ledger
-            Pays; see ``open``.
+            Pays for the counts, all of it.
         delta : float
             What the whole fit promises.
         rng : Generator
@@ -394,14 +369,6 @@ class RowsToDraw:
                 column = replace(column, categories=named)
             columns.append(column)
         return Schema(columns=tuple(columns))
-
-
-def votes_budget(budget: Budget, settings: SyntheticRows | None) -> Budget:
-    """Return the part of a budget that pays for answers: all of it where no rows are drawn."""
-    if settings is None:
-        return budget
-    mu = math.sqrt((1.0 - settings.share) * budget.mu_squared)
-    return Budget(epsilon=epsilon_from_mu(mu, budget.delta), delta=budget.delta)
 
 
 def _shares(

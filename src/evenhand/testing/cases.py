@@ -14,6 +14,7 @@ from evenhand import Budget
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.datasets import Schema
 from evenhand.estimators.assessment import assess
+from evenhand.estimators.drift import DriftCheck
 from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness import DemographicParity, EqualizedOdds
@@ -133,6 +134,7 @@ def cases() -> dict[str, Case]:
         *_set_aside(),
         _assessment(),
         *_drawn_rows(),
+        _drift(),
         *_of_tables(),
         *_of_images(),
     ]
@@ -191,6 +193,16 @@ def _drawn_rows() -> Iterator[Case]:
     yield replace(case, rows=table(20 * N), uncovered=_NAMED)
 
 
+def _drift() -> Case:
+    """Return teachers whose public rows are compared with the private ones, groups included."""
+    return _classifier(
+        METHODS["fair-shares"],
+        "fair-shares, drift check",
+        check_drift=DriftCheck(share=0.5),
+        schema=Schema.declared(_DECLARED),
+    )
+
+
 def _classifier(
     spec: MethodSpec,
     name: str,
@@ -209,7 +221,7 @@ def _classifier(
             margin=0.2, reference=reference
         )
     by_group = bool(spec.private_groups) and ("fairness" in settings or spec.margin == "weight")
-    by_group |= "public" in settings and spec.public_groups
+    by_group |= bool({"public", "check_drift"} & set(settings)) and spec.public_groups
     public = "X_public" in spec.takes and not {"public", "public_fraction"} & set(settings)
 
     def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:

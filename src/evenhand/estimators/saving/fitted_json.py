@@ -12,6 +12,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import parameters, small_groups
+from evenhand.estimators.drift import ColumnDrift
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.margins import WHERE, Bound, Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import DemographicParity, FairnessKind
@@ -39,6 +40,7 @@ def to_json(fitted: FittedModel) -> dict[str, Any]:
         "columns": list(fitted.columns),
         "n_teachers": fitted.n_teachers,
         "choices": list(fitted.choices),
+        "drift": (None if fitted.drift is None else [column.to_dict() for column in fitted.drift]),
         "extractor": None if fitted.extractor is None else fitted.extractor.to_dict(),
         "encoder": fitted.encoder.to_dict(),
         "numbers": {name: _plain(value) for name, value in fitted.numbers.items()},
@@ -88,6 +90,11 @@ def from_json(
         true_groups=_to_true_groups(head["true_groups"]),
         n_teachers=None if found["n_teachers"] is None else int(found["n_teachers"]),
         choices=tuple(_texts(head["choices"])),
+        drift=(
+            None
+            if head.get("drift") is None
+            else tuple(ColumnDrift.from_dict(column) for column in head["drift"])
+        ),
         answered_coverage=_to_coverage(head.get("answered_coverage"), groups or (), names),
         calibration=_to_calibration(head.get("calibration"), groups or (), names),
         yardstick=None if head["yardstick"] is None else Yardstick.from_dict(head["yardstick"]),
