@@ -25,3 +25,6 @@ DRIFT_SHARE: Final = 0.05
 
 PIXEL_NETWORKS: Final = ("convolutional", "small-resnet", "color-mnist-network", "celeba-network")
 """Networks that read the pixels of pictures, as they are typed."""
+
+AUTO: Final = "auto"
+"""The word for a method that is chosen by public numbers and wishes alone."""

@@ -28,6 +28,7 @@ ASKED = {
     "--drop": "person",
     "--epsilon": "4",
     "--margin": "0.1",
+    "--method": "fair-shares",
     "--teachers": "60",
     "--seed": "0",
     "--public": "public.csv",

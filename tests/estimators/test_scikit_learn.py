@@ -26,6 +26,7 @@ from evenhand import (
 )
 from evenhand.baselines import InterventionClassifier
 from evenhand.estimators import EachFitIsARelease
+from evenhand.estimators.auto import AutoClassifier
 from evenhand.privacy import GNMax, SeededNoise
 
 # Scikit-learn's checks fit on 20 to 200 rows, so they run without effective privacy: five
@@ -102,6 +103,7 @@ PAIRS = EqualizedOdds(margin=1.0, reference="pairwise")
         PATEClassifier(noise=SeededNoise(0), **LOOSE),
         GroupedFairPATE(noise=SeededNoise(0), fairness=WIDE, cold_start=1, **LOOSE),
         DPSGDClassifier(BUDGET, n_steps=300, **ASIDE),
+        AutoClassifier(BUDGET, **ASIDE),
         NonPrivateClassifier(public_fraction=0.5, random_state=0),
         GroupedFairOnly(WIDE, max_iter=6, public_fraction=0.5, random_state=0),
         GroupedFERMI(BUDGET, n_steps=300, group_shares={0: 0.5, 1: 0.5}, **ASIDE),

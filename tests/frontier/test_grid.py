@@ -296,3 +296,30 @@ def test_privacy_of_the_record_and_of_an_attribute_do_not_stand_on_one_frontier(
     # A reference that promises nothing stands beside either.
     alone = '[[runs]]\nmethod = ["randomized-response", "pf-ld", "fair-only"]\n' + rest
     assert len(Grid.from_toml(write(ADULT + alone)).settings()) == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "unit", "methods"),
+    [
+        ("margin = 0.1", "", ["dpsgd"]),
+        ("", "", ["dpsgd"]),
+        (
+            'margin = 0.1\nfairness = ["demographic-parity", "equalized-odds"]',
+            "",
+            ["dpsgd", "fair-shares"],
+        ),
+        ("margin = 0.1\nn_teachers = 50", "", ["fair-shares"]),
+        ("margin = 0.1", 'unit = "person"', ["fair-shares"]),
+        ("", 'unit = "person"', ["pate"]),
+        ("blind_margin = 0.1\nconfidence = 0.9", "", ["dpsgd"]),
+    ],
+)
+def test_auto_stands_for_the_method_that_fits_the_case(
+    write: Write, tmp_path: Path, more: str, unit: str, methods: list[str]
+) -> None:
+    for name in ("private", "public", "test"):
+        (tmp_path / f"{name}.csv").write_text("x,sex,person,y\n1,a,p,0\n2,b,q,1\n")
+    run = f'[[runs]]\nmethod = "auto"\nepsilon = 1\n{more}\n'
+    settings = Grid.from_toml(write(f"{FILES}{unit}\n{run}")).settings()
+    assert [setting.method for setting in settings] == methods
+    assert all(setting.arguments["epsilon"] == 1.0 for setting in settings)

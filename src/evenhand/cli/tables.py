@@ -83,8 +83,8 @@ def read_stream(
 
     used = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
     rows.require(used.items())
-    some = rows.sample(rows.names).dropna(subset=list(used))  # which row it is, fit says
-    tables = read_training(TypedTable(some, where), public, roles, *given, **more)
+    seen = rows.sample(rows.names).dropna(subset=list(used))  # which row it is, fit says
+    tables = read_training(TypedTable(seen, where), public, roles, *given, some=True, **more)
     return replace(
         tables, X=rows, y=pd.Series(rows.classes(roles.label)), units=roles.unit, streams=True
     )
@@ -100,12 +100,13 @@ def read_training(
     groups_are_all: bool = False,
     regrouping: GroupingOptions | None = None,
     images: bool = False,
+    some: bool = False,
 ) -> TrainingTables:
     """Read the private table and, if there is one, the public table, and check that they match.
 
     ``groups_of`` says whose groups are needed: "public", "private", both or neither;
     ``groups_are_all``, that nothing but them is private; ``regrouping``, what becomes of them;
-    ``images``, that the tables list pictures.
+    ``images``, that the tables list pictures; ``some``, that the private rows are not all.
 
     Raises
     ------
@@ -121,10 +122,10 @@ def read_training(
     for column, option in named.items():
         table.require([column], f"which {option} names")
     y = labels(table, roles.label)
-    if isinstance(private, Path):  # some rows alone may be of one class
+    if not some:  # which may be of one class
         table[roles.label].refuse_one_class()
     units = None if roles.unit is None else _units(table[roles.unit])
-    declared = None if schema is None else _declared(schema, roles)
+    declared = None if schema is None else declared_schema(schema, roles)
     X, X_public = (
         (listed(table), None if others is None else listed(others))
         if images
@@ -341,7 +342,7 @@ def features_of(model: Any, table: TypedTable) -> pd.DataFrame:
     return table.frame[known]
 
 
-def _declared(path: Path, roles: Roles) -> Schema:
+def declared_schema(path: Path, roles: Roles) -> Schema:
     """Read a declared schema; columns that are no features may stand in it."""
     from evenhand.datasets import Schema
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._roles import Roles
+from evenhand._words import AUTO
 from evenhand.cli import options, pictures, results, train_options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, note, progress_bars
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from evenhand.datasets.columns import TypedTable
     from evenhand.datasets.features.reading import PictureReading
+    from evenhand.estimators.auto import Choice
     from evenhand.privacy import Ledger
 
 
@@ -47,7 +50,9 @@ def train(given: TrainOptions) -> None:
     before its noise is drawn. Nothing is written unless everything is.
     """
     started = time.perf_counter()
-    roles = given.roles
+    roles, choice = given.roles, None
+    if given.method == AUTO:
+        given, choice = train_options.resolved(given)
     train_options.check(given)
     regrouping = GroupingOptions.of(given.bins, given.merge_small)
     regrouping.check(roles, has_public=given.public is not None)
@@ -59,7 +64,8 @@ def train(given: TrainOptions) -> None:
         bars.begin(f"reading {given.private}")
         from evenhand.report import write_report
 
-        tables = _read(given, roles, regrouping)
+        private, given, choice = _opened(given, choice)
+        tables = _read(given, private, roles, regrouping)
         results.check_positive(given.positive, tables.y)
         labelled = _read_calibration(given, roles, tables) if given.calibration else {}
         trial = None
@@ -73,6 +79,8 @@ def train(given: TrainOptions) -> None:
         left = None if ledger is None else _epsilon_left(ledger)
         with sharing(given.allow_shared_rows), options.workers(given.backend):
             _fit(model, given, tables, labelled, ledger, bars)
+        if choice is not None:
+            choice.kept_in(model)
         model = _after(model, given, tables, labelled)
         bars.begin("measuring and writing")
         measured = results.measure(model, trial, positive=given.positive) if trial else None
@@ -105,13 +113,28 @@ def train(given: TrainOptions) -> None:
         summary,
         measured,
         given.compared_with,
+        *([] if choice is None else [choice.said]),
         *([] if ledger is None else [_sentence(ledger)]),
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
         json=given.json,
     )
 
 
-def _read(given: TrainOptions, roles: Roles, regrouping: GroupingOptions) -> TrainingTables:
+def _opened(
+    given: TrainOptions, choice: Choice | None
+) -> tuple[Path | TypedTable, TrainOptions, Choice | None]:
+    """Read the private table where a choice of the method has to know its columns."""
+    if choice is None or given.images or train_options.streams(given):
+        return given.private, given, choice
+    private = read(given.private)
+    given, choice = train_options.resolved(replace(given, method=AUTO), tuple(private))
+    train_options.check(given)
+    return private, given, choice
+
+
+def _read(
+    given: TrainOptions, private: Path | TypedTable, roles: Roles, regrouping: GroupingOptions
+) -> TrainingTables:
     """Read the tables; of private rows that stream, some."""
     more: dict[str, Any] = {
         "groups_of": given.reads_groups_of,
@@ -128,7 +151,7 @@ def _read(given: TrainOptions, roles: Roles, regrouping: GroupingOptions) -> Tra
             f"machines of the cluster see. Name a folder of Parquet files, or a URL, and --scratch."
         )
     if rows is None:
-        return read_training(given.private, given.public, roles, given.schema, **more)
+        return read_training(private, given.public, roles, given.schema, **more)
     if not getattr(given.spec.estimator, "_reads_streams", False):
         raise ValueError(
             f"--method {given.method} reads its rows in memory, and those of {given.private} would "

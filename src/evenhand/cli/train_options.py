@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -34,6 +35,7 @@ from evenhand.methods import METHODS, method_named
 
 if TYPE_CHECKING:
     from evenhand.cli.tables import TrainingTables
+    from evenhand.estimators.auto import Choice
     from evenhand.estimators.spec import MethodSpec
     from evenhand.estimators.synthetic_rows import SyntheticRows
     from evenhand.fairness.notion import Notion
@@ -95,11 +97,12 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         str,
         typer.Option(
             metavar="NAME",
-            autocompletion=lambda: list(METHODS),
-            help=f"How the model is trained: {', '.join(METHODS)}. The "
-            "long help says what each of them does.",
+            autocompletion=lambda: [_words.AUTO, *METHODS],
+            help=f"How the model is trained: {', '.join(METHODS)}; or auto, which chooses among "
+            "them by what is public and what is asked for, and says why. The long help says what "
+            "each of them does.",
         ),
-    ] = "fair-shares"
+    ] = _words.AUTO
     test: Annotated[
         Path | None,
         typer.Option(
@@ -407,7 +410,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     @classmethod
     def more_help(cls) -> dict[str, list[tuple[str, str]]]:
         """Return what each method does."""
-        return {"Methods": [(name, spec.words) for name, spec in METHODS.items()]}
+        auto = (_words.AUTO, "The method that fits the case: docs/choosing.md has the rule.")
+        return {"Methods": [auto, *((name, spec.words) for name, spec in METHODS.items())]}
 
     @property
     def spec(self) -> MethodSpec:
@@ -479,6 +483,71 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             self.check_drift or self.spec.reads_private_groups(vars(self))
         )
         return ("public",) * public + ("private",) * private
+
+
+def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainOptions, Choice]:
+    """Return the options with the method that fits the case, and why it does.
+
+    Parameters
+    ----------
+    given : TrainOptions
+    columns : collection of str
+        Those of the private table, once they are known.
+    """
+    from evenhand.estimators.auto import Case, choose
+
+    if given.sensitive and given.margin is None:
+        raise ValueError(
+            "--margin is missing. Say how far apart the groups' rates may be, for example "
+            "--margin 0.05; or name a method that keeps none, and only measure it: --method dpsgd."
+        )
+    notion, in_training = given.fairness, not given.keeps_margin_after
+    case = Case(
+        protect=given.protect or "record",
+        units=given.unit is not None,
+        account=given.ledger is not None,
+        streams=streams(given),
+        for_teachers=bool(_of_teachers(given)),
+        margin=given.margin is not None and in_training,
+        of_decisions_alone=notion == DEMOGRAPHIC_PARITY,
+        private_groups=not columns or all(name in columns for name in given.sensitive or ()),
+        scaled=_scaled(given),
+    )
+    choice = choose(case)
+    return replace(given, method=choice.method), choice
+
+
+def _of_teachers(given: TrainOptions) -> list[str]:
+    """Return the options that were given, and that teachers alone read."""
+    by_gradients, after = METHODS["dpsgd"], _read_after(given.given)
+    teachers = METHODS["fair-shares"], METHODS["pate"]
+    return [
+        option
+        for option in NOT_ALWAYS_READ
+        if option in given.given
+        and option not in after
+        and not by_gradients.accepts(option)
+        and any(known.accepts(option) for known in teachers)
+    ]
+
+
+def streams(given: TrainOptions) -> bool:
+    """Return whether the private rows stream from files."""
+    from evenhand.cli.tables import stream_of
+
+    return not given.images and (
+        stream_of(given.private, given.rows_per_teacher, given.scratch) is not None
+    )
+
+
+def _scaled(given: TrainOptions) -> bool:
+    """Whether something public scales the columns."""
+    from evenhand.cli.tables import declared_schema
+    from evenhand.estimators.auto import scales
+
+    if given.public is not None or given.public_fraction is not None or given.images:
+        return True
+    return given.schema is not None and scales(declared_schema(given.schema, given.roles))
 
 
 def check(given: TrainOptions) -> None:
@@ -751,16 +820,24 @@ NOT_ALWAYS_READ: Final = {
 """Settings that not every method reads, and why one does not."""
 
 
-OF_RULES: Final = ("fairness", "calibration", "confidence", "reference")
-"""Settings that a blind rule reads, whatever the method does."""
+OF_RULES: Final = {
+    "blind_rule": ("fairness", "calibration", "confidence", "reference"),
+    "group_thresholds": ("confidence", "reference"),
+}
+"""Settings that what comes after training reads, whatever the method does."""
+
+
+def _read_after(given: frozenset[str]) -> tuple[str, ...]:
+    """Return the settings that are read after training."""
+    return tuple(name for rule, names in OF_RULES.items() if rule in given for name in names)
 
 
 def _refuse_useless(known: MethodSpec, given: frozenset[str]) -> None:
     """Raise ValueError for an option that was given and that the method would not read."""
     of_notions = () if known.notions else ("fairness", "calibration")
-    after = "blind_rule" in given and known.accepts("blind_rule")
+    after = _read_after(given) if known.accepts("blind_rule") else ()
     for option in NOT_ALWAYS_READ:
-        if after and option in OF_RULES:
+        if option in after:
             continue
         if option in given and not known.accepts(option):
             word = {"n_teachers": "--teachers", "answer_margin": "--no-answer-margin"}.get(

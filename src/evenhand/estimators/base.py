@@ -97,7 +97,6 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     unit: str = "person"
 
     n_teachers_: int = field(init=False)
-    choices_: tuple[str, ...] = field(init=False)
     answers_: Answers | Shares = field(init=False)
     public_yardstick_: Yardstick | None = field(init=False)
     answered_coverage_: Coverage | None = field(init=False)
@@ -564,7 +563,6 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             super()._describe(),
             n_teachers=self.n_teachers_,
             answers=self.answers_,
-            choices=self.choices_,
             yardstick=self.public_yardstick_,
             answered_coverage=self.answered_coverage_,
             drift=self.drift_,
@@ -575,8 +573,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         assert fitted.n_teachers is not None
         assert fitted.answers is not None
         self.n_teachers_, self.answers_ = fitted.n_teachers, fitted.answers
-        self.choices_, self.public_yardstick_ = fitted.choices, fitted.yardstick
-        self.answered_coverage_, self.drift_ = fitted.answered_coverage, fitted.drift
+        self.public_yardstick_, self.drift_ = fitted.yardstick, fitted.drift
+        self.answered_coverage_ = fitted.answered_coverage
 
     def _drop_margin(self) -> None:
         super()._drop_margin()

@@ -52,6 +52,13 @@ class Arguments:
     classes: ArrayLike | None = None
     random_state: RandomState = None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of scikit-learn's base, further on
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
 
 class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ignore[misc]
     """Base of all classifiers that say what they promise; ``fit`` sets the attributes below.
@@ -79,6 +86,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         How the student stands to its margin; None where it was not bound.
     extractor_ : ExtractorRecord or None
         The extractor whose features of pictures the model reads; None for other rows.
+    choices_ : tuple of str
+        What was chosen where an argument was left out, and why. Public numbers only.
     """
 
     NEIGHBORS: ClassVar[tuple[str, ...]] = ()
@@ -97,6 +106,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     mechanism_: Any = None
     student_margin_: StudentMargin | None = None
     extractor_: ExtractorRecord | None = None
+    choices_: tuple[str, ...] = ()
     student_: Any
     student_without_margin_: Any = None
     ledger_: Any
@@ -267,6 +277,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             student_margin=self.student_margin_,
             mechanism=None if self.mechanism_ is None else repr(self.mechanism_),
             numbers={name: getattr(self, name) for name in self.NUMBERS},
+            choices=self.choices_,
             extractor=self.extractor_,
             encoder=self.encoder_,
             student=self.student_,
@@ -295,7 +306,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         self.guarantee_, self.ledger_ = fitted.guarantee, fitted.ledger
         self.fairness_kind_ = fitted.kind
         self.student_margin_ = fitted.student_margin
-        self.extractor_ = fitted.extractor
+        self.extractor_, self.choices_ = fitted.extractor, fitted.choices
         for name in self.NUMBERS:
             setattr(self, name, fitted.numbers[name])
         assert fitted.encoder is not None
@@ -547,13 +558,6 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             )
         encoded: FloatArray = self.encoder_.transform(checked_features(self, X, reset=False))
         return encoded
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from evenhand import _checks
-from evenhand._words import ADMIT_BY, ANSWERS, POINTS, REFERENCES
+from evenhand._words import ADMIT_BY, ANSWERS, AUTO, POINTS, REFERENCES
+from evenhand.estimators.auto import Case, choose
 from evenhand.estimators.spec import MethodSpec
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
@@ -18,7 +19,7 @@ from evenhand.privacy.noise import InversionNoise
 DELTA: Final = 1e-5
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "method": tuple(METHODS),
+    "method": (*METHODS, AUTO),
     "reference": REFERENCES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
@@ -75,7 +76,7 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
 def check_value(name: str, value: Plain) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
     if name == "method":
-        return method_named(name, str(value)).name
+        return AUTO if value == AUTO else method_named(name, str(value)).name
     if name in OF_NOTIONS:
         return spelled(str(value))
     if name in WORDS:
@@ -109,6 +110,40 @@ def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) ->
             f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "
             f"{readers}. Leave it out, or take one of them."
         )
+
+
+def chosen_methods(
+    run: Mapping[str, Sequence[Plain]], units: bool
+) -> list[dict[str, Sequence[Plain]]]:
+    """Return a product with the methods that fit its cases in the place of ``"auto"``.
+
+    A notion about true classes may need another method than one about decisions, so each has a
+    product of its own. ``units`` says whether a unit may have several records.
+    """
+    if AUTO not in run["method"]:
+        return [dict(run)]
+    by_gradients = METHODS["dpsgd"]
+    of_teachers = (METHODS["fair-shares"], METHODS["pate"])
+    found: list[dict[str, Sequence[Plain]]] = []
+    for notion in run.get("fairness", (DEFAULTS["fairness"],)):
+        case = Case(
+            margin="margin" in run,
+            of_decisions_alone=notion == DEFAULTS["fairness"],
+            for_teachers=any(
+                not (_varies(by_gradients, name) or _of_a_rule(name, run))
+                and any(_varies(method, name) for method in of_teachers)
+                for name in run
+                if name not in ("method", "fairness", *OF_ANY)
+            ),
+            units=units,
+        )
+        chosen = choose(case).method
+        methods = tuple(dict.fromkeys(chosen if m == AUTO else m for m in run["method"]))
+        own = {name: values for name, values in run.items() if name != "fairness"}
+        if notion != DEFAULTS["fairness"]:
+            own["fairness"] = (notion,)
+        found.append({**own, "method": methods})
+    return found
 
 
 def refuse_mixed(methods: Iterable[str]) -> None:

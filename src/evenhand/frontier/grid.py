@@ -22,6 +22,7 @@ from evenhand.frontier.arguments import (
     DEFAULTS,
     arguments_of,
     check_value,
+    chosen_methods,
     refuse_mixed,
     refuse_unread,
 )
@@ -53,8 +54,9 @@ class Grid:
     data : DataSource
     runs : tuple of mapping of str to sequence
         Each is a product: for every argument (``arguments.ARGUMENTS``) the values it takes;
-        ``method`` is needed. A method leaves out what it does not read, so that several methods can
-        stand in one product; a setting that comes up twice is one setting.
+        ``method`` is needed, and ``"auto"`` stands for the one that fits the case. A method leaves
+        out what it does not read, so that several methods can stand in one product; a setting that
+        comes up twice is one setting.
     seeds : tuple of int
         Every setting is trained once for each: a seed decides split and models, not noise.
     title : str
@@ -78,7 +80,9 @@ class Grid:
     def __post_init__(self) -> None:
         if not self.runs:
             raise ValueError("The grid has nothing to run: add a table [[runs]] with a method.")
-        object.__setattr__(self, "runs", tuple(map(_checked, self.runs)))
+        units = self.data.unit is not None
+        runs = [chosen for run in self.runs for chosen in chosen_methods(_values_of(run), units)]
+        object.__setattr__(self, "runs", tuple(map(_read, runs)))
         methods = [str(method) for run in self.runs for method in run["method"]]
         _refuse_records_for_units(self.data, methods)
         _refuse_pixels(self.data, methods, self.runs)
@@ -156,7 +160,8 @@ class Grid:
         return list(found.values())
 
 
-def _checked(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...]]:
+def _values_of(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...]]:
+    """Return the checked values of each argument."""
     _refuse_unknown("runs", run, ARGUMENTS)
     if "method" not in run:
         raise ValueError(
@@ -169,8 +174,13 @@ def _checked(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...]]
         if not values:
             raise ValueError(f"The grid has nothing to run: {name} is an empty list.")
         checked[name] = tuple(check_value(name, value) for value in values)
-    refuse_unread([str(method) for method in checked["method"]], checked)
     return checked
+
+
+def _read(run: Mapping[str, Sequence[Plain]]) -> Mapping[str, Sequence[Plain]]:
+    """Return a product if some method of it reads each of its arguments."""
+    refuse_unread([str(method) for method in run["method"]], run)
+    return run
 
 
 def _refuse_records_for_units(data: DataSource, methods: Sequence[str]) -> None:

@@ -371,7 +371,6 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             super()._describe(),
             n_teachers=self.n_teachers_,
             answers=self.answers_,
-            choices=self.choices_,
             true_groups=TrueGroups(
                 notion=self.notion.title,
                 margin=self.notion.margin,
@@ -388,7 +387,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         assert isinstance(fitted.answers, Shares)
         assert fitted.true_groups is not None
         self.n_teachers_, self.answers_ = fitted.n_teachers, fitted.answers
-        self.choices_, self.bounds_ = fitted.choices, fitted.true_groups.bounds
+        self.bounds_ = fitted.true_groups.bounds
         self.noisy_violation_ = fitted.true_groups.violation
         self.within_alpha_ = fitted.true_groups.met
 

@@ -1,0 +1,119 @@
+"""``--method auto``, the default: what it takes for which options, and where it says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import evenhand
+from evenhand.cli.train_options import TrainOptions, resolved
+from evenhand.datasets import Schema
+from evenhand.fairness import FairnessKind
+
+Run = Callable[..., Any]
+
+AUTO: dict[str, str | None] = {"--method": None, "--teachers": None}
+ASKED: dict[str, Any] = {
+    "private": Path("private.csv"),
+    "public": Path("public.csv"),
+    "label": "loan",
+    "sensitive": ["sex"],
+    "margin": 0.1,
+    "epsilon": 1.0,
+    "out": Path("model"),
+}
+COLUMNS = ("age", "job", "sex", "loan")
+SCHEMA: dict[str, Any] = {
+    "age": {"bounds": (0, 100)},
+    "job": ["clerk", "nurse", "smith"],
+    "hours": {"bounds": (0, 80)},
+    "race": ["A", "B"],
+}
+
+
+def chosen(changes: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> tuple[str, str]:
+    """Return the method for these options, and where its rule holds."""
+    values = {name: value for name, value in {**ASKED, **changes}.items() if value is not None}
+    given, choice = resolved(TrainOptions(**values, given=frozenset(values)), columns)
+    assert given.method == choice.method
+    return choice.method, choice.rule.when
+
+
+@pytest.mark.parametrize(
+    ("changes", "method", "when"),
+    [
+        ({}, "dpsgd", "otherwise"),
+        ({"margin": None, "sensitive": None}, "dpsgd", "otherwise"),
+        ({"group_thresholds": True, "confidence": 0.9}, "dpsgd", "otherwise"),
+        ({"blind_rule": True, "fairness": "equalized-odds"}, "dpsgd", "otherwise"),
+        ({"hidden": [8]}, "dpsgd", "otherwise"),
+        ({"protect": "attribute"}, "sf-student", "the sensitive attribute alone"),
+        ({"unit": "person"}, "fair-shares", "a person, or another unit"),
+        ({"ledger": "town.db", "account_epsilon": 5.0}, "fair-shares", "the run is charged"),
+        ({"private": Path("s3://town/loans")}, "fair-shares", "the rows stream"),
+        ({"rows_per_teacher": 100}, "fair-shares", "the rows stream"),
+        ({"fairness": "equalized-odds"}, "fair-shares", "the margin in training is about true"),
+        ({"public": None}, "fair-shares", "neither public rows"),
+        ({"public": None, "margin": None, "sensitive": None}, "pate", "neither public rows"),
+        ({"public": None, "public_fraction": 0.2}, "dpsgd", "otherwise"),
+        ({"n_teachers": 60}, "fair-shares", "something is asked for"),
+        ({"confidence": 0.95}, "fair-shares", "something is asked for"),
+        ({"group_thresholds": True, "n_teachers": 60}, "pate", "something is asked for"),
+    ],
+)
+def test_the_options_decide_by_the_rule(changes: dict[str, Any], method: str, when: str) -> None:
+    found, rule = chosen(changes)
+    assert (found, rule.startswith(when)) == (method, True)
+
+
+def test_teachers_keep_a_margin_where_the_private_table_has_no_groups() -> None:
+    method, rule = chosen({}, columns=("age", "job", "loan"))
+    assert method == "fair-shares"
+    assert "groups of the private rows are not known" in rule
+    assert chosen({"group_thresholds": True}, columns=("age", "job", "loan"))[0] == "dpsgd"
+
+
+@pytest.mark.parametrize(("bounds", "method"), [(True, "dpsgd"), (False, "fair-shares")])
+def test_a_schema_scales_the_columns_if_it_bounds_every_number(
+    tmp_path: Path, bounds: bool, method: str
+) -> None:
+    declared = Schema.declared(SCHEMA if bounds else {**SCHEMA, "age": "numeric"})
+    file = tmp_path / "schema.json"
+    declared.save(file)
+    assert chosen({"public": None, "schema": file})[0] == method
+
+
+def test_the_default_says_what_it_took_in_console_model_report_and_claim(
+    town: Path, train: Run, run: Run, asked: Run
+) -> None:
+    said = train(AUTO)
+    assert said["method"] == "DPSGDClassifier"
+    why = said["choices"][0]
+    assert why.startswith("Method dpsgd, chosen by public numbers and wishes alone: one owner")
+    assert evenhand.load("model").choices_[0] == why
+    assert why in Path("model/report.html").read_text()
+    claim = json.loads(Path("model/claim.json").read_text())
+    assert "the choice of the method dpsgd" in claim["sentence"]
+    words = run(*asked({**AUTO, "--out": "again"}), "--group-thresholds").stdout
+    assert why in " ".join(words.split())
+    assert evenhand.load("again").fairness_kind_ is FairnessKind.THRESHOLDS
+    named = train({**AUTO, "--method": "dpsgd", "--out": "named"})
+    assert named["choices"] == said["choices"][1:]
+
+
+def test_a_private_table_without_the_sensitive_column_is_left_to_teachers(
+    town: Path, train: Run
+) -> None:
+    pd.read_csv("private.csv").drop(columns=["sex"]).to_csv("private.csv", index=False)
+    assert train(AUTO)["method"] == "FairSharesClassifier"
+
+
+def test_groups_without_a_margin_are_a_slip(town: Path, refuse: Run, asked: Run) -> None:
+    line = refuse(*asked({**AUTO, "--margin": None}))
+    assert line.startswith("--margin is missing.")
+    assert "--method dpsgd" in line
