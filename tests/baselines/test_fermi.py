@@ -228,6 +228,7 @@ def test_a_saved_model_predicts_and_claims_the_same(
     assert not again.needs_group_at_prediction_
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_network_of_pictures_brings_the_groups_nearer_with_more_weight(tmp_path: Any) -> None:
     # Smoothed gap, by noise of six seeds; a weight that does nothing is convicted by the same runs.

@@ -75,6 +75,7 @@ def test_a_margin_narrows_the_gap_without_groups_at_prediction(notion: Any, k: i
     assert model.fairness_kind_ is FairnessKind.WEIGHTS
 
 
+@pytest.mark.slow
 def test_a_network_and_three_classes_are_trained_too() -> None:
     # In the mean over seeds the gap falls by a fifth and more (correct code fails with probability
     # 1e-6); a build whose multipliers do nothing keeps it, and the same runs convict that.

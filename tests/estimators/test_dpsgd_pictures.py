@@ -111,6 +111,7 @@ def test_the_noise_in_the_network_is_that_of_its_mechanism() -> None:
     np.testing.assert_allclose(left, total, atol=1e-3)  # weights are kept in float32
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_margin_brings_the_groups_nearer_in_a_network() -> None:
     # Smoothed gap, with noise of six seeds, in the mean at most three quarters of that without.

@@ -55,6 +55,7 @@ def bound(model: Any) -> float:
     return audit_epsilon_lower_bound(*signs, delta=CLAIM.delta, confidence=1 - FALSE_ALARM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", models(), ids=lambda model: type(model).__name__)
 def test_the_first_record_moves_no_others_across_the_split(model: Any) -> None:
     assert bound(model) <= CLAIM.epsilon
