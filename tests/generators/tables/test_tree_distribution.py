@@ -1,61 +1,76 @@
 """The tree: exact sums against brute force, the stationary point, and its draws."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chi2, ttest_1samp
 
-from evenhand.generators.tables.tree_distribution import TRUST, Forest, TreeDistribution, fit_tree
+from evenhand.generators.tables.tree_distribution import (
+    TRUST,
+    JunctionTree,
+    Table,
+    TreeDistribution,
+    fit_tree,
+)
 
 FALSE_ALARM = 1e-6
 SIZES = (2, 3, 2, 4)
-FOREST = Forest(parents=(-1, 0, 0, -1), order=(0, 1, 2, 3))
+FOREST = JunctionTree(parents=((), (0,), (0,), ()), order=(0, 1, 2, 3))
+LOOPS = JunctionTree(parents=((), (0,), (1, 0), (2, 1)), order=(0, 1, 2, 3))
+TREES = pytest.mark.parametrize("tree", [FOREST, LOOPS], ids=["forest", "loops"])
 STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))
-WEIGHTS = np.array([300.0, 900.0])
+WEIGHTS = np.array([300.0, 900.0, 500.0])
+EACH, LABELS = np.arange(3), np.array([0, 0, 1])
 
 
-def some_tree(seed: int = 0) -> TreeDistribution:
+def tables_of(tree: JunctionTree, fill: Any) -> tuple[Table, ...]:
+    """Return a table per column by condition, and one per edge: by label, or over all."""
+    own = [Table(columns=(i,), parts=EACH, values=fill((3, size))) for i, size in enumerate(SIZES)]
+    for at, (a, b) in enumerate(tree.edges):
+        parts = (LABELS, 0 * LABELS)[at % 2]
+        shape = (int(parts.max()) + 1, SIZES[b], SIZES[a])  # the child first: any order will do
+        own.append(Table(columns=(b, a), parts=parts, values=fill(shape)))
+    return tuple(own)
+
+
+def some_tree(seed: int = 0, tree: JunctionTree = FOREST) -> TreeDistribution:
     rng = np.random.default_rng(seed)
-    return TreeDistribution(
-        forest=FOREST,
-        own=tuple(rng.normal(0, 1, (2, size)) for size in SIZES),
-        pairs=tuple(rng.normal(0, 1, (SIZES[a], SIZES[b])) for a, b in FOREST.edges),
-    )
+    tables = tables_of(tree, lambda shape: rng.normal(0, 1, shape))
+    return TreeDistribution(tree=tree, tables=tables)
 
 
-def by_brute_force(tree: TreeDistribution) -> np.ndarray:
+def by_brute_force(made: TreeDistribution) -> np.ndarray:
     """Probability of every combination of states, per condition, from the formula."""
-    logs = np.zeros((2, len(STATES)))
-    for i, own in enumerate(tree.own):
-        logs += own[:, STATES[:, i]]
-    for (a, b), pair in zip(tree.forest.edges, tree.pairs, strict=True):
-        logs += pair[STATES[:, a], STATES[:, b]]
+    logs = np.zeros((3, len(STATES)))
+    for table in made.tables:
+        logs += table.values[(table.parts[:, None], *(STATES[:, i] for i in table.columns))]
     probabilities = np.exp(logs)
     return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
-def test_the_tables_are_those_of_every_combination_summed_one_by_one() -> None:
-    tree = some_tree()
-    probabilities = by_brute_force(tree) * WEIGHTS[:, None]
-    own, pairs = tree.tables(WEIGHTS)
-    for i, size in enumerate(SIZES):
-        summed = np.stack(
-            [probabilities[:, STATES[:, i] == k].sum(axis=1) for k in range(size)], axis=1
-        )
-        assert own[i] == pytest.approx(summed)
-    for (a, b), table in zip(FOREST.edges, pairs, strict=True):
-        for k, m in itertools.product(range(SIZES[a]), range(SIZES[b])):
-            both = (STATES[:, a] == k) & (STATES[:, b] == m)
-            assert table[k, m] == pytest.approx(probabilities[:, both].sum())
+@TREES
+def test_the_tables_are_those_of_every_combination_summed_one_by_one(tree: JunctionTree) -> None:
+    made = some_tree(tree=tree)
+    probabilities = by_brute_force(made) * WEIGHTS[:, None]
+    for table, found in zip(made.tables, made.expected(WEIGHTS), strict=True):
+        summed = np.zeros_like(table.values)
+        for c, part in enumerate(table.parts):
+            for states, p in zip(STATES, probabilities[c], strict=True):
+                summed[(part, *states[list(table.columns)])] += p
+        assert found == pytest.approx(summed)
 
 
-def test_rows_are_drawn_from_the_law() -> None:
-    tree, n = some_tree(1), 200_000
-    rows = tree.sample(np.repeat([0, 1], n), np.random.default_rng(2))
-    expected = by_brute_force(tree)
-    for c in (0, 1):
+@TREES
+def test_rows_are_drawn_from_the_law(tree: JunctionTree) -> None:
+    made, n = some_tree(1, tree), 200_000
+    rows = made.sample(np.repeat([0, 1, 2], n), np.random.default_rng(2))
+    expected = by_brute_force(made)
+    for c in (0, 1, 2):
         at = np.ravel_multi_index(tuple(rows[c * n : (c + 1) * n].T), SIZES)
         counts = np.bincount(at, minlength=len(STATES))
 
@@ -74,41 +89,59 @@ def test_rows_are_drawn_from_the_law() -> None:
         assert p_value(tilted / tilted.sum()) < FALSE_ALARM
 
 
-def test_without_noise_the_tables_are_met_and_with_it_within_the_noise() -> None:
-    truth = some_tree(3)
-    own, pairs = truth.tables(WEIGHTS)
-    near = fit_tree(FOREST, own, 0.01, pairs, 0.01, WEIGHTS, max_iterations=2000)
-    for found, aim in zip(near.tables(WEIGHTS)[0], own, strict=True):
+def noised(tables: Any, values: Any, sigma: float, seed: int) -> list[Table]:
+    rng = np.random.default_rng(seed)
+    return [
+        replace(table, values=value + rng.normal(0, sigma, value.shape))
+        for table, value in zip(tables, values, strict=True)
+    ]
+
+
+@TREES
+def test_without_noise_the_tables_are_met_and_with_it_within_the_noise(tree: JunctionTree) -> None:
+    truth = some_tree(3, tree)
+    exact = truth.expected(WEIGHTS)
+    n = len(exact)
+    met = fit_tree(
+        tree, noised(truth.tables, exact, 0.0, 0), [0.01] * n, WEIGHTS, max_iterations=2000
+    )
+    for found, aim in zip(met.expected(WEIGHTS), exact, strict=True):
         assert found == pytest.approx(aim, abs=0.5)
     sigma = 8.0
 
-    def error(tables: Any) -> float:
-        apart = [(a - b).ravel() for a, b in zip(tables, own, strict=True)]
-        return float((np.concatenate(apart) ** 2).mean())
+    def error(values: Any) -> float:
+        return float(
+            (
+                np.concatenate([(a - b).ravel() for a, b in zip(values, exact, strict=True)]) ** 2
+            ).mean()
+        )
 
     # Nearer to the truth than the tables it read, in the mean over draws of the noise: a fit that
-    # is not would pass with probability 1e-6. This one gains .45 sigma**2, nine standard errors.
+    # is not would pass with probability 1e-6. This one gains .4 sigma**2, nine standard errors.
     gains = []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        noisy = [t + rng.normal(0, sigma, t.shape) for t in own]
-        loud = [t + rng.normal(0, sigma, t.shape) for t in pairs]
-        fitted = fit_tree(FOREST, noisy, sigma, loud, sigma, WEIGHTS)
-        gains.append(error(noisy) - error(fitted.tables(WEIGHTS)[0]))
+    for seed in range(40):
+        noisy = noised(truth.tables, exact, sigma, seed)
+        fitted = fit_tree(tree, noisy, [sigma] * n, WEIGHTS)
+        gains.append(error([t.values for t in noisy]) - error(fitted.expected(WEIGHTS)))
     assert ttest_1samp(gains, 0.0, alternative="greater").pvalue < FALSE_ALARM
 
 
-def test_the_fit_is_the_stationary_point_of_its_formula() -> None:
+@TREES
+def test_the_fit_is_the_stationary_point_of_its_formula(tree: JunctionTree) -> None:
     rng = np.random.default_rng(5)
-    sigma = 5.0
-    own = [rng.uniform(0, 400, (2, size)) for size in SIZES]
-    pairs = [rng.uniform(0, 300, (SIZES[a], SIZES[b])) for a, b in FOREST.edges]
-    tree = fit_tree(FOREST, own, sigma, pairs, sigma, WEIGHTS, max_iterations=5000)
-    expected, joint = tree.tables(WEIGHTS)
-    weight = TRUST / sigma
-    for found, aim, t in zip((*expected, *joint), (*own, *pairs), (*tree.own, *tree.pairs),
-                             strict=True):  # fmt: skip
-        assert found == pytest.approx(aim - weight * sigma**2 * t, abs=2.0)
+    sigmas = [5.0] * len(SIZES) + [7.0] * len(tree.edges)
+    noisy = tables_of(tree, lambda shape: rng.uniform(0, 400, shape))
+    made = fit_tree(tree, noisy, sigmas, WEIGHTS, max_iterations=5000)
+    weight = TRUST / sigmas[0]
+    for found, aim, t, sigma in zip(
+        made.expected(WEIGHTS), noisy, made.tables, sigmas, strict=True
+    ):
+        assert found == pytest.approx(aim.values - weight * sigma**2 * t.values, abs=2.0)
+
+
+def symmetric(rng: np.random.Generator, m: int) -> np.ndarray:
+    weights = np.triu(rng.normal(0.3, 1.0, (m, m)), 1)
+    return weights + weights.T
 
 
 def test_the_forest_is_the_heaviest_of_all() -> None:
@@ -116,8 +149,7 @@ def test_the_forest_is_the_heaviest_of_all() -> None:
     rng = np.random.default_rng(0)
     edges = list(itertools.combinations(range(5), 2))
     for _ in range(20):
-        weights = rng.normal(0.3, 1.0, (5, 5))
-        weights = np.triu(weights, 1) + np.triu(weights, 1).T
+        weights = symmetric(rng, 5)
 
         def total(chosen: tuple[tuple[int, int], ...], weights: np.ndarray = weights) -> float:
             root = list(range(5))
@@ -128,9 +160,33 @@ def test_the_forest_is_the_heaviest_of_all() -> None:
             return float(sum(weights[e] for e in chosen))
 
         best = max(total(c) for k in range(5) for c in itertools.combinations(edges, k))
-        forest = Forest.heaviest(weights)
+        forest = JunctionTree.heaviest(weights)
         assert sum(weights[e] for e in forest.edges) == pytest.approx(best)
         seen: set[int] = set()
         for i in forest.order:
-            assert forest.parents[i] in seen | {-1}
+            assert set(forest.parents[i]) <= seen
             seen.add(i)
+
+
+@given(seed=st.integers(0, 10**6), m=st.integers(1, 9), width=st.integers(1, 3))
+def test_a_tree_has_an_order_in_which_parents_are_neighbors_and_no_edge_weighs_nothing(
+    seed: int, m: int, width: int
+) -> None:
+    weights = symmetric(np.random.default_rng(seed), m)
+    tree = JunctionTree.heaviest(weights, width=width)
+    edges = {frozenset(edge) for edge in tree.edges}
+    seen: set[int] = set()
+    for i in tree.order:
+        assert len(tree.parents[i]) <= width
+        assert set(tree.parents[i]) <= seen
+        assert {frozenset(pair) for pair in itertools.combinations(tree.parents[i], 2)} <= edges
+        seen.add(i)
+    assert seen == set(range(m))
+    assert all(weights[edge] > 0 for edge in tree.edges)
+
+
+def test_cliques_of_too_many_cells_are_left_out() -> None:
+    weights = np.ones((3, 3)) - np.eye(3)
+    big = np.full(3, 1000.0)
+    assert len(JunctionTree.heaviest(weights, width=2).edges) == 3
+    assert len(JunctionTree.heaviest(weights, width=2, cells=big).edges) == 2

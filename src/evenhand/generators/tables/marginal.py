@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from evenhand import _checks
 from evenhand.generators.aggregators import TableCounts, TableDistances
 from evenhand.generators.budget_plan import BudgetPlan, Released, snr_of_counts
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.generators.tables.tree_distribution import Forest, TreeDistribution, fit_tree
+from evenhand.generators.tables.tree_distribution import (
+    JunctionTree,
+    Table,
+    TreeDistribution,
+    fit_tree,
+)
 from evenhand.typing import Array, FloatArray, IntArray
 
 OWN: Final = "counts of each column by label and group"
@@ -32,11 +38,13 @@ class MarginalSynthesizer(TableSynthesizer):
     """Draw tables from noisy counts, conditioned on label and group.
 
     1. Every column is counted by label and group; all these tables are one Gaussian release.
-    2. For every pair of columns: how far is its table from what step 1 alone explains? These
-       distances are released; the tree of the largest ones that stand above the noise is chosen.
-    3. The tables of the tree's pairs are one more release; without any, those of step 1 again.
+    2. For every pair of columns: how far is its table from what step 1 alone explains, over all
+       records and label by label? These distances are released. Of what stands above the noise a
+       junction tree is built, in which a column hangs from up to ``width`` others.
+    3. The tables of the tree's pairs are one more release, each over all records or label by
+       label, whichever explains more than its noise hides; without any, those of step 1 again.
     4. The distribution of largest entropy that explains the tables, each within its noise, is
-       fitted; it is a tree of columns under each label and group, so rows are drawn exactly.
+       fitted; it is a junction tree under each label and group, so rows are drawn exactly.
 
     The counts by label and group make every balance a matter of how often a condition is asked
     for: it is set after the noise, costs nothing and is exact.
@@ -45,6 +53,9 @@ class MarginalSynthesizer(TableSynthesizer):
     ----------
     pairs : bool
         Steps 2 and 3. Without them columns are independent given label and group.
+    width : int
+        Columns from which one column may hang. With 1 the pairs are a forest; with more, loops of
+        columns that depend on each other are kept, and fits take longer. At least 1.
     **others
         ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
@@ -52,14 +63,16 @@ class MarginalSynthesizer(TableSynthesizer):
     -------
     Neighbors : add or remove one record, or one unit with all of its records that are read; or
         replace one record.
-    Sensitivity : ``sqrt(m)`` for m tables of counts; ``sqrt(m (m - 1) / 2)`` for the distances
+    Sensitivity : ``sqrt(m)`` for m tables of counts; ``sqrt(m (m - 1))`` for the two distances
         of all pairs. Replacing costs ``sqrt(2)`` and 2 times that.
     Cost : every release is Gaussian and their ``mu**2`` sum to the budget's.
 
     References
     ----------
     McKenna, Miklau and Sheldon 2021 (a tree of noisy marginals, MST; the choice there is by the
-    exponential mechanism). McKenna, Sheldon and Miklau 2019 (graphical models from noisy tables).
+    exponential mechanism). McKenna, Mullins, Sheldon and Miklau 2022 (AIM: a table is chosen by
+    its distance less the noise to come). McKenna, Sheldon and Miklau 2019 (graphical models from
+    noisy tables).
 
     Examples
     --------
@@ -83,9 +96,13 @@ class MarginalSynthesizer(TableSynthesizer):
     """
 
     method: ClassVar[str] = "marginal"
-    words: ClassVar[str] = "noisy tables of counts on a tree of columns"
+    words: ClassVar[str] = "noisy tables of counts on a junction tree of columns"
 
     pairs: bool = True
+    width: int = 2
+
+    def _foresee(self, known: Any) -> None:
+        _checks.at_least("width", self.width, 1)
 
     def _shares(self) -> Mapping[str, float]:
         return {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
@@ -93,7 +110,7 @@ class MarginalSynthesizer(TableSynthesizer):
     def _learn(
         self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
-        n_conditions = self.conditions_.n
+        n_conditions, n_columns = self.conditions_.n, len(data.sizes)
         counter = TableCounts(
             shapes=tuple((n_conditions, size) for size in data.sizes), per_unit=data.per_unit
         )
@@ -106,85 +123,141 @@ class MarginalSynthesizer(TableSynthesizer):
         self.snr_ = snr_of_counts(float(self.counts_.sum()), cells, own.sigma)
         weights = self._known_counts()
         progress("counts", 1, 4)
-        alone = Forest(parents=(-1,) * len(data.sizes), order=tuple(range(len(data.sizes))))
-        self.distribution_ = fit_tree(alone, tables, own.sigma, (), 1.0, weights)
-        if not self.pairs or len(data.sizes) < 2:
+        alone = JunctionTree.alone(n_columns)
+        each = [
+            Table(columns=(i,), parts=np.arange(n_conditions), values=table)
+            for i, table in enumerate(tables)
+        ]
+        self.distribution_ = fit_tree(alone, each, [own.sigma] * n_columns, weights)
+        if not self.pairs or n_columns < 2:
             return
-        forest = self._choose(data, plan, weights)
+        tree, chosen = self._choose(data, plan, weights)
         progress("counts", 2, 4)
-        if not forest.edges:  # nothing depends on anything else: count the columns again
+        if not chosen:  # nothing depends on anything else: count the columns again
             again = plan.release(counter, counted, PAIRS)
-            self.distribution_ = fit_tree(alone, *_joined(counter, own, again), (), 1.0, weights)
+            tables, sigma = _joined(counter, own, again)
+            each = [replace(one, values=table) for one, table in zip(each, tables, strict=True)]
+            self.distribution_ = fit_tree(alone, each, [sigma] * n_columns, weights)
             return
-        pairs, sigma = _pair_tables(data, forest, plan)
+        pairs, sigma = _pair_tables(data, chosen, plan)
         progress("counts", 3, 4)
-        self.distribution_ = fit_tree(forest, tables, own.sigma, pairs, sigma, weights)
+        sigmas = [own.sigma] * n_columns + [sigma] * len(pairs)
+        self.distribution_ = fit_tree(tree, [*each, *pairs], sigmas, weights)
         progress("counts", 4, 4)
 
-    def _choose(self, data: EncodedTable, plan: BudgetPlan, weights: FloatArray) -> Forest:
-        """Return the tree of pairs that label and group do not explain."""
-        mine, _ = self.distribution_.tables(weights)
-        pairs = list(combinations(range(len(data.sizes)), 2))
+    def _choose(
+        self, data: EncodedTable, plan: BudgetPlan, weights: FloatArray
+    ) -> tuple[JunctionTree, list[_Pair]]:
+        """Return the pairs that label and group do not explain, and a tree that holds them."""
+        n, sizes = len(data.sizes), np.array(data.sizes, dtype=np.float64)
+        mine = self.distribution_.expected(weights)
+        labels = self.conditions_.labels()
+        kinds = [np.zeros_like(labels), labels]
+        pairs = list(combinations(range(n), 2))
         counted, fixed = [], []
         for i, j in pairs:
-            shape = (data.sizes[i], data.sizes[j])
-            counted.append(_pair_counts(data.codes, i, j, shape))
-            fixed.append((mine[i] / weights[:, None]).T @ mine[j])
-        score = TableDistances(n_tables=len(pairs), per_unit=data.per_unit)
-        found = plan.release(score, score.total(counted, fixed), CHOICE)
+            found = _counts(data, _Pair(columns=(i, j), parts=labels))
+            explained = np.zeros(found.shape)
+            joint = (mine[i] / weights[:, None])[:, :, None] * mine[j][:, None, :]
+            np.add.at(explained, labels, joint)
+            counted += [found.sum(axis=0), found]
+            fixed += [explained.sum(axis=0), explained]
+        score = TableDistances(n_tables=len(fixed), per_unit=data.per_unit)
+        released = plan.release(score, score.total(counted, fixed), CHOICE)
         # As in AIM (McKenna et al. 2022), less what noise would add: that of the table to come,
         # that of this distance, and the draw of the records (a count varies by its root).
-        expected = TableCounts(shapes=((1, 1),) * (len(data.sizes) - 1), per_unit=data.per_unit)
+        n_tables = self.width * n - self.width * (self.width + 1) // 2
+        expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=data.per_unit)
         sigma = plan.mechanism(expected, PAIRS).sigma
-        gains = np.zeros((len(data.sizes), len(data.sizes)))
-        for (i, j), value, table in zip(pairs, found.values, fixed, strict=True):
-            noise = sigma * data.sizes[i] * data.sizes[j]
-            probability = float(np.sqrt(table).sum())
-            gains[i, j] = gains[j, i] = value - found.sigma - _MEAN_ABS * (noise + probability)
-        return Forest.heaviest(gains)
+        hidden = [sigma * table.size + float(np.sqrt(table).sum()) for table in fixed]
+        by_kind = np.reshape(
+            released.values - released.sigma - _MEAN_ABS * np.array(hidden), (-1, 2)
+        )
+        gains = np.zeros((n, n))
+        for (i, j), gain in zip(pairs, by_kind.max(axis=1), strict=True):
+            gains[i, j] = gains[j, i] = gain
+        cells = sizes * float(len(weights)) ** (1 / 3)  # of three columns: times the conditions
+        tree = JunctionTree.heaviest(gains, width=self.width, cells=cells)
+        # By label wherever that stands above its noise: of what is particular to a rare label a
+        # distance shows little, and models of the label live on it.
+        kind = dict(zip(pairs, (by_kind[:, 1] > 0).astype(int), strict=True))
+        chosen = [_Pair(columns=e, parts=kinds[kind[min(e), max(e)]]) for e in tree.edges]
+        return tree, chosen
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         return self.distribution_.sample(conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:
-        forest = self.distribution_.forest
-        own = {f"own_{i}": table for i, table in enumerate(self.distribution_.own)}
-        pairs = {f"pair_{i}": table for i, table in enumerate(self.distribution_.pairs)}
-        return {
-            "parents": np.array(forest.parents, dtype=np.int64),
-            "order": np.array(forest.order, dtype=np.int64),
-            **own,
-            **pairs,
-        }
+        tree, tables = self.distribution_.tree, self.distribution_.tables
+        parents = np.full((len(tree.order), self.width), -1, dtype=np.int64)
+        for i, some in enumerate(tree.parents):
+            parents[i, : len(some)] = some
+        out: dict[str, Array] = {"parents": parents, "order": np.array(tree.order, dtype=np.int64)}
+        for at, table in enumerate(tables):
+            out[f"columns_{at}"] = np.array(table.columns, dtype=np.int64)
+            out[f"parts_{at}"] = table.parts.astype(np.int64)
+            out[f"values_{at}"] = table.values
+        return out
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
-        forest = Forest(
-            parents=tuple(arrays["parents"].tolist()), order=tuple(arrays["order"].tolist())
-        )
+        if arrays["parents"].ndim != 2:
+            raise ValueError(
+                "it was saved by an earlier version, with a forest of columns. Fit the generator "
+                "again and save it, or read the folder with the version that wrote it."
+            )
+        parents = tuple(tuple(row[row >= 0].tolist()) for row in arrays["parents"])
+        n = sum(name.startswith("values_") for name in arrays)
         self.distribution_ = TreeDistribution(
-            forest=forest,
-            own=tuple(arrays[f"own_{i}"] for i in range(len(forest.order))),
-            pairs=tuple(arrays[f"pair_{i}"] for i in range(len(forest.edges))),
+            tree=JunctionTree(parents=parents, order=tuple(arrays["order"].tolist())),
+            tables=tuple(
+                Table(
+                    columns=tuple(arrays[f"columns_{at}"].tolist()),
+                    parts=arrays[f"parts_{at}"],
+                    values=arrays[f"values_{at}"],
+                )
+                for at in range(n)
+            ),
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Pair:
+    """Two columns to count together, in parts of the conditions, (n_conditions,)."""
+
+    columns: tuple[int, int]
+    parts: IntArray
+
+
+def _places(data: EncodedTable, pair: _Pair) -> tuple[IntArray, IntArray, tuple[int, int, int]]:
+    """Return each record's row and column in the table of a pair, and the table's shape."""
+    i, j = pair.columns
+    shape = (int(pair.parts.max()) + 1, data.sizes[i], data.sizes[j])
+    return pair.parts[data.condition] * shape[1] + data.codes[:, i], data.codes[:, j], shape
+
+
+def _counts(data: EncodedTable, pair: _Pair) -> IntArray:
+    rows, columns, shape = _places(data, pair)
+    counted = np.bincount(rows * shape[2] + columns, minlength=math.prod(shape))
+    return counted.reshape(shape).astype(np.int64)
 
 
 def _pair_tables(
-    data: EncodedTable, forest: Forest, plan: BudgetPlan
-) -> tuple[list[FloatArray], float]:
+    data: EncodedTable, chosen: Sequence[_Pair], plan: BudgetPlan
+) -> tuple[list[Table], float]:
+    """Release the tables of these pairs together."""
+    places = [_places(data, pair) for pair in chosen]
     counter = TableCounts(
-        shapes=tuple((data.sizes[i], data.sizes[j]) for i, j in forest.edges),
+        shapes=tuple((shape[0] * shape[1], shape[2]) for _, _, shape in places),
         per_unit=data.per_unit,
     )
-    counted = counter.total([(data.codes[:, i], data.codes[:, j]) for i, j in forest.edges])
-    released = plan.release(counter, counted, PAIRS)
-    return counter.apart(released.values), released.sigma
-
-
-def _pair_counts(codes: IntArray, i: int, j: int, shape: tuple[int, int]) -> IntArray:
-    """Count the states of two columns together."""
-    joined = codes[:, i] * shape[1] + codes[:, j]
-    counted = np.bincount(joined, minlength=shape[0] * shape[1]).reshape(shape)
-    return counted.astype(np.int64)
+    released = plan.release(counter, counter.total([p[:2] for p in places]), PAIRS)
+    tables = [
+        Table(columns=pair.columns, parts=pair.parts, values=values.reshape(shape))
+        for pair, values, (_, _, shape) in zip(
+            chosen, counter.apart(released.values), places, strict=True
+        )
+    ]
+    return tables, released.sigma
 
 
 def _joined(counter: TableCounts, one: Released, other: Released) -> tuple[list[FloatArray], float]:

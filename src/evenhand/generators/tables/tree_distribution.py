@@ -1,11 +1,15 @@
-"""A tree of columns under every condition: of largest entropy, given noisy tables.
+"""A junction tree of columns under every condition: of largest entropy, given noisy tables.
 
-Write c for a condition (a label with a group), x_i for the state of column i. The distribution is
+Write c for a condition (a label with a group) and x for the states of the columns. The distribution
+is
 
-    p(x | c) ~ exp( sum over columns of u_i[c, x_i] + sum over edges of v_ij[x_i, x_j] ),
+    p(x | c) ~ exp( sum over tables of t[part of c, states of the table's columns] ),
 
-with the edges of a forest, so that sums and samples are exact (belief propagation). Noisy tables
-``A = n p + noise of variance s^2`` are explained by the distribution that maximises
+where a table counts one or more columns, in parts of the conditions: each condition by itself, or
+those of one label together. Every column hangs from columns that are neighbors of each other, and
+a table's columns are neighbors too, so that sums and samples are exact (variable elimination; with
+one parent each it is a forest). Noisy tables ``A = n p + noise of variance s^2`` are explained by
+the distribution that maximises
 
     w * n * entropy  -  sum over tables of  |n p - A|^2 / (2 s^2):
 
@@ -16,14 +20,15 @@ the form above, so the t minimise the convex
     sum over c of n_c log Z_c(t)  -  <t, A>  +  w s^2 |t|^2 / 2,
 
 whose gradient is ``n p - A + w s^2 t``. A cell whose logarithm stands off by t from what the others
-imply is thus drawn back by ``w s^2 t`` records; ``w = 0.5 / s`` makes that half of the noise itself
-(``TRUST``, set by hand on ACS-Income and Bank).
+imply is thus drawn back by ``w s^2 t`` records; ``w = 0.5 / s``, with the s of the tables of single
+columns, makes that half of the noise itself (``TRUST``, set by hand on ACS-Income and Bank).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -32,53 +37,104 @@ from scipy.optimize import minimize
 from evenhand.typing import FloatArray, IntArray
 
 TRUST: Final = 0.5
+MOST_CELLS: Final = 1_000_000
+"""Cells of all cliques of more than two columns together, over all conditions: a second's fit."""
+
 _BLOCK = 50_000  # rows that are drawn at once
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Forest:
-    """Which column hangs from which.
+@dataclass(frozen=True, kw_only=True)
+class JunctionTree:
+    """Which columns each column hangs from.
 
     Parameters
     ----------
-    parents : tuple of int
-        Parent of each column, -1 for a root.
+    parents : tuple of tuple of int
+        Of each column; none for a root. They are neighbors of each other.
     order : tuple of int
         All columns, every parent before its children.
     """
 
-    parents: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
+
+    @classmethod
+    def alone(cls, n_columns: int) -> JunctionTree:
+        """Return the tree without an edge."""
+        return cls(parents=((),) * n_columns, order=tuple(range(n_columns)))
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of a parent and its child, in order."""
-        return tuple((self.parents[i], i) for i in self.order if self.parents[i] >= 0)
+        return tuple((parent, i) for i in self.order for parent in self.parents[i])
 
     @classmethod
-    def heaviest(cls, weights: FloatArray) -> Forest:
-        """Return the forest of largest total weight; edges of weight 0 or less are left out.
+    def heaviest(
+        cls, weights: FloatArray, *, width: int = 1, cells: FloatArray | None = None
+    ) -> JunctionTree:
+        """Return a tree of large total weight; edges of weight 0 or less are left out.
+
+        Column after column joins where its edges weigh most, as in Prim's algorithm: with a width
+        of 1 the forest of largest weight.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (n_columns, n_columns)
+            Of each edge.
+        width : int
+            Parents of a column at most.
+        cells : ndarray, shape (n_columns,), optional
+            States of each column, times the number of conditions for one of them: cliques of more
+            than two columns have at most ``MOST_CELLS / n_columns`` cells then.
 
         Examples
         --------
         >>> weights = np.array([[0, 3, 2], [3, 0, 1], [2, 1, 0]])
-        >>> Forest.heaviest(weights).edges
+        >>> JunctionTree.heaviest(weights).edges
         ((0, 1), (0, 2))
+        >>> JunctionTree.heaviest(weights, width=2).edges
+        ((0, 1), (0, 2), (1, 2))
         """
         m = len(weights)
-        parents, order = [-1] * m, []
-        best = np.full(m, -np.inf)
-        hangs = np.full(m, -1)
-        left = list(range(m))
+        gains = np.maximum(weights, 0.0)
+        first = gains.max(axis=1, initial=0.0)
+        parents: list[tuple[int, ...]] = [()] * m
+        best = np.zeros(m)
+        left, order = list(range(m)), []
         while left:
-            i = max(left, key=lambda j: best[j])
+            i = max(left, key=lambda j: (best[j], first[j]))
             left.remove(i)
             order.append(i)
-            parents[i] = int(hangs[i]) if best[i] > 0 else -1
+            near = [(*some, i) for k in range(width) for some in combinations(parents[i], k)]
             for j in left:
-                if weights[i, j] > best[j]:
-                    best[j], hangs[j] = weights[i, j], i
+                for clique in near:
+                    kept = tuple(p for p in clique if gains[j, p] > 0)
+                    total = float(gains[j, list(kept)].sum())
+                    if total > best[j] and (len(kept) < 2 or _fits((*kept, j), cells)):
+                        best[j], parents[j] = total, kept
         return cls(parents=tuple(parents), order=tuple(order))
+
+
+def _fits(clique: tuple[int, ...], cells: FloatArray | None) -> bool:
+    return cells is None or float(np.prod(cells[list(clique)])) <= MOST_CELLS / len(cells)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """A number for every combination of states of some columns, in each part of the conditions.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Neighbors of each other in the tree.
+    parts : ndarray of int64, shape (n_conditions,)
+        In which part of the table a condition is.
+    values : ndarray, shape (n_parts, states of the first column, ...)
+    """
+
+    columns: tuple[int, ...]
+    parts: IntArray
+    values: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,48 +143,42 @@ class TreeDistribution:
 
     Parameters
     ----------
-    forest : Forest
-    own : tuple of ndarray, one (n_conditions, n_states) per column
-        The u of the module's formula.
-    pairs : tuple of ndarray, one (states of the parent, states of the child) per edge
-        The v, in the order of ``forest.edges``.
+    tree : JunctionTree
+    tables : tuple of Table
+        The t of the module's formula; of each column alone, at least, in its order, each condition
+        a part by itself.
     """
 
-    forest: Forest
-    own: tuple[FloatArray, ...]
-    pairs: tuple[FloatArray, ...]
+    tree: JunctionTree
+    tables: tuple[Table, ...]
 
     def sample(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw one row of states per condition, shape (n, n_columns)."""
-        up = _Upward.of(self)
-        drawn = np.zeros((len(conditions), len(self.own)), dtype=np.int64)
+        up = _Upward.of(self.tree, self.tables)
+        drawn = np.zeros((len(conditions), len(self.tree.order)), dtype=np.int64)
         for start in range(0, len(conditions), _BLOCK):
             rows = slice(start, start + _BLOCK)
             c = conditions[rows]
-            for i in self.forest.order:
-                probabilities = up.beliefs[i][c]
-                if (parent := self.forest.parents[i]) >= 0:
-                    probabilities = probabilities * up.factors[i][drawn[rows, parent]]
-                drawn[rows, i] = _draw(probabilities, rng)
+            for i in self.tree.order:
+                above = tuple(drawn[rows, parent] for parent in self.tree.parents[i])
+                drawn[rows, i] = _draw(up.given[i][(c, *above)], rng)
         return drawn
 
-    def tables(self, weights: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Return what the distribution expects: a table per column, and one per edge.
+    def expected(self, weights: FloatArray) -> list[FloatArray]:
+        """Return what the distribution expects of each of its tables.
 
         Parameters
         ----------
         weights : ndarray, shape (n_conditions,)
             Records of each condition.
         """
-        return _expected(self, _Upward.of(self), weights)
+        return _expected(self.tree, self.tables, _Upward.of(self.tree, self.tables), weights)
 
 
 def fit_tree(
-    forest: Forest,
-    own: Sequence[FloatArray],
-    own_sigma: float,
-    pairs: Sequence[FloatArray],
-    pair_sigma: float,
+    tree: JunctionTree,
+    noisy: Sequence[Table],
+    sigmas: Sequence[float],
     weights: FloatArray,
     *,
     trust: float = TRUST,
@@ -138,13 +188,11 @@ def fit_tree(
 
     Parameters
     ----------
-    forest : Forest
-    own : sequence of ndarray, one (n_conditions, n_states) per column
-        Noisy counts of condition and state.
-    own_sigma, pair_sigma : float
-        Standard deviation of the noise of one cell.
-    pairs : sequence of ndarray, one (states of the parent, states of the child) per edge
-        Noisy counts over all conditions, in the order of ``forest.edges``.
+    tree : JunctionTree
+    noisy : sequence of Table
+        Noisy counts: of every column alone by condition, in its order, then of cliques.
+    sigmas : sequence of float
+        Standard deviation of the noise of one cell of each.
     weights : ndarray, shape (n_conditions,)
         Records of each condition, as estimated; not negative.
     trust : float
@@ -152,34 +200,25 @@ def fit_tree(
     max_iterations : int
         Of L-BFGS.
     """
-    shapes = [table.shape for table in (*own, *pairs)]
-    sizes = [int(np.prod(shape)) for shape in shapes]
+    sizes = [table.values.size for table in noisy]
     cuts = np.cumsum(sizes)[:-1]
-    target = np.concatenate([np.ravel(table) for table in (*own, *pairs)])
-    weight = min(1.0, trust / own_sigma)
-    variance = np.concatenate(
-        [
-            np.full(sum(sizes[: len(own)]), weight * own_sigma**2),
-            np.full(sum(sizes[len(own) :]), weight * pair_sigma**2),
-        ]
-    )
+    target = np.concatenate([np.ravel(table.values) for table in noisy])
     # Scaled so that one step moves cells by about their noise; the problem is the same.
-    scale = 1.0 / np.sqrt(variance)
+    weight = min(1.0, trust / sigmas[0])
+    scale = np.repeat([1.0 / np.sqrt(weight * sigma**2) for sigma in sigmas], sizes)
 
-    def distribution(t: FloatArray) -> TreeDistribution:
-        parts = [p.reshape(s) for p, s in zip(np.split(t * scale, cuts), shapes, strict=True)]
-        return TreeDistribution(
-            forest=forest, own=tuple(parts[: len(own)]), pairs=tuple(parts[len(own) :])
+    def tables(t: FloatArray) -> tuple[Table, ...]:
+        return tuple(
+            Table(columns=a.columns, parts=a.parts, values=values.reshape(a.values.shape))
+            for a, values in zip(noisy, np.split(t * scale, cuts), strict=True)
         )
 
     def objective(t: FloatArray) -> tuple[float, FloatArray]:
-        current = distribution(t)
-        up = _Upward.of(current)
-        mine, joint = _expected(current, up, weights)
-        expected = np.concatenate([np.ravel(table) for table in (*mine, *joint)])
+        current = tables(t)
+        up = _Upward.of(tree, current)
+        found = np.concatenate([np.ravel(a) for a in _expected(tree, current, up, weights)])
         value = float(weights @ up.log_z) - float((t * scale) @ target) + 0.5 * float(t @ t)
-        gradient = (expected - target) * scale + t
-        return value, gradient
+        return value, (found - target) * scale + t
 
     found = minimize(
         objective,
@@ -188,65 +227,82 @@ def fit_tree(
         method="L-BFGS-B",
         options={"maxiter": max_iterations, "maxcor": 20},
     )
-    return distribution(found.x)
+    return TreeDistribution(tree=tree, tables=tables(found.x))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Upward:
-    """Messages from the leaves to the roots.
+    """Columns summed out one by one, children before their parents.
 
-    ``beliefs[i]`` (n_conditions, n_states) is proportional to the probability of a state given what
-    hangs below it, ``factors[i]`` (states of the parent, states) the factor of its edge,
-    ``messages[i]`` (n_conditions, states of the parent) the sum over the states.
+    ``given[i]`` (n_conditions, states of the parents..., states) is the probability of a state of
+    column i given those of its parents; ``log_z`` (n_conditions,) the logarithm of the sum of all.
     """
 
-    beliefs: list[FloatArray]
-    factors: list[FloatArray]
-    messages: list[FloatArray]
+    given: list[FloatArray]
     log_z: FloatArray
 
     @classmethod
-    def of(cls, tree: TreeDistribution) -> _Upward:
-        forest, m = tree.forest, len(tree.own)
-        log_z = np.zeros(len(tree.own[0]))
-        logs = [np.array(own) for own in tree.own]
-        beliefs = [np.empty(0)] * m
-        factors = [np.empty((0, 0))] * m
-        messages = [np.empty((0, 0))] * m
-        for (_, child), pair in zip(forest.edges, tree.pairs, strict=True):
-            top = pair.max()
-            factors[child] = np.exp(pair - top)
-            log_z += top
-        for i in reversed(forest.order):
-            top = logs[i].max(axis=1, keepdims=True)
-            beliefs[i] = np.exp(logs[i] - top)
-            log_z += top[:, 0]
-            parent = forest.parents[i]
-            if parent < 0:
-                log_z += np.log(beliefs[i].sum(axis=1))
+    def of(cls, tree: JunctionTree, tables: Sequence[Table]) -> _Upward:
+        last = {i: at for at, i in enumerate(tree.order)}
+        n_conditions = len(tables[0].parts)
+        sizes = [tables[i].values.shape[1] for i in range(len(tree.order))]
+        axes = [(*tree.parents[i], i) for i in range(len(sizes))]
+        logs = [np.zeros((n_conditions, *(sizes[a] for a in near))) for near in axes]
+        for table in tables:
+            home = max(table.columns, key=last.__getitem__)
+            logs[home] += _aligned(table.values, table.columns, axes[home])[table.parts]
+        log_z = np.zeros(n_conditions)
+        given = [np.empty(0)] * len(sizes)
+        for i in reversed(tree.order):
+            top = logs[i].max(axis=-1, keepdims=True)
+            grown = np.exp(logs[i] - top)
+            total = grown.sum(axis=-1, keepdims=True)
+            given[i] = grown / total
+            message = (np.log(total) + top)[..., 0]
+            if not tree.parents[i]:
+                log_z += message
                 continue
-            messages[i] = np.maximum(beliefs[i] @ factors[i].T, 1e-300)
-            logs[parent] += np.log(messages[i])
-        return cls(beliefs=beliefs, factors=factors, messages=messages, log_z=log_z)
+            home = max(tree.parents[i], key=last.__getitem__)
+            logs[home] += _aligned(message, tree.parents[i], axes[home])
+        return cls(given=given, log_z=log_z)
 
 
 def _expected(
-    tree: TreeDistribution, up: _Upward, weights: FloatArray
-) -> tuple[list[FloatArray], list[FloatArray]]:
+    tree: JunctionTree, tables: Sequence[Table], up: _Upward, weights: FloatArray
+) -> list[FloatArray]:
     """Tables of the distribution: downward from the roots."""
-    forest = tree.forest
-    mine = [np.empty(0)] * len(tree.own)
-    joint = []
-    for i in forest.order:
-        parent = forest.parents[i]
-        if parent < 0:
-            mine[i] = up.beliefs[i] * (weights / up.beliefs[i].sum(axis=1))[:, None]
-            continue
-        above = mine[parent] / up.messages[i]
-        # joint[c, a, b] = above[c, a] * factor[a, b] * belief[c, b], summed over c or a.
-        joint.append((above.T @ up.beliefs[i]) * up.factors[i])
-        mine[i] = (above @ up.factors[i]) * up.beliefs[i]
-    return mine, joint
+    last = {i: at for at, i in enumerate(tree.order)}
+    axes = [(*parents, i) for i, parents in enumerate(tree.parents)]
+    joint = [np.empty(0)] * len(axes)
+    for i in tree.order:
+        above = weights
+        if tree.parents[i]:
+            home = max(tree.parents[i], key=last.__getitem__)
+            above = _summed(joint[home], axes[home], tree.parents[i])
+        joint[i] = above[..., None] * up.given[i]
+    found = []
+    for table in tables:
+        home = max(table.columns, key=last.__getitem__)
+        counts = np.zeros_like(table.values)
+        np.add.at(counts, table.parts, _summed(joint[home], axes[home], table.columns))
+        found.append(counts)
+    return found
+
+
+def _aligned(values: FloatArray, columns: tuple[int, ...], axes: tuple[int, ...]) -> FloatArray:
+    """Give values of some columns the axes of a clique, of length 1 where they have none."""
+    at = [columns.index(a) + 1 for a in axes if a in columns]
+    moved = values.transpose(0, *at)
+    lengths = iter(moved.shape[1:])
+    return moved.reshape(len(values), *(next(lengths) if a in columns else 1 for a in axes))
+
+
+def _summed(values: FloatArray, axes: tuple[int, ...], columns: tuple[int, ...]) -> FloatArray:
+    """Sum a clique's values over all but some columns, and give them in the order of these."""
+    away = tuple(at + 1 for at, a in enumerate(axes) if a not in columns)
+    left = [a for a in axes if a in columns]
+    summed: FloatArray = values.sum(axis=away)
+    return summed.transpose(0, *(left.index(a) + 1 for a in columns))
 
 
 def _draw(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
