@@ -634,3 +634,73 @@ def test_a_block_waits_until_it_and_all_others_have_the_least_number() -> None:
 
     assert [next(size for size in given(least) if size) for least in (1, 4, 7)] == [4, 4, 7]
     assert given(7).index(7) == 6
+
+
+def blocks_that_fit(gate: DemographicParityGate, group: int) -> list[tuple[int, ...]]:
+    """Every part of a group's withheld answers that may be given at once: all of them, tried."""
+    found = []
+    for block in itertools.product(*(range(n + 1) for n in gate.held[group])):
+        counts = gate.counts
+        counts[group] += block
+        fits = exact_gap(counts.tolist(), gate.notion.reference) <= gate.notion.exact_margin
+        if fits and sum(block) >= gate.least_block:
+            found.append(block)
+    return found
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_a_group_that_waits_starts_without_a_further_offer_if_and_only_if_a_block_fits(
+    reference: str,
+) -> None:
+    # Every sequence of five answers; what others were given after its last offer made room.
+    started, margin = 0, Fraction(1, 4 if reference == "overall" else 2)
+    for stream in itertools.product(itertools.product(range(2), repeat=2), repeat=5):
+        gate = DemographicParityGate(float(margin), 2, 2, cold_start=2, reference=reference)
+        for group, label in stream:
+            gate.offer(group, label)
+        for group in np.flatnonzero(~gate.active).tolist():
+            enough = gate.active.any() and gate.held[group].sum() >= gate.cold_start
+            able = blocks_that_fit(gate, group) if enough else []
+            block = gate.start_late(group)
+            assert (block is not None) == bool(able)
+            if block is not None:
+                started += 1
+                assert sum(block) == max(map(sum, able))
+                assert exact_gap(gate.counts.tolist(), reference) <= margin
+            assert gate.start_late(group) is None  # nothing was given since
+    assert started
+
+
+def test_where_the_first_group_waits_too_one_that_comes_no_more_holds_up_nobody() -> None:
+    # Every sequence in which it has fewer answers than a block needs (3 at a margin of 1/8): the
+    # others are given all they were offered. Given at once, its rate of 0 or 1 would be for ever.
+    least, stuck = least_block(1 / 8), 0
+    assert least == 3
+    for n_first in (1, 2):
+        for labels in itertools.product(range(2), repeat=n_first + 5):
+            stream = [(int(i >= n_first), label) for i, label in enumerate(labels)]
+            gates = [DemographicParityGate(0.125, 2, 2, cold_start=2) for _ in range(2)]
+            gates[1].least_block = least
+            for gate in gates:
+                for group, label in stream:
+                    gate.offer(group, label)
+                assert exact_gap(gate.counts.tolist(), "rest") <= Fraction(1, 8)
+            assert gates[1].counts[1].sum() == 5
+            assert not gates[1].active[0]
+            given = gates[0].counts[1]
+            stuck += given.sum() < 5
+            # Once the first one is given no other rule helps: all that fits is answers like it.
+            assert not given.sum() or len(set(labels[:n_first])) == 2 or given.min() == 0
+    assert stuck > 150  # of 192
+
+
+def test_the_first_group_starts_with_all_it_has_once_that_is_a_block() -> None:
+    gate = DemographicParityGate(0.125, 3, 2, cold_start=50)
+    gate.least_block = 3
+    assert [gate.offer(0, label).withheld for label in (0, 1)] == [True, True]
+    again = DemographicParityGate.from_dict(json.loads(json.dumps(gate.to_dict())))
+    for one in (gate, again):
+        assert one.gap == 0.0
+        assert one.offer(0, 1) == (True, False, (1, 1))
+        assert one.counts.tolist() == [[1, 2], [0, 0], [0, 0]]
+        assert one.offer(0, 0).given

@@ -488,3 +488,30 @@ def test_files_that_are_no_state_are_refused(tmp_path: Path) -> None:
             StateFile(path).read()
     with pytest.raises(FileNotFoundError, match=r"does not exist\. Make it first"):
         StateFile(tmp_path / "nowhere" / "state.json").write({})
+
+
+def test_requests_of_a_group_that_came_no_more_are_answered_once_others_made_room() -> None:
+    option = new(0.1, cold_start=10)
+    option.decide([0] * 10, [0] * 10)
+    assert (option.decide([1] * 10, [1] * 10).reasons == Verdict.WITHHELD).all()
+    assert option.deliver().ids.size == 0  # rates of 0 and 1: no block fits
+    option.decide([1] * 200, [0] * 200)
+    found = option.deliver()
+    assert found.ids.tolist() == list(range(10, 20))
+    assert found.labels.tolist() == [1] * 10
+    assert option.gap <= 0.1
+    assert option.deliver().ids.size == 0
+
+
+def test_by_default_a_first_group_that_comes_once_holds_up_nobody() -> None:
+    within = DemographicParity(margin=0.05)
+    option = RejectOption(within, ["M", "F"], ["no", "yes"])
+    assert option.decide([1], [0]).reasons.tolist() == [Verdict.WITHHELD]
+    stream = independent_stream(400, 5)
+    decided = option.decide([k for _, k in stream], [1] * 400)
+    assert decided.answered.all()
+    assert option.held[0].tolist() == [0, 1]
+    stands = RejectOption(within, ["M", "F"], ["no", "yes"], cold_start=50)
+    stands.decide([1], [0])  # a rate of 1, which all others have to be near
+    decided = stands.decide([k for _, k in stream], [1] * 400)
+    assert decided.answered.mean() < 0.5

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from evenhand.fairness.gate.admission import GivenTable
 
 RETRY = 10
-"""While no block fits, another is looked for once this part more answers is withheld."""
+"""While no block fits, and finding one is slow, it is looked for again with this part more."""
 
 CLOSE = 1e-9
 """An excess in floats below it is decided again, in fractions."""
@@ -38,8 +38,7 @@ def nearly_all(
     """Return held answers that fit together, found by taking away one after the other.
 
     From all that is held, the answer is taken away whose class leaves the least excess, until there
-    is none. It finds a block wherever it meets one on the way, which need not be the largest. While
-    nothing fits it looks again whenever a tenth more is held, not after each answer.
+    is none. It finds a block wherever it meets one on the way, which need not be the largest.
 
     Parameters
     ----------
@@ -54,8 +53,6 @@ def nearly_all(
     nearly : callable
         The same in floats, which is faster: it says which answer is taken away.
     """
-    if sum(held) % max(1, sum(held) // RETRY):
-        return None
     block = list(held)
     for label, times in enumerate(block):
         table.add(group, label, times)

@@ -68,6 +68,7 @@ class DemographicParityGate(TableGate):
 
     format: ClassVar[str] = "evenhand demographic parity gate 2"
     _references: ClassVar[tuple[str, ...]] = REFERENCES
+    _finds_blocks_fast: ClassVar[bool] = True
     _keys: ClassVar[frozenset[str]] = TableGate._keys | {"margin", "reference"}
 
     def __init__(

@@ -158,6 +158,7 @@ class RejectOption:
         Labels of a late group that are withheld before a block of them may be given. Default: 50,
         or ``2 / margin`` where that is more, and until this block, and every group that it is
         compared with, has ``1 / (2 margin) - 1`` of them: with fewer the gate can close for good.
+        The first group waits for so many too. A ``cold_start`` that is given stands alone.
     model : str, optional
         What the labels are from, for example a checksum of its parameters. It is written into the
         state, so that counts are not carried over to another model.
@@ -269,10 +270,12 @@ class RejectOption:
         """Return the earlier requests that are answered now, each once.
 
         These are the answers that were released since the last time, and those withheld ones that
-        fit the margin by now. They belong to the given set: hand them out.
+        fit the margin by now, a block of a group that still waits included. They belong to the
+        given set: hand them out.
         """
         with self._lock:
-            self._released += self._run.deliver()
+            while found := self._run.start_late() + self._run.deliver():
+                self._released += found
             released, self._released = self._released, []
         return Delivery(
             ids=np.array([number for number, _ in released], dtype=np.int64),

@@ -18,6 +18,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand.fairness.gate.demographic_parity import DemographicParityGate
 from evenhand.fairness.gate.gate import Gate
+from evenhand.fairness.gate.table_gate import TableGate
 from evenhand.typing import ArrayLike, BoolArray, IntArray
 
 Pairs: TypeAlias = list[tuple[int, int]]
@@ -78,6 +79,20 @@ class GateRun:
     def deliver(self) -> Pairs:
         """Return the waiting answers that may be given now, each an event of its own."""
         return [(self.held[cell].popleft(), cell[1]) for cell in self.gate.deliver()]
+
+    def start_late(self) -> Pairs:
+        """Return the answers of groups that wait, of which a block fits by now.
+
+        The block of a group is one event. None under a gate that keeps no table of its own.
+        """
+        if not isinstance(self.gate, TableGate):
+            return []
+        return [
+            (self.held[group, k].popleft(), k)
+            for group in range(self.gate.n_groups)
+            for k, n in enumerate(self.gate.start_late(group) or ())
+            for _ in range(n)
+        ]
 
     def forget(self, request: int, group: int, label: int) -> None:
         """Let a request that waits wait no longer: a person decided it."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from evenhand import _checks
-from evenhand.fairness.gate.activation import nearly_all
+from evenhand.fairness.gate.activation import RETRY, nearly_all
 from evenhand.fairness.gate.admission import GivenTable
 from evenhand.fairness.gate.gate import Outcome
 from evenhand.fairness.notion import RateNotion
@@ -41,6 +41,7 @@ class TableGate(ABC):
         ["format", "cold_start", "counts", "held", "active", "first_held"]
     )
     _optional: ClassVar[frozenset[str]] = frozenset(["by_hand", "least_block"])
+    _finds_blocks_fast: ClassVar[bool] = False
 
     def __init__(
         self, notions: tuple[RateNotion, ...], table: GivenTable, *, cold_start: int | None
@@ -51,7 +52,11 @@ class TableGate(ABC):
         known = default_cold_start(narrowest) if cold_start is None else cold_start
         self.cold_start = _checks.at_least("cold_start", known, 1)
         self.least_block = 1
-        """Answers that a late group's block has at least, and every group it is compared with."""
+        """Answers that a late group's block has at least, and every group it is compared with.
+
+        Above 1 the first group waits for so many too: one that comes once and never again would
+        hold up all others, whose rates would have to be near its 0 or 1.
+        """
         exact = notions[0].exact_margin
         self._p, self._q = exact.numerator, exact.denominator
         self._table = table
@@ -59,6 +64,7 @@ class TableGate(ABC):
         self._first_held: list[tuple[int, int]] = []  # cells, by their first withheld answer
         self._all = tuple(range(self.n_classes))
         self._active = [False] * self.n_groups
+        self._tried = [0] * self.n_groups  # given answers when a block was last looked for late
         self._n_by_hand = 0  # what people gave or took back; only then may the margin be left
         self._outside = False
         self._open: list[tuple[int, ...] | None] = [None] * self.n_groups
@@ -130,7 +136,7 @@ class TableGate(ABC):
     def offer(self, group: int, label: int) -> Outcome:
         """Give the answer, withhold it, or refuse it, and record which."""
         classes = self._candidates(group, label)
-        if not self._active[group] and self._table.groups:
+        if not self._active[group] and (self._table.groups or self.least_block > 1):
             return self._withhold(int(group), int(label))
         if label not in classes:
             return self._refused
@@ -155,6 +161,19 @@ class TableGate(ABC):
                     given.append((group, label))
                     found = True
         return given
+
+    def start_late(self, group: int) -> tuple[int, ...] | None:
+        """Give a block of a waiting group's answers, per class, if one fits by now; else None.
+
+        What others were given since the group was last offered an answer may have made room. Not
+        looked for again while nothing more is given, or hardly more where it is slow to find.
+        """
+        total, tried = self._table.total, self._tried[group]
+        more = 0 if self._finds_blocks_fast else tried // RETRY
+        if self._active[group] or not any(self._held[group]) or total <= tried + more:
+            return None
+        self._tried[group] = total
+        return self._release_block(group)
 
     def give_by_hand(self, group: int, label: int) -> None:
         """Record an answer that a person gave, whatever the margin."""
@@ -343,7 +362,8 @@ class TableGate(ABC):
         if not held[label] and (group, label) not in self._first_held:
             self._first_held.append((group, label))
         held[label] += 1
-        block = self._release_block(group)
+        waits = not self._finds_blocks_fast and sum(held) % max(1, sum(held) // RETRY)
+        block = None if waits else self._release_block(group)
         if block is None:
             return self._withheld
         # Oldest first, so the answer on offer is among the released only if its class is emptied.
@@ -355,9 +375,12 @@ class TableGate(ABC):
     def _release_block(self, group: int) -> tuple[int, ...] | None:
         held, least = self._held[group], self.least_block
         compared = [self._table.sizes[z] for z in self._table.groups]
-        if sum(held) < max(self.cold_start, least) or min(compared) < least:
+        first = not compared
+        if sum(held) < (least if first else max(self.cold_start, least)):
             return None
-        block = self._block(group, held)
+        if not first and min(compared) < least:
+            return None
+        block = tuple(held) if first else self._block(group, held)
         if block is not None and sum(block) < least:
             return None
         if block is not None:
