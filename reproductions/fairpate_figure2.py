@@ -79,7 +79,7 @@ import argparse
 import itertools
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -288,16 +288,20 @@ class Run:
         return report["error_rate"].value, report[f"{notion}_pairwise"].value
 
 
-def settings(has_odds: bool, seeds: int) -> list[tuple[str, Callable[[Run], Found], int]]:
+def settings(
+    has_odds: bool, seeds: int, notions: Sequence[str]
+) -> list[tuple[str, Callable[[Run], Found], int]]:
     """Return each method, how to run it, and over how many seeds."""
     half = max(2, seeds // 2)
-    todo: list[tuple[str, Callable[[Run], Found], int]] = [
-        ("FairShares", lambda run: run.fairpate(FairSharesClassifier), seeds),
-        ("FairPATE", lambda run: run.fairpate(FairPATEClassifier), seeds),
-        ("DP-FERMI", lambda run: run.fermi(PARITY), half),
-        ("DP-SGD", lambda run: run.sgd(), half),
-    ]
-    if has_odds:
+    todo: list[tuple[str, Callable[[Run], Found], int]] = []
+    if PARITY in notions:
+        todo += [
+            ("FairShares", lambda run: run.fairpate(FairSharesClassifier), seeds),
+            ("FairPATE", lambda run: run.fairpate(FairPATEClassifier), seeds),
+            ("DP-FERMI", lambda run: run.fermi(PARITY), half),
+            ("DP-SGD", lambda run: run.sgd(), half),
+        ]
+    if ODDS in notions and has_odds:
         todo += [
             ("FairShares", lambda run: run.fairpate_odds(FairSharesClassifier), half),
             ("FairPATE", lambda run: run.fairpate_odds(FairPATEClassifier), half),
@@ -306,12 +310,14 @@ def settings(has_odds: bool, seeds: int) -> list[tuple[str, Callable[[Run], Foun
     return todo
 
 
-def rows_of(name: str, seeds: int, methods: list[str]) -> list[dict[str, Any]]:
+def rows_of(
+    name: str, seeds: int, methods: list[str], notions: Sequence[str] = tuple(KINDS)
+) -> list[dict[str, Any]]:
     """Measure every setting of some methods on one data set."""
     data = LOADERS[name]()
     rows = []
     for epsilon in EPSILONS:
-        for method, fit, n in settings(name != "Parkinsons", seeds):
+        for method, fit, n in settings(name != "Parkinsons", seeds, notions):
             if method not in methods:
                 continue
             found: dict[tuple[str, float], list[tuple[float, float]]] = {}
@@ -647,7 +653,7 @@ def measured(name: str, seeds: int, methods: list[str], notions: list[str]) -> l
         for row in rows_alone(name, method, notion, max(2, seeds // 2))
     ]
     others = [method for method in methods if method not in HALF]
-    fresh += rows_of(name, seeds, others) if others else []
+    fresh += rows_of(name, seeds, others, notions) if others else []
     path = RESULTS / "fairpate_figure2.json"
     if not path.exists():
         return fresh

@@ -21,8 +21,7 @@ with our number of teachers and noise. Three tasks on ACS-Income 2018, Connectic
 - hours worked a week, below 35, 35 to 40, above 40, by race (five groups, three classes): the file
   has no incomes as numbers, of which three classes could be made.
 
-Saved are six seeds of the first two tasks, and of the third, whose teachers take ten times as long,
-those of the printed algorithm; the sound one has not been run there.
+Saved are six seeds of all three tasks, by both algorithms.
 Every seed is a split (25 % test, 10,000 rows that may be public, about 29,600 private) with
 floating-point noise of its own: error and gap on test rows, labels that the student learned from,
 answers after which the answered set was outside its margin.
