@@ -26,6 +26,7 @@ PAPERS = {
     "assessments": OWN,
     "blind_rules": "Xian and Zhao 2024 (LinearPost); OxonFair 0.3",
     "dp_fermi_adult": "Lowy et al. 2023, DP-FERMI: demographic parity, published points",
+    "drift": OWN,
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
     "fairpate_accounting": "FairPATE, Section 3 (C3), Section 5 with Figure 4",
     "fairpate_color_mnist": "FairPATE, Tables 1 and 2; Section 5, Appendices F and H",

@@ -298,6 +298,21 @@ def no_privacy(script: Any) -> Checks:
     yield from exact("Parkinsons", row[f"{script.RIDGES[0]:g}"][:1], [found.mean()], "error")
 
 
+def drift(script: Any) -> Checks:
+    """ACS-Income, epsilon 3: errors without a margin, and how far apart a column is."""
+    fresh = {run["kind"]: run for run in script.measure("ACS-Income", 3.0, 0)}
+    for kind, found in fresh.items():
+        own = [
+            row
+            for row in rows("drift")
+            if (row["data"], row["epsilon"], row["kind"]) == ("ACS-Income", 3.0, kind)
+        ]
+        yield noisy(f"ACS-Income, {kind}", [row["error"] for row in own], found["error"], "error")
+        for name in ("AGEP",) if found["distances"] else ():
+            saved = [row["distances"][name][0] for row in own]
+            yield noisy(f"{kind}, {name}", saved, found["distances"][name][0], "distance")
+
+
 def no_public_rows(script: Any) -> Checks:
     """ACS-Income, real public rows and drawn ones, epsilon 3, without a margin."""
     for way in (script.REAL, script.DRAWN):
@@ -560,6 +575,7 @@ CHECKS = {
         choices,
         dp_fermi_adult,
         dpsgd_adult,
+        drift,
         fairpate_accounting,
         fairpate_color_mnist,
         fairpate_figure2,
