@@ -21,8 +21,9 @@ Verdicts, per table and epsilon; "no" rows stay:
 - *the drift is seen*: in 9 of 10 seeds or more the check says that "elsewhere" differs;
 - *no false alarm*: of "alike" it says so in 3 of 10 or fewer (4 or more have probability .001
   where a false alarm has .05);
-- *the check costs nothing that shows*: the mean over seeds of the paired difference in error without
-  a margin, "alike, checked" less "alike", is no larger than the half width of its 95 % interval;
+- *the check costs nothing that shows*: the mean over seeds of the paired difference in error
+  without a margin, "alike, checked" less "alike", is no larger than the half width of its 95 %
+  interval;
 - *drift costs error*, *drift widens the gap*: the paired differences "elsewhere" less "alike", in
   error without a margin and in the gap under it, are above 0 with their 95 % intervals.
 """
@@ -233,8 +234,8 @@ def save(runs: list[dict[str, Any]]) -> None:
         "drift",
         {"commit": at, "verdicts": verdicts(runs), "rows": runs},
         f"# Public rows that do not look like the private ones, {n} seeds\n",
-        f"`python reproductions/drift.py --save`; kinds of rows and the rules of the verdicts stand "
-        f"in the script. Commit {at}.\n",
+        f"`python reproductions/drift.py --save`; kinds of rows and the rules of the verdicts "
+        f"stand in the script. Commit {at}.\n",
         *lines(runs),
     )
 
