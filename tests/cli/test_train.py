@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,11 @@ def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
     assert said["measured"]["error"] < 0.3  # a guess errs on .44
     if method != "pate":
         assert said["margin_source"] == "drawn rows"
+        # What is left of the margin on real rows stands beside it, for people.
+        words = " ".join(re.sub("<[^>]+>", " ", Path("model/report.html").read_text()).split())
+        gap = said["measured"]["demographic_parity_gap"]
+        beyond = f"{gap - 0.1:.4f} beyond it" if gap > 0.1 else "within it"
+        assert f"on the test rows the gap is {gap:.4f}, {beyond}" in words
 
 
 @pytest.mark.filterwarnings("ignore:the public rows differ")

@@ -238,6 +238,8 @@ def show_run(
     show(*run_parts(model.fitted_))
     if measured is not None:
         show(*measured_parts(measured, reference))
+        if (student := model.fitted_.student_margin) is not None:
+            show(*filter(None, [student.on_test_rows(measured.estimates)]))
     show(*last)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -80,6 +80,20 @@ class StudentMargin:
         return (
             f"On rows that it was not fitted on the gap is {found.value:.4f}, at most "
             f"{found.high:.4f} with {found.level:.0%} confidence."
+        )
+
+    def on_test_rows(self, measured: Iterable[Estimate]) -> str:
+        """Say what is left of the margin on test rows; empty where its gap was not measured."""
+        name = f"{self.notion.key}_{getattr(self.notion, 'reference', '')}"
+        found = next((estimate for estimate in measured if estimate.name == name), None)
+        if found is None or math.isnan(found.value):
+            return ""
+        beyond = found.value - self.notion.margin
+        lost = f"{beyond:.4f} beyond it" if beyond > 0 else "within it"
+        return (
+            f"The margin of {self.notion.margin:g} was kept {self.where}, with a gap of "
+            f"{self.gap:.4f}; on the test rows the gap is {found.value:.4f}, {lost} "
+            f"({found.level:.0%} interval {found.low:.4f} to {found.high:.4f})."
         )
 
     @property
