@@ -25,7 +25,8 @@ ways have the same private rows; "real public rows" alone have the public ones b
 
 Error and pairwise gap on the test rows: means with half widths of 95 % intervals over seeds. Every
 margin, also of drawn rows, is measured there, on *real* rows; the "loss" of a margin is the test
-gap above it (none if it is below).
+gap above it (none if it is below). A fit for which the noisy counts show one class or one group
+alone is refused; it has no error, and a cell says how many there were.
 
 Verdicts, by the mean over Adult, Credit, ACS-Income (Connecticut) and Bank, at epsilon 1 and 3
 without a margin, and within the half width of the 95 % interval of the paired difference over
@@ -256,9 +257,14 @@ def measure(name: str, way: str, epsilon: float, seed: int) -> list[dict[str, An
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for margin, model in scene.models(way, epsilon):
-            error, gap = scene.measured(model)
-            found.append({**key, "margin": margin, "error": float(error), "gap": float(gap)})
+        try:
+            for margin, model in scene.models(way, epsilon):
+                error, gap = scene.measured(model)
+                found.append({**key, "margin": margin, "error": float(error), "gap": float(gap)})
+        except ValueError as refused:
+            if "no rows can be drawn" not in str(refused):
+                raise
+            return [{**key, "margin": margin, "error": None, "gap": None} for margin in MARGINS]
     return found
 
 
@@ -294,7 +300,7 @@ def main() -> None:
 
 def verdicts(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the rules of the docstring say."""
-    table = pd.DataFrame(runs)
+    table = pd.DataFrame(runs).astype({"error": float, "gap": float})
     table["margin"] = table["margin"].fillna(-1.0)
     found = []
     for other, words in (
@@ -322,7 +328,7 @@ def verdicts(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def lines(runs: list[dict[str, Any]]) -> list[str]:
     """Return the tables of a page."""
-    table = pd.DataFrame(runs)
+    table = pd.DataFrame(runs).astype({"error": float, "gap": float})
     table["margin"] = table["margin"].fillna(-1.0)
     out = ["| judged, without a margin | epsilon | difference | seeds | agrees? |", rule(5)]
     out += [
@@ -369,10 +375,14 @@ def cell(own: pd.DataFrame) -> str:
     """Return error and gap of one way in one row."""
     if not len(own):
         return "-"
-    if len(own) < 2:
-        return f"{own['error'].iloc[0]:.4f} / {own['gap'].iloc[0]:.3f}"
-    (error, error_pm), (gap, gap_pm) = (interval(own[n].tolist()) for n in ("error", "gap"))
-    return f"{error:.4f} ± {error_pm:.4f} / {gap:.3f} ± {gap_pm:.3f}"
+    done = own.dropna(subset=["error"])
+    more = f" ({len(own) - len(done)} of {len(own)} refused)" if len(done) < len(own) else ""
+    if not len(done):
+        return more.strip()
+    if len(done) < 2:
+        return f"{done['error'].iloc[0]:.4f} / {done['gap'].iloc[0]:.3f}{more}"
+    (error, error_pm), (gap, gap_pm) = (interval(done[n].tolist()) for n in ("error", "gap"))
+    return f"{error:.4f} ± {error_pm:.4f} / {gap:.3f} ± {gap_pm:.3f}{more}"
 
 
 def save(rows: list[dict[str, Any]], commit: str) -> None:
@@ -382,7 +392,7 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
     write(
         "no_public_rows",
         {"commit": commit, "verdicts": verdicts(rows), "rows": rows},
-        f"# No public rows: rows drawn from noisy counts, {n_seeds} seeds\n",
+        f"# No public rows: rows drawn from noisy counts, {n_seeds} seeds or fewer\n",
         f"`python reproductions/no_public_rows.py --save`; the ways, the choices and the rules of "
         f"the verdicts stand in the script. Commit {commit}.\n",
         *lines(rows),

@@ -112,7 +112,6 @@ def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
         assert f"on the test rows the gap is {gap:.4f}, {beyond}" in words
 
 
-@pytest.mark.filterwarnings("ignore:the public rows differ")
 def test_public_rows_are_compared_with_the_private_ones_where_that_is_asked_for(
     town: Path, train: Run
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,6 +200,7 @@ def _fit(
     bars: Bars,
 ) -> None:
     """Train; a refusal also says what an account has left."""
+    from evenhand.estimators.drift import DriftWarning
     from evenhand.privacy import BudgetExceeded
 
     more: dict[str, Any] = {} if given.blind_rule else dict(labelled)
@@ -215,7 +217,9 @@ def _fit(
     if given.spec.protects == "record":
         more["X_public"] = tables.X_public
     try:
-        model.fit(tables.X, given.label if tables.streams else tables.y, **more)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DriftWarning)  # it is among the model's own warnings
+            model.fit(tables.X, given.label if tables.streams else tables.y, **more)
     except BudgetExceeded as refused:
         if ledger is None or _epsilon_left(ledger) >= model.budget.epsilon:
             raise

@@ -334,23 +334,25 @@ class RowsToCompare:
         ]
         drift = tuple(sorted(found, key=lambda one: one.limit - one.distance))
         if words := differing(drift):
-            warnings.warn(
-                f"{words}. A margin that is kept on these rows, and what teachers say about them, "
-                f"may not carry over. Take public rows of the same people, or public='synthetic' "
-                f"(--synthetic-share): rows drawn from noisy counts of the private ones.",
-                DriftWarning,
-                stacklevel=5,
-            )
+            warnings.warn(f"{words}. {_WAY_OUT}", DriftWarning, stacklevel=5)
         return drift
 
 
-def differing(drift: tuple[ColumnDrift, ...], most: int = 5) -> str:
+_WAY_OUT: Final = (
+    "Take public rows of the same people, or none: rows are then drawn from noisy counts of the "
+    "private ones (public='synthetic')."
+)
+
+
+def differing(drift: tuple[ColumnDrift, ...]) -> str:
     """Say in which columns the rows differ, for a claim; empty where they do in none."""
-    apart = [column.said for column in drift if column.differs]
+    apart = [column.name for column in drift if column.differs]
     if not apart:
         return ""
-    more = f", and {len(apart) - most} more columns" if len(apart) > most else ""
-    return f"the public rows differ from the private ones in {', '.join(apart[:most])}{more}"
+    return (
+        f"the public rows differ from the private ones in {', '.join(apart)}: what is kept on them "
+        f"may not hold for people like the private ones"
+    )
 
 
 def sentences(check: DriftCheck, drift: tuple[ColumnDrift, ...]) -> tuple[str, ...]:
@@ -361,7 +363,8 @@ def sentences(check: DriftCheck, drift: tuple[ColumnDrift, ...]) -> tuple[str, .
         f"probability {check.level:g} at most, noise included."
     )
     if apart := [column for column in drift if column.differs]:
-        return (head, *(f"{OF_DRIFT}they differ in {column.said}." for column in apart))
+        found = "; ".join(column.said for column in apart)
+        return (head, f"{OF_DRIFT}they differ in {found}. {_WAY_OUT}")
     widest = max(drift, key=lambda column: column.limit)
     return (
         head,
