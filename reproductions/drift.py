@@ -61,12 +61,12 @@ class Scene:
         rng, alike = np.random.default_rng(seed), self.split.public
         if name == "Adult":
             old = np.flatnonzero(alike.X["age"].to_numpy() >= AGE)
-            self.alike = rows(alike, rng.permutation(len(alike.X))[: len(old)])
-            self.elsewhere = rows(alike, old)
+            self.alike = taken(alike, rng.permutation(len(alike.X))[: len(old)])
+            self.elsewhere = taken(alike, old)
         else:
             other = load_acs_income(("MD",))
-            self.alike = rows(alike, np.arange(len(alike.X)))
-            self.elsewhere = rows(other, rng.permutation(len(other.X))[: len(alike.X)])
+            self.alike = taken(alike, np.arange(len(alike.X)))
+            self.elsewhere = taken(other, rng.permutation(len(other.X))[: len(alike.X)])
 
     def fitted(self, kind: str, epsilon: float) -> Any:
         """Return the model on public rows of this kind."""
@@ -100,7 +100,7 @@ TABLES: dict[str, Callable[[], Dataset]] = {
 }
 
 
-def rows(data: Any, some: Any) -> tuple[pd.DataFrame, Any]:
+def taken(data: Any, some: Any) -> tuple[pd.DataFrame, Any]:
     """Return some rows, and their groups."""
     return data.X.iloc[some].reset_index(drop=True), np.asarray(data.groups)[some]
 
@@ -227,16 +227,16 @@ def columns(own: list[dict[str, Any]]) -> str:
     return ", ".join(f"{name} ({n} of {len(own)})" for name, n in often.items()) or "none"
 
 
-def save(runs: list[dict[str, Any]]) -> None:
+def save(rows: list[dict[str, Any]]) -> None:
     """Write the runs as JSON and as tables."""
-    at, n = commit(), len({run["seed"] for run in runs})
+    at, n = commit(), len({run["seed"] for run in rows})
     write(
         "drift",
-        {"commit": at, "verdicts": verdicts(runs), "rows": runs},
+        {"commit": at, "verdicts": verdicts(rows), "rows": rows},
         f"# Public rows that do not look like the private ones, {n} seeds\n",
         f"`python reproductions/drift.py --save`; kinds of rows and the rules of the verdicts "
         f"stand in the script. Commit {at}.\n",
-        *lines(runs),
+        *lines(rows),
     )
 
 
