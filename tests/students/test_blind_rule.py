@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from evenhand.fairness import DemographicParity, EqualizedOdds, ErrorParity
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.true_positive_rate import TruePositiveRateParity
-from evenhand.students.blind_rule import RuleProgram
+from evenhand.students.blind_rule import RuleProgram, search
 from evenhand.students.within import _combinations
 from evenhand.typing import FloatArray, IntArray
 
@@ -113,3 +113,25 @@ def test_the_program_finds_the_least_error_there_is(
     apart = np.tensordot(differences, table, axes=2)
     assert np.abs(apart).max(initial=0) <= margin + 1e-8
     assert len(found.shares) <= len(differences) + 1  # a vertex of the program
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_each_way_of_reading_the_rows_keeps_its_own_bound(seed: int) -> None:
+    # Two ways that are off by constants: .03 within .05, and -.01 within .02. Together they allow
+    # expected differences from -.01 to .02, and the best mixture within these is what is found.
+    world, notion = Discrete(seed, 40, 2, 2), DemographicParity(margin=0.02, reference="pairwise")
+    program = RuleProgram(
+        p=world.p, cells=world.cells(by_class=False), differences=world.differences(notion)
+    )
+    one = np.ones(len(program.differences))
+    off, bounds = np.outer([0.03, -0.01], one), np.outer([0.05, 0.02], one)
+
+    def observed(rules: FloatArray, shares: FloatArray) -> FloatArray:
+        table = program.cells.T @ program.given(rules, shares)
+        return off + np.tensordot(program.differences, table, axes=2)
+
+    rules, shares = search(program, observed, bounds, randomised=True)
+    assert (np.abs(observed(rules, shares)) <= bounds + 1e-8).all()
+    least = program.solve(-0.01 * one, 0.02 * one).error
+    assert program.error(rules, shares) <= least + 2e-6

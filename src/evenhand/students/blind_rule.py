@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 from scipy.optimize import linprog
 
 from evenhand.learners.mixture import uniform_of_rows
+from evenhand.students.constrained import ENOUGH
 from evenhand.students.inferred_groups import SEED, GroupModel, InferredGroups, folds
 from evenhand.students.within import Within
 from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
-EXACT: Final = 1e-9
-"""Expected error that one more rule must save, to be looked at."""
+EXACT: Final = 1e-6
+"""Expected error by which a solution may be above the least: far less than one record."""
 
 MOST_RULES: Final = 2000
-"""Rules that are looked at, at most."""
+"""Rules that are looked at, at most, for one solution."""
+
+RECENT: Final = 60
+"""Rules of earlier solutions that the next one begins with; a master of more takes longer."""
 
 NOT_MET: Final = 1e6
 """What a difference beyond its bound costs: more than any error, so that it is the last resort."""
@@ -26,12 +30,12 @@ NOT_MET: Final = 1e6
 ROUNDS: Final = 6
 """How often the observed differences correct those that the model of the groups expects."""
 
+TIGHTER: Final = (0.8, 0.0)
+"""Shares of the bounds that are aimed for where no rule within the bounds was found."""
+
 FARTHEST: Final = 1.25
 STEPS: Final = 41
-"""How far prices are raised, and in how many steps, where no rule within the bounds was found."""
-
-NEAR: Final = 0.97
-"""Share of a bound from which a difference within it is near enough: more would cost accuracy."""
+"""How far prices are raised on the way to each of them, and in how many steps."""
 
 
 class BlindRule:
@@ -119,8 +123,9 @@ class RuleProgram:
 
     A linear program in the probability of each class for each row. It is solved by its dual, which
     has a variable for each difference: a rule is added that is the best at the prices of the rules
-    so far, until none is better (column generation). Its solution is a mixture of few rules, each
-    of the form of :class:`BlindRule`.
+    so far, and one halfway to the best prices, until none is better (column generation, steadied as
+    by Wentges 1997). Its solution is a mixture of few rules, each of the form of
+    :class:`BlindRule`.
 
     Parameters
     ----------
@@ -149,13 +154,21 @@ class RuleProgram:
 
     def solve(self, low: FloatArray, high: FloatArray) -> Mixed:
         """Return the mixture of rules of least expected error with differences in [low, high]."""
+        self._forget()
+        least, best = -np.inf, None
         while True:
             mixed = self._master(low, high)
-            if len(self._errors) >= MOST_RULES:
-                return mixed
-            least = mixed.value - self._add(mixed.weights)
-            if least <= EXACT:
-                return mixed
+            ways = [(mixed.weights, mixed.paid)]
+            if best is not None:
+                ways.append((0.5 * (best[0] + mixed.weights), 0.5 * (best[1] + mixed.paid)))
+            for weights, paid in ways:
+                bound = self._add(weights) - paid
+                if bound > least:
+                    least, best = bound, (weights, paid)
+            assert best is not None
+            found = mixed.value - mixed.paid - least <= EXACT
+            if found or len(self._errors) >= MOST_RULES:
+                return replace(mixed, weights=best[0])
 
     def decide(self, weights: FloatArray) -> IntArray:
         """Return the class that a rule gives to each row."""
@@ -172,6 +185,12 @@ class RuleProgram:
     def error(self, rules: FloatArray, shares: FloatArray) -> float:
         """Return the expected error of rules that share the rows, by the model's probabilities."""
         return float(1.0 - (self.p * self.given(rules, shares)).sum(axis=1).mean())
+
+    def _forget(self) -> None:
+        """Keep the rules that every program begins with, and recent ones."""
+        old = slice(self.p.shape[1] + 1, -RECENT)
+        for rules in (self._errors, self._apart, self._weights):
+            del rules[old]
 
     def _add(self, weights: FloatArray) -> float:
         """Add a rule; return a lower bound of the program's value at the prices it was made for."""
@@ -209,6 +228,7 @@ class RuleProgram:
             # What one record of a cell pays: n rows share one mean error.
             weights=np.tensordot(prices, self.differences, axes=1) * len(self.p),
             value=float(solved.eqlin.marginals[0]),
+            paid=float(solved.eqlin.marginals[0] - solved.fun),
             rules=np.stack([self._weights[i] for i in used]),
             shares=shares[used] / shares[used].sum(),
             error=float(np.array(self._errors)[used] @ shares[used] / shares[used].sum()),
@@ -218,13 +238,15 @@ class RuleProgram:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mixed:
-    """A solution: one rule at the prices, and the mixture of rules that is exactly the best.
+    """A solution: one rule at the prices, and the mixture of rules that is the best.
 
-    ``value`` is the price of a whole row: the expected error plus what the differences cost.
+    ``value`` is the price of a whole row: the expected error plus what the differences cost, which
+    is ``paid``.
     """
 
     weights: FloatArray
     value: float
+    paid: float
     rules: FloatArray
     shares: FloatArray
     error: float
@@ -302,24 +324,20 @@ class BlindFit:
         program = self.program
         cells = within.cells(self.features.n_classes)
         bounds = within.bounds(len(program.differences))
-        looser = bounds / np.maximum(self.within.bounds(len(bounds)), 1e-300)
-        ways = own * [(self.own_cells, looser)] + [(program.cells, np.ones(len(bounds)))]
+        read = own * [self.own_cells] + [program.cells]
+        limits = np.stack(own * [self.within.bounds(len(bounds))] + [bounds])
 
-        def observed(rules: FloatArray, shares: FloatArray) -> tuple[FloatArray, ...]:
+        def observed(rules: FloatArray, shares: FloatArray) -> FloatArray:
             rule = BlindRule(self.features, rules, shares)
-            return tuple(
-                part * np.tensordot(differences, cells.T @ rule.decisions(program.p, q), axes=2)
-                for q, part in ways
-            )
+            given = [cells.T @ rule.decisions(program.p, q) for q in read]
+            return np.stack([np.tensordot(program.differences, each, axes=2) for each in given])
 
-        differences = program.differences
-        found = search(program, observed, bounds, randomised=randomised)
-        return BlindRule(self.features, *found)
+        return BlindRule(self.features, *search(program, observed, limits, randomised=randomised))
 
 
 def search(
     program: RuleProgram,
-    observed: Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]],
+    observed: Callable[[FloatArray, FloatArray], FloatArray],
     bounds: FloatArray,
     *,
     randomised: bool = False,
@@ -327,41 +345,50 @@ def search(
     """Return weights and shares of the best rule whose *observed* differences are within bounds.
 
     What the program expects of the differences is off by what the model of the groups is. That is
-    read off the rows, whose groups are known, and the bounds of the program are moved by it. Where
-    no rule within the bounds is found, the one that is nearest to them is returned.
+    read off the rows, whose groups are known, and the bounds of the program are moved by it, for
+    each way of reading. Where no rule within the bounds is found, the one that is nearest to them
+    is returned.
 
     Parameters
     ----------
     program : RuleProgram
     observed : callable
         Differences among the rows, by their own groups, of rules that share them, in one way or
-        in several; each is to be within the bounds, and where not all can be, the first.
-    bounds : ndarray, shape (n_differences,)
+        in several: (n_ways, n_differences).
+    bounds : ndarray, shape (n_ways, n_differences)
+        Of each way; where not all can be kept, the first.
     randomised : bool
         Whether several rules may share the rows.
     """
     looked = _Looked(program, observed, bounds)
     free = np.zeros((1, *program.differences.shape[1:]))
-    apart = looked.at(free, np.ones(1))
-    if all(_beyond(each, bounds) <= 0 for each in apart):
+    looked.at(free, np.ones(1))
+    if looked.met:
         return looked.best
-    shift = np.zeros(len(bounds))
-    for turn in range(ROUNDS):
-        mixed = program.solve(-bounds - shift, bounds - shift)
+    shift = np.zeros_like(bounds)
+
+    def step(part: float) -> tuple[Mixed, FloatArray]:
+        low, high = (-part * bounds - shift).max(axis=0), (part * bounds - shift).min(axis=0)
+        middle = 0.5 * (low + high)  # where no difference is within the bounds of all ways
+        mixed = program.solve(np.minimum(low, middle), np.maximum(high, middle))
         rules, shares = mixed.weights[None], np.ones(1)
         if randomised:
             rules, shares = mixed.rules, mixed.shares
-        apart = looked.at(rules, shares)
-        if looked.met and (np.abs(apart) >= NEAR * bounds).any():
+        return mixed, looked.at(rules, shares)
+
+    for turn in range(ROUNDS):
+        mixed, apart = step(1.0)
+        if looked.met and (np.abs(apart) >= ENOUGH * bounds).any():
             return looked.best
-        off = np.mean(apart, axis=0) - mixed.apart
+        off = apart - mixed.apart
         shift = off if turn < 2 else 0.5 * (shift + off)  # hard decisions jump
-    if not looked.met:
-        # Look along the way to ever higher prices.
-        for aim in (0.5 * bounds, 0.0 * bounds):
-            dear = program.solve(-aim - shift, aim - shift).weights[None]
-            for part in np.linspace(0.0, FARTHEST, STEPS)[1:]:
-                looked.at(part * dear, np.ones(1))
+    for part in TIGHTER:
+        if looked.met:
+            break
+        dear = step(part)[0].weights[None]
+        if not looked.met:
+            for share in np.linspace(0.0, FARTHEST, STEPS)[1:]:
+                looked.at(share * dear, np.ones(1))
     return looked.best
 
 
@@ -371,7 +398,7 @@ class _Looked:
     def __init__(
         self,
         program: RuleProgram,
-        observed: Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]],
+        observed: Callable[[FloatArray, FloatArray], FloatArray],
         bounds: FloatArray,
     ) -> None:
         self._program, self._observed, self._bounds = program, observed, bounds
@@ -380,22 +407,18 @@ class _Looked:
     @property
     def met(self) -> bool:
         """Whether one was within the bounds, in every way of reading them."""
-        return all(beyond <= 0 for beyond in self._least[:-1]) and len(self._least) > 1
+        return len(self._least) > 1 and not any(self._least[:-1])
 
-    def at(self, rules: FloatArray, shares: FloatArray) -> tuple[FloatArray, ...]:
+    def at(self, rules: FloatArray, shares: FloatArray) -> FloatArray:
         """Look at rules that share the rows; return their observed differences."""
         apart = self._observed(rules, shares)
-        beyond = [max(0.0, _beyond(each, self._bounds)) for each in apart]
-        least = (*beyond, self._program.error(rules, shares))
+        # A mixture that was solved for its bounds is at them, up to rounding.
+        over = np.abs(apart) - self._bounds * (1 + 1e-9) - 1e-12
+        beyond = np.maximum(over, 0.0).max(axis=1, initial=0.0)
+        least = (*beyond.tolist(), self._program.error(rules, shares))
         if least < self._least:
             self._least, self.best = least, (rules, shares)
         return apart
-
-
-def _beyond(apart: FloatArray, bounds: FloatArray) -> float:
-    """How far the largest difference is beyond its bound; at most 0 where all are within it."""
-    # A mixture that was solved for its bounds is at them, up to rounding.
-    return float((np.abs(apart) - bounds * (1 + 1e-9) - 1e-12).max(initial=-1.0))
 
 
 def _on_simplex(values: FloatArray) -> FloatArray:
