@@ -363,7 +363,7 @@ def search(
     looked = _Looked(program, observed, bounds)
     free = np.zeros((1, *program.differences.shape[1:]))
     looked.at(free, np.ones(1))
-    if looked.met:
+    if looked.met():
         return looked.best
     shift = np.zeros_like(bounds)
 
@@ -378,15 +378,15 @@ def search(
 
     for turn in range(ROUNDS):
         mixed, apart = step(1.0)
-        if looked.met and (np.abs(apart) >= ENOUGH * bounds).any():
+        if looked.met() and (np.abs(apart) >= ENOUGH * bounds).any():
             return looked.best
         off = apart - mixed.apart
         shift = off if turn < 2 else 0.5 * (shift + off)  # hard decisions jump
     for part in TIGHTER:
-        if looked.met:
+        if looked.met():
             break
         dear = step(part)[0].weights[None]
-        if not looked.met:
+        if not looked.met():
             for share in np.linspace(0.0, FARTHEST, STEPS)[1:]:
                 looked.at(share * dear, np.ones(1))
     return looked.best
@@ -404,7 +404,6 @@ class _Looked:
         self._program, self._observed, self._bounds = program, observed, bounds
         self._least: tuple[float, ...] = (np.inf,)
 
-    @property
     def met(self) -> bool:
         """Whether one was within the bounds, in every way of reading them."""
         return len(self._least) > 1 and not any(self._least[:-1])
