@@ -67,9 +67,10 @@ html_static_path = ["_static"]
 html_css_files = ["evenhand.css"]
 html_js_files = ["evenhand.js"]
 html_show_sourcelink = False
+html_context = {"several": os.environ.get("EVENHAND_SITE", "")}  # set by _versions.py
 html_theme_options: dict[str, Any] = {
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["version", "theme-switcher"],
     "show_prev_next": False,
     "collapse_navigation": True,
     "secondary_sidebar_items": ["page-toc"],

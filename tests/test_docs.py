@@ -55,6 +55,17 @@ def test_the_page_of_architecture_names_every_part() -> None:
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted(parts)
 
 
+def test_the_glossary_has_every_part_of_a_claim() -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = {word for line in re.findall(r"^(.+)\n: ", glossary, re.M) for word in line.split(", ")}
+    page = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    table = page[page.index("| part of the sentence") : page.index("The numbers are those")]
+    parts = re.findall(r"^\| ([a-z][\w ]*) \|", table, re.M)[1:]  # below the head
+    assert {"neighbors", "noise", "accounting", "not covered"} <= set(parts)
+    meant = {"for each person": "unit"}
+    assert {meant.get(part, part) for part in parts} | {"epsilon", "delta", "mu"} <= terms
+
+
 @pytest.fixture
 def generators_as_before() -> Iterator[None]:
     """Forget those that a page adds."""

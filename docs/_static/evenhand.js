@@ -7,3 +7,14 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!summary.textContent.trim()) summary.setAttribute("aria-label", "Pages below");
   }
 });
+// Where several versions were built, versions.js lists them.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const choice of document.querySelectorAll("select.evenhand-version")) {
+    const here = choice.value;
+    choice.replaceChildren(...(window.evenhandVersions || [here]).map((name) => new Option(name)));
+    choice.value = here;
+    choice.addEventListener("change", () => {
+      location.href = `${choice.dataset.root}${choice.value}/index.html`;
+    });
+  }
+});
