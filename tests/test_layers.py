@@ -11,6 +11,7 @@ import evenhand
 ROOT = Path(evenhand.__file__).parent
 SHARED = {
     "_probabilities",
+    "_arrow",
     "_checks",
     "_database",
     "_extras",

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import Any
 
-from evenhand._extras import MissingExtra, installed
+from evenhand._extras import MissingExtra, OnUse, installed
 
-
-class _Torch:
-    """Stands for the package; what was looked up once is kept."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            module = import_module("torch")
-        except ModuleNotFoundError:
-            raise MissingExtra.of("This", "PyTorch", "torch") from None
-        value = getattr(module, name)
-        setattr(self, name, value)
-        return value
-
-
-torch: Any = _Torch()
+torch: Any = OnUse("torch", "This", "PyTorch", "torch")
 
 
 def require_torch(what: str) -> None:

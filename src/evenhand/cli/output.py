@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from evenhand._arrow import require_arrow
 from evenhand._roles import Roles
 from evenhand.cli.failures import as_bad_input
 
@@ -239,6 +240,8 @@ def require_table_name(out: Path, option: str = "--out") -> None:
             f"{option} names {out}, and a table is written as CSV or Parquet. End the name with "
             f"{', '.join((*TEXT, *PARQUET))}."
         )
+    if name.endswith(PARQUET):
+        require_arrow()
 
 
 def write_table(frame: pd.DataFrame, made: Path | None, *, raw: bool = False) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow
 
+from evenhand._arrow import pa, require_arrow
 from evenhand.datasets.columns import refuse_repeated
 from evenhand.datasets.csv_cells import as_written
 
@@ -114,9 +114,10 @@ def read_table(
 
 
 def _parquet(content: bytes, path: Path) -> pd.DataFrame:
+    require_arrow()
     try:
         return pd.read_parquet(io.BytesIO(content), engine="pyarrow")
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is not a Parquet file: {first_line(error)}.") from None
 
 

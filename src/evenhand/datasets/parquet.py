@@ -11,12 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from pyarrow import fs
 
 from evenhand import _checks, _values
+from evenhand._arrow import ds, fs, pa, pc, require_arrow
 from evenhand._checks import did_you_mean
 from evenhand._frames import as_pandas
 from evenhand.datasets.columns import some
@@ -99,6 +96,7 @@ class ParquetRows:
     filesystem: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        require_arrow()
         for name in ("rows_per_teacher", "batch_rows", "tasks"):
             _checks.at_least(name, getattr(self, name), 1)
         if self.scratch is not None and not Path(self.scratch).is_dir():

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from evenhand._arrow import pa, pc
 from evenhand._frames import as_pandas
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.typing import Array

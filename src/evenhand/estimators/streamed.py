@@ -14,12 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from joblib import Parallel, delayed
 from sklearn.utils.multiclass import check_classification_targets
 
 from evenhand import _values
+from evenhand._arrow import pa, pc
 from evenhand._frames import as_pandas
 from evenhand._units import ids_of
 from evenhand.datasets.encoder import PublicEncoder

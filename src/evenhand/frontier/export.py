@@ -18,6 +18,7 @@ from typing import Any, Final
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._arrow import require_arrow
 from evenhand.frontier.run import Run, Setting
 
 _AS_JSON: Final = ("groups", "guarantee")
@@ -54,6 +55,7 @@ def write_csv(runs: Iterable[Run], path: str | Path) -> Path:
 
 def write_parquet(runs: Iterable[Run], path: str | Path) -> Path:
     """Write the runs as Parquet."""
+    require_arrow()
     frame = to_frame(runs)
     texts = [name for name in frame.columns if name not in (*_numeric(), "seed")]
     types = dict.fromkeys(texts, "str") | dict.fromkeys(_numeric(), "float64") | {"seed": "int64"}
@@ -71,6 +73,7 @@ def read_runs(path: str | Path) -> list[Run]:
     """
     file = Path(path)
     if file.suffix == ".parquet":
+        require_arrow()
         frame = pd.read_parquet(file)
         numbers = {n: frame[n].tolist() for n in _numeric() if n in frame}
         rows = [

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import plotly.graph_objects as go
 
 from evenhand import _checks
+from evenhand._extras import OnUse
 from evenhand.frontier.page.estimates import Estimates, of_runs, of_settings, setting_numbers
 from evenhand.frontier.pareto import front
 from evenhand.frontier.run import OBJECTIVES, Run
 from evenhand.report.colours import GRID, INK, SOFT, colours
 from evenhand.report.svg import shortened
 from evenhand.typing import BoolArray, FloatArray
+
+go: Any = OnUse("plotly.graph_objects", "A still picture of a frontier", "Plotly", "plot")
 
 FONT: Final = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
@@ -37,7 +39,7 @@ TITLES: Final = {
 }
 
 
-def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> go.Figure:
+def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> Any:
     """Draw settings by two objectives: means over seeds, intervals, each method's front as steps.
 
     Parameters
@@ -90,7 +92,7 @@ def _value(found: Estimates, name: str) -> FloatArray:
 
 def _points(
     found: Estimates, known: BoolArray, x: str, y: str, name: str, colour: str, symbol: str
-) -> go.Scatter:
+) -> Any:
     bars = {
         f"error_{axis}": {
             "type": "data",
@@ -120,7 +122,7 @@ def _points(
     )
 
 
-def _steps(found: Estimates, known: BoolArray, x: str, y: str, colour: str) -> go.Scatter:
+def _steps(found: Estimates, known: BoolArray, x: str, y: str, colour: str) -> Any:
     """Join what no other point of the method beats in these two."""
     both = np.column_stack([_value(found, x)[known], _value(found, y)[known]])
     best = both[front(both, (x, y))] if len(both) else both

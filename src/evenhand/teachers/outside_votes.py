@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks, _values
+from evenhand._arrow import require_arrow
 from evenhand._display import Shown
 from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -184,6 +185,7 @@ def _read(source: Any) -> Array:
         case ".csv":
             return _csv(path)
         case ".parquet":
+            require_arrow()
             return pd.read_parquet(path).to_numpy()
     try:
         held = np.load(path, allow_pickle=False)
