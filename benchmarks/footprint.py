@@ -33,6 +33,8 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 def measured(commit: str, folder: Path) -> Mapping[str, object]:
     """Install a commit into a clean environment, and measure it in MiB."""
+    asked = ["git", "rev-parse", "--short", commit]
+    commit = subprocess.check_output(asked, cwd=ROOT, text=True).strip()
     source, home = folder / "source", folder / "environment"
     source.mkdir()
     packed = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True)
