@@ -447,3 +447,19 @@ def test_a_blind_rule_goes_on_any_method(
     assert "inferred groups" in Path("model/report.html").read_text()
     rows = pd.read_csv("test.csv")[list(model.feature_names_in_)]
     assert len(model.predict(rows)) == 300
+
+
+def test_the_error_without_privacy_stands_beside_where_a_model_of_it_is_named(
+    town: Path, run: Run, refuse: Run
+) -> None:
+    run(*command({**REFERENCE, "--method": "non-private", "--margin": None, "--out": "plain"}))
+    beside = {"--test": "test.csv", "--without-privacy": "plain", "--out": "beside"}
+    said = json.loads(run(*command(beside), "--json").stdout)
+    found = said["measured"]["yardstick"]["without_privacy"]
+    test, plain = pd.read_csv("test.csv"), evenhand.load("plain")
+    wrong = plain.predict(test[list(plain.feature_names_in_)]) != test["loan"]
+    assert found["value"] == pytest.approx(wrong.mean())
+    page = Path("beside/report.html").read_text(encoding="utf-8")
+    assert "a model without privacy is wrong for" in page
+    claimed = {**beside, "--without-privacy": "beside", "--out": "other"}
+    assert "a claim of its own" in refuse(*command(claimed))

@@ -101,3 +101,16 @@ def test_it_survives_json() -> None:
     truth = np.repeat([0, 1], [7, 3])
     found = Yardstick.of_truth(truth, truth, 2, without_margin=1 - truth)
     assert Yardstick.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_the_error_without_privacy_is_counted_on_the_same_rows_and_read_back() -> None:
+    truth, said = [0, 1, 1, 0, 1], [0, 1, -1, 1, 1]  # one row has no answer
+    found = fairness_report(truth, said, list("aabba"), without_privacy=[1, 1, 0, 0, 0]).yardstick
+    assert found is not None
+    assert found.without_privacy is not None
+    assert found.without_privacy.value == pytest.approx(2 / 4)
+    assert found.rows(("no", "yes"))[-1] == ("a model without privacy", found.without_privacy)
+    saved = found.to_dict()
+    assert Yardstick.from_dict(saved) == found
+    del saved["without_privacy"]  # as earlier versions wrote it
+    assert Yardstick.from_dict(saved).without_privacy is None

@@ -114,10 +114,21 @@ def shares() -> Case:
         n_teachers=60,
         random_state=0,
     )
+    names = np.array(["north", "south"])[(z > 0).astype(int)]
     model.fit(
-        X[:2000], y[:2000] > 0, X_public=X[2000:2800], sensitive_features_public=z[2000:2800] > 0
+        X[:2000], y[:2000] > 0, X_public=X[2000:2800], sensitive_features_public=names[2000:2800]
     )
-    return Case(model=model, measured=None)
+    plain = LogisticRegression().fit(X[:2000], y[:2000] > 0).predict(X[2800:]).astype(int)
+    measured = fairness_report(
+        (y[2800:] > 0).astype(int),
+        model.predict(X[2800:]).astype(int),
+        names[2800:],
+        classes=model.classes_,
+        positive=1,
+        without_margin=model.without_margin().predict(X[2800:]).astype(int),
+        without_privacy=plain,
+    )
+    return Case(model=model, measured=measured)
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,7 @@ def test_a_script_that_slipped_in_would_not_run(
 
 FITS = """width => document.documentElement.scrollWidth <= width
     && [...document.querySelectorAll('.chart svg, .chart text')]
-       .every(svg => svg.getBoundingClientRect().right <= width)"""
+       .every(svg => svg.getBoundingClientRect().right <= width + 0.5)"""
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
@@ -216,12 +216,29 @@ def test_without_javascript_everything_is_there(
     context.close()
 
 
-def test_a_report_without_test_rows_is_four_pages_of_paper_at_most(
-    plain: Any, tmp_path: Path, visit: Callable[[Path], Any]
+def test_the_report_of_the_default_is_four_pages_of_paper_at_most_test_rows_and_all(
+    shares: Any, plain: Any, tmp_path: Path, visit: Callable[[Path], Any]
 ) -> None:
-    page = visit(write_report(plain.model, tmp_path / "short.html")).page
-    paper = page.pdf(prefer_css_page_size=True, print_background=True)
-    assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", paper)) <= 4
+    for case in (shares, plain):
+        page = visit(write_report(case.model, tmp_path / "r.html", measured=case.measured)).page
+        paper = page.pdf(prefer_css_page_size=True, print_background=True)
+        assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", paper)) <= 4
+        page.emulate_media(media="print")
+        # The few numbers below the first page stand in its sections once more.
+        assert not page.locator(".glance").is_visible()
+        words = page.locator("main").inner_text()
+        assert ("without its margin" in words) == (case is shares)
+
+
+def test_the_first_page_has_the_error_without_privacy_where_it_may_be_known(
+    shares: Any, protected: Any, tmp_path: Path, visit: Callable[[Path], Any]
+) -> None:
+    without = shares.measured.yardstick.without_privacy
+    for case, there in ((shares, True), (protected, False)):
+        page = visit(write_report(case.model, tmp_path / "r.html", measured=case.measured)).page
+        said = page.locator(".opening").inner_text()
+        wrong = f"a model without privacy is wrong for {100 * without.value:.0f} ("
+        assert (wrong in said) == there
 
 
 def test_the_first_page_is_for_people_who_have_never_heard_of_epsilon(

@@ -55,6 +55,7 @@ def demo(given: DemoOptions) -> None:
     require_free_or_demo(given.out)
     with progress_bars() as bars:
         bars.begin("reading Adult")
+        from evenhand.baselines import NonPrivateClassifier
         from evenhand.datasets import fetch, load_adult
         from evenhand.datasets.columns import TypedTable
         from evenhand.estimators import FairSharesClassifier
@@ -81,11 +82,14 @@ def demo(given: DemoOptions) -> None:
             sensitive_features_public=split.public.groups,
             progress=bars,
         )
+        bars.begin("training without privacy, to compare: Adult is public")
+        plain = NonPrivateClassifier(random_state=given.seed)
+        plain.fit(split.private.X, split.private.y, X_public=split.public.X)
         bars.begin("measuring and writing")
         trial = results.Trial(
             X=TypedTable(split.test.X), y=split.test.y, groups=split.test.groups, path=Path("Adult")
         )
-        measured = results.measure(model, trial, positive="1")
+        measured = results.measure(model, trial, positive="1", without_privacy=plain)
         write_model_folder(
             model,
             given.out,

@@ -59,7 +59,12 @@ def read_trial(
 
 
 def measure(
-    model: Any, trial: Trial, *, positive: str | None, same_groups: bool = True
+    model: Any,
+    trial: Trial,
+    *,
+    positive: str | None,
+    same_groups: bool = True,
+    without_privacy: Any = None,
 ) -> FairnessReport:
     """Measure the model on the trial; nothing of this is covered by the guarantee.
 
@@ -69,6 +74,8 @@ def measure(
         The favourable class; the last of two if not given.
     same_groups : bool
         The sensitive columns are those of training, so the groups must be known.
+    without_privacy : classifier, optional
+        A model of the same classes without privacy, whose error may be known.
     """
     import numpy as np
 
@@ -89,6 +96,7 @@ def measure(
     predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
     free = _without_margin(model, X)
+    open_to_all = None if without_privacy is None else without_privacy.predict(X)
     of_scores = model.fitted_.notion in OF_SCORES
 
     def coded(labels: list[Any]) -> IntArray:
@@ -102,6 +110,7 @@ def measure(
         positive=_code_of(positive, names),
         probabilities=model.predict_proba(X) if of_scores else None,
         without_margin=None if free is None else coded(free.tolist()),
+        without_privacy=None if open_to_all is None else coded(open_to_all.tolist()),
     )
 
 

@@ -72,6 +72,7 @@ def train(given: TrainOptions) -> None:
         trial = None
         if given.test:
             trial = results.read_trial(given.test, roles, tables.grouping, images=given.images)
+        plain = None if given.without_privacy is None else _plain(given, tables)
         if reading is not None:
             tables, labelled, trial = pictures.with_rows(reading, tables, labelled, trial, bars)
         network = pictures.network_of_user(reading)
@@ -84,7 +85,9 @@ def train(given: TrainOptions) -> None:
             choice.kept_in(model)
         model = _after(model, given, tables, labelled)
         bars.begin("measuring and writing")
-        measured = results.measure(model, trial, positive=given.positive) if trial else None
+        measured = None
+        if trial:
+            measured = results.measure(model, trial, positive=given.positive, without_privacy=plain)
         shown = pictures.shown(model, tables, given.show_pictures)
         write_model_folder(
             model,
@@ -131,6 +134,30 @@ def _opened(
     given, choice = train_options.resolved(replace(given, method=AUTO), tuple(private))
     train_options.check(given)
     return private, given, choice
+
+
+def _plain(given: TrainOptions, tables: TrainingTables) -> Any:
+    """Read the model without privacy whose error is shown beside, before anything is trained."""
+    from evenhand.datasets.columns import natural_order, text_of
+    from evenhand.methods import load
+
+    assert given.without_privacy is not None
+    model = load(given.without_privacy)
+    if model.guarantee_.bounded:
+        raise ValueError(
+            f"{given.without_privacy} has a claim of its own: {model.guarantee_}. Name a model of "
+            f"evenhand train --method non-private."
+        )
+    asked = list(natural_order(text_of(value) for value in tables.y.unique().tolist()))
+    known = [text_of(value) for value in model.classes_.tolist()]
+    if asked != known or model.fitted_.needs_group:
+        raise ValueError(
+            f"{given.without_privacy} decides {', '.join(known)}"
+            f"{' by the group of a person' if model.fitted_.needs_group else ''}, and the label "
+            f"has {_values.listed(asked, 20)}. Name a model of the same classes that needs no "
+            f"group."
+        )
+    return model
 
 
 def _read(

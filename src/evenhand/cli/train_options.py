@@ -111,6 +111,15 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             "numbers.",
         ),
     ] = None
+    without_privacy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Folder of a model of --method non-private whose error on --test may be known, "
+            "to read beside.",
+            show_default=False,
+        ),
+    ] = None
     fairness: Annotated[
         str,
         typer.Option(

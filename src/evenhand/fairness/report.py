@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -122,6 +123,7 @@ def fairness_report(
     group_names: tuple[str, ...] | None = None,
     probabilities: ArrayLike | None = None,
     without_margin: ArrayLike | None = None,
+    without_privacy: ArrayLike | None = None,
 ) -> FairnessReport:
     """Assess predictions per group.
 
@@ -145,6 +147,9 @@ def fairness_report(
         Probabilities of the classes. With them ``generalized_demographic_parity`` is reported.
     without_margin : array-like of int, shape (n,), optional
         What the same model predicts without its margin; its error stands in ``yardstick``.
+    without_privacy : array-like of int, shape (n,), optional
+        What a model that was trained without privacy predicts, where that may be known; its error
+        stands there as well.
 
     Returns
     -------
@@ -189,13 +194,13 @@ def fairness_report(
         estimates.append(metrics.error_rate(joint, level=level))
         errors = metrics.group_error_rates(joint, level=level)
         if given.any():
-            free = (
-                None
-                if without_margin is None
-                else answers("without_margin", without_margin, n_classes)[given]
-            )
+            others = {"without_margin": without_margin, "without_privacy": without_privacy}
+            beside: dict[str, Any] = {
+                name: None if said is None else answers(name, said, n_classes)[given]
+                for name, said in others.items()
+            }
             yardstick = Yardstick.of_truth(
-                truth[given], predicted[given], n_classes, without_margin=free, level=level
+                truth[given], predicted[given], n_classes, level=level, **beside
             )
     return FairnessReport(
         estimates=tuple(estimates),

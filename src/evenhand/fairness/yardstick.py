@@ -37,6 +37,8 @@ class Yardstick:
         ``majority_error - error``, in [-1, 1].
     gain_interval : tuple of (float, float)
         At the level of the estimates, for the two classifiers on the same rows.
+    without_privacy : Estimate or None
+        Of a model trained without privacy, where its error may be known.
 
     Notes
     -----
@@ -53,6 +55,7 @@ class Yardstick:
     without_margin: Estimate | None
     gain: float
     gain_interval: tuple[float, float]
+    without_privacy: Estimate | None = None
 
     def __post_init__(self) -> None:
         _checks.one_of("where", self.where, (TEST_ROWS, RELEASED))
@@ -79,6 +82,8 @@ class Yardstick:
         found = [(f"always predicting {classes[self.majority]!r}", self.majority_error)]
         if self.without_margin is not None:
             found.append(("the same model without its margin", self.without_margin))
+        if self.without_privacy is not None:
+            found.append(("a model without privacy", self.without_privacy))
         return found
 
     @classmethod
@@ -89,6 +94,7 @@ class Yardstick:
         n_classes: int,
         *,
         without_margin: IntArray | None = None,
+        without_privacy: IntArray | None = None,
         where: str = TEST_ROWS,
         level: float = 0.95,
     ) -> Yardstick:
@@ -123,6 +129,7 @@ class Yardstick:
                 float(2 * low[0] - 1) * apart / n,
                 float(2 * high[0] - 1) * apart / n,
             ),
+            without_privacy=None if without_privacy is None else error_of(without_privacy),
         )
 
     @classmethod
@@ -191,13 +198,13 @@ class Yardstick:
         """Read what ``to_dict`` wrote."""
         given = {name: value for name, value in values.items() if name != "no_better"}
         given |= {
-            name: None if given[name] is None else Estimate(**given[name]) for name in _ERRORS
+            name: None if given.get(name) is None else Estimate(**given[name]) for name in _ERRORS
         }
         low, high = given["gain_interval"]
         return cls(**given | {"gain_interval": (low, high)})
 
 
-_ERRORS: Final = ("error", "majority_error", "without_margin")
+_ERRORS: Final = ("error", "majority_error", "without_margin", "without_privacy")
 
 
 def _named_majority(error: Estimate) -> Estimate:
