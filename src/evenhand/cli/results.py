@@ -246,9 +246,9 @@ def show_run(
         return
     show(*run_parts(model.fitted_))
     if measured is not None:
-        show(*measured_parts(measured, reference))
-        if (student := model.fitted_.student_margin) is not None:
-            show(*filter(None, [student.on_test_rows(measured.estimates)]))
+        student = model.fitted_.student_margin
+        beside = "" if student is None else student.on_test_rows(measured.estimates)
+        show(*filter(None, [beside]), *measured_parts(measured, reference))
     show(*last)
 
 
