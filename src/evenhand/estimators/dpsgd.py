@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,14 +12,20 @@ from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.margins import StudentMargin
-from evenhand.estimators.noisy_gradient import NoisyNetworkClassifier
+from evenhand.estimators.noisy_gradient import N_STEPS, NoisyNetworkClassifier
+from evenhand.estimators.plan import (
+    FEWEST_STEPS,
+    FEWEST_UNDER_A_MARGIN,
+    MOST_STEPS,
+    default_steps,
+)
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import GroupCodes
 from evenhand.fairness.notions import parity_gaps
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.learners.gradients import TINY
-from evenhand.privacy import SubsampledGaussian
+from evenhand.privacy import Budget, SubsampledGaussian
 from evenhand.typing import FloatArray
 
 
@@ -87,10 +93,14 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         Where that is trained, as PyTorch names it.
     clip_norm : float
         Largest norm of what one record adds to a step.
-    n_steps, batch_size : int
-        Steps, and *expected* size of a Poisson sample.
+    n_steps : int, optional
+        Default: for logistic regression by the numbers of records and columns and the budget, at
+        most 1500, all of it public; ``choices_`` says how many. For a network 1500.
+    batch_size : int
+        *Expected* size of a Poisson sample.
     learning_rate : float, optional
-        Default 4 for logistic regression, 0.5 for a network.
+        Default 4 for logistic regression, less where the default of ``n_steps`` would be below 30;
+        0.5 for a network.
     n_records : int, optional
         A public number of records that sets the probability ``batch_size / n_records`` of a record
         to enter a step. Default: the number of private rows, which is then public.
@@ -139,6 +149,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     fairness: DemographicParity | None = None
     _: KW_ONLY
     penalty: float | None = None
+    n_steps: int | None = None
 
     def _learn(self, given: FitArguments) -> None:
         budget = self._checked_steps(given.ledger)
@@ -146,7 +157,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         rng = as_generator(self.random_state)
         data, X_encoded = self._read(given, rng)
         groups = self._groups(given.sensitive_features, data, learner)
-        mechanism = self._sampled(budget, data)
+        learner, n_steps, self.choices_ = self._scheduled(learner, budget, data, X_encoded.shape)
+        mechanism = self._sampled(budget, data, n_steps)
         noise = self._float_noise()
         network = self._network(learner, X_encoded, data.n_classes, rng, noise)
         run = self._own_ledger(budget, noise)
@@ -206,11 +218,29 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         if not met:
             warnings.warn(
                 f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
-                f"tables it ended at {gap:.4f}. Take more steps (n_steps={self.n_steps}), widen "
-                f"the margin, or set a rule on public rows: model.with_blind_rule(...).",
+                f"tables it ended at {gap:.4f}. Take more steps (n_steps={mechanism.n_steps}), "
+                f"widen the margin, or set a rule on public rows: model.with_blind_rule(...).",
                 AimMissed,
                 stacklevel=4,
             )
+
+    def _scheduled(
+        self, learner: DPSGD, budget: Budget, data: FitInputs, shape: tuple[int, ...]
+    ) -> tuple[DPSGD, int, tuple[str, ...]]:
+        """Return the learner with its rates, the number of steps, and why, by public numbers."""
+        if self.n_steps is not None or self.hidden or self.architecture is not None:
+            return learner, self.n_steps or N_STEPS, ()
+        pull, n, d = learner.pull, self._n_public(data), shape[1]
+        n_steps, part = default_steps(n, d, budget.mu, margin=pull is not None)
+        rate = learner.learning_rate * (part if self.learning_rate is None else 1.0)
+        why = (
+            f"{n_steps:,} steps at rate {rate:.3g}: n mu / sqrt(d) for n = {n:,} records, "
+            f"d = {d:,} columns and mu = {budget.mu:.3f}, at most {MOST_STEPS:,}, at least "
+            f"{FEWEST_STEPS if pull is None else FEWEST_UNDER_A_MARGIN}. More steps add up noise, "
+            f"fewer learn less."
+        )
+        pull = None if pull is None else pull.within(n_steps)
+        return replace(learner, learning_rate=rate, pull=pull), n_steps, (why,)
 
     def _learner(self) -> DPSGD:
         if not isinstance(self.fairness, DemographicParity | None):

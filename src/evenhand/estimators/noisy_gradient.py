@@ -27,6 +27,7 @@ from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING, poisson_batches, 
 from evenhand.students.module import ModuleClassifier, no_head
 from evenhand.typing import Array, FloatArray
 
+N_STEPS: Final = 1500
 LINEAR_RATE: Final = 4.0
 NETWORK_RATE: Final = 0.5
 """Learning rates where none is given."""
@@ -40,7 +41,7 @@ class NoisyGradientClassifier(PrivateClassifier):
 
     _: KW_ONLY
     clip_norm: float = 1.0
-    n_steps: int = 1500
+    n_steps: int | None = N_STEPS
     batch_size: int = 1024
     n_records: int | None = None
     public_fraction: float | None = None
@@ -48,7 +49,8 @@ class NoisyGradientClassifier(PrivateClassifier):
     def _checked_steps(self, ledger: Ledger | None) -> Budget:
         """Check the arguments that every subclass has, and return the budget."""
         budget = self._checked_budget()
-        _checks.at_least("n_steps", self.n_steps, 1)
+        if self.n_steps is not None:
+            _checks.at_least("n_steps", self.n_steps, 1)
         _checks.at_least("batch_size", self.batch_size, 1)
         if self.n_records is not None:
             _checks.at_least("n_records", self.n_records, 1)
@@ -80,12 +82,14 @@ class NoisyGradientClassifier(PrivateClassifier):
         """Return the number of records that everybody may know."""
         return data.n_private if self.n_records is None else self.n_records
 
-    def _sampled(self, budget: Budget, data: FitInputs) -> SubsampledGaussian:
-        """Return the mechanism of all steps that spends ``budget``."""
+    def _sampled(
+        self, budget: Budget, data: FitInputs, n_steps: int | None = None
+    ) -> SubsampledGaussian:
+        """Return the mechanism of all steps that spends ``budget``; ``n_steps`` of them."""
         return SubsampledGaussian.within(
             budget,
             sampling_rate=min(1.0, self.batch_size / self._n_public(data)),
-            n_steps=self.n_steps,
+            n_steps=n_steps or self.n_steps or N_STEPS,
             clip_norm=self.clip_norm,
         )
 

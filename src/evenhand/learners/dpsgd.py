@@ -38,8 +38,8 @@ margin of 0 and ``|W| <= penalty`` it adds ``penalty * sum |cov|`` to the loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -47,6 +47,9 @@ from evenhand import _checks
 from evenhand.learners.gradients import TINY, DenseGradients, PerRecordGradients
 from evenhand.learners.learner import Progress
 from evenhand.typing import Array, FloatArray, IntArray
+
+USUAL_STEPS: Final = 1500
+"""For which the rate of the multipliers is meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,11 @@ class GroupPull:
         _checks.positive("step", self.step)
         _checks.open_unit("share", self.share)
         _checks.at_least("memory", self.memory, 1)
+
+    def within(self, n_steps: int) -> GroupPull:
+        """Return the pull whose multipliers move as far in fewer steps than 1,500."""
+        memory = min(self.memory, max(10, n_steps // 10))
+        return replace(self, step=self.step * max(1.0, USUAL_STEPS / n_steps), memory=memory)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
