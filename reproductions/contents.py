@@ -28,6 +28,7 @@ PAPERS = {
     "dp_fermi_adult": "Lowy et al. 2023, DP-FERMI: demographic parity, published points",
     "drift": OWN,
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
+    "dpsgd_steps": OWN,
     "fairpate_accounting": "FairPATE, Section 3 (C3), Section 5 with Figure 4",
     "fairpate_color_mnist": "FairPATE, Tables 1 and 2; Section 5, Appendices F and H",
     "fairpate_figure2": "FairPATE, Section 5, Figures 2 and 3",

@@ -73,7 +73,7 @@ def runs(data: Dataset, epsilon: float, seed: int) -> Iterator[tuple[str, float,
     budget = Budget(epsilon=epsilon, delta=1.0 / len(private) ** 2)
 
     def fit(**settings: Any) -> tuple[DPSGDClassifier, float]:
-        model = DPSGDClassifier(budget, **settings, random_state=seed)
+        model = DPSGDClassifier(budget, n_steps=1500, **settings, random_state=seed)
         start = time.process_time()
         model.fit(private.X, private.y, sensitive_features=private.groups, X_public=public.X)
         return model, time.process_time() - start

@@ -134,18 +134,21 @@ def differences(rows: list[dict[str, Any]], way: str, other: str) -> list[float]
     return [e - found[*k, other] for (*k, name), e in found.items() if name == way]
 
 
-def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, float, float, bool]]:
-    """Return each rule with the mean difference, half of its interval, and whether it is kept."""
+def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each rule with the mean difference, half of its interval, and whether it agrees."""
     few = [row for row in rows if row["n"] < FEW]
-    out = []
-    for words, own in (("1: fewer than 3,000 private rows", few), ("3: all tables", rows)):
+    cases = [("1: fewer than 3,000 private rows", few)]
+    cases += [
+        (f"2: {table}", [row for row in rows if row["table"] == table])
+        for table in dict.fromkeys(row["table"] for row in rows)
+    ]
+    found = []
+    for words, own in (*cases, ("3: all tables", rows)):
         mean, half = interval(differences(own, "default", OLD))
-        out.append((words, mean, half, mean + half < 0))
-    for table in dict.fromkeys(row["table"] for row in rows):
-        own = [row for row in rows if row["table"] == table]
-        mean, half = interval(differences(own, "default", OLD))
-        out.append((f"2: {table}", mean, half, mean <= WITHIN))
-    return sorted(out, key=lambda verdict: verdict[0][0])
+        kept_ = mean <= WITHIN if words.startswith("2") else mean + half < 0
+        about = {"rule": words, "mean": mean, "half": half}
+        found.append(about | {"agrees": "yes" if kept_ else "no"})
+    return found
 
 
 def _errors(rows: list[dict[str, Any]], ways: tuple[str, ...]) -> Iterator[str]:
@@ -177,8 +180,8 @@ def save(rows: list[dict[str, Any]]) -> None:
         ]
         lines += ["| rule | default minus 1,500 steps | agrees? |", rule(3)]
         lines += [
-            f"| {words} | {mean:+.4f} ± {half:.4f} | {'yes' if kept_ else 'no'} |"
-            for words, mean, half, kept_ in verdicts(test)
+            f"| {v['rule']} | {v['mean']:+.4f} ± {v['half']:.4f} | {v['agrees']} |"
+            for v in verdicts(test)
         ]
     if choose:
         lines += ["\n## Chosen on training rows\n", *_errors(choose, WAYS), ""]
@@ -189,7 +192,8 @@ def save(rows: list[dict[str, Any]]) -> None:
         behind = sum(gap < 0 for gap in differences(choose, TEACHERS, "s"))
         n = len(differences(choose, TEACHERS, "s"))
         lines.append(f"- teachers were ahead of s in {behind} of {n} fits")
-    write("dpsgd_steps", {"commit": commit(), "rows": rows}, *lines)
+    about = {"commit": commit(), "rows": rows, "rules": verdicts(test) if test else []}
+    write("dpsgd_steps", about, *lines)
 
 
 def main() -> None:

@@ -271,7 +271,8 @@ class Run:
         """DP-SGD that aims for a margin of demographic parity."""
         private = self.split.private
         for margin in SGD_MARGINS:
-            model = DPSGDClassifier(fairness=DemographicParity(margin=margin), **self.common).fit(
+            parity = DemographicParity(margin=margin)
+            model = DPSGDClassifier(fairness=parity, n_steps=1500, **self.common).fit(
                 private.X,
                 private.y,
                 sensitive_features=private.groups,

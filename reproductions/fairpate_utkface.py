@@ -244,6 +244,7 @@ def gradients(
         model = DPSGDClassifier(
             Budget(epsilon=epsilon, delta=DELTA),
             None if margin is None else DemographicParity(margin=margin),
+            n_steps=1500,
             random_state=seed,
         )
         groups = {} if margin is None else {"sensitive_features": rows.private.race}

@@ -42,8 +42,9 @@ METHODS: dict[str, tuple[type, dict[float, float]]] = {
 def measure(method: str, epsilon: float, seed: int) -> list[tuple[float, float]]:
     """Error and pairwise gap on the test part for each margin, from one fit."""
     split = load_adult().split(public=0.2, test=0.25, random_state=seed)
+    more = {"n_steps": 1500} if method == "DP-SGD" else {}
     model = METHODS[method][0](
-        Budget(epsilon=epsilon, delta=1e-5), noise=FloatNoise(), random_state=seed
+        Budget(epsilon=epsilon, delta=1e-5), noise=FloatNoise(), random_state=seed, **more
     )
     model.fit(split.private.X, split.private.y, X_public=split.public.X)
     found = []

@@ -146,7 +146,7 @@ class Scene:
         more: dict[str, Any] = {}
         if margin is not None:
             more["fairness"] = DemographicParity(margin=margin)
-        model = DPSGDClassifier(schema=self.schema, **self.common(epsilon), **more)
+        model = DPSGDClassifier(schema=self.schema, n_steps=1500, **self.common(epsilon), **more)
         given = {} if margin is None else {"sensitive_features": self.private.groups}
         return model.fit(self.private.X, self.private.y, **given)
 

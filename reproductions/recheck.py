@@ -129,6 +129,16 @@ def margins_on_new_rows(script: Any) -> Checks:
         yield noisy(f"ACS-Income, {way}", saved, float(np.mean(now)), "error")
 
 
+def dpsgd_steps(script: Any) -> Checks:
+    """COMPAS, 1,500 rows: errors of both ways, whose noise is drawn anew."""
+    kept = [r for r in rows("dpsgd_steps") if r["table"] == script.named("COMPAS", 1_500)]
+    fresh = list(script.judged_on("COMPAS", 1_500, 0))
+    for way in ("default", script.OLD):
+        saved = [r["error"] for r in kept if r["way"] == way]
+        now = [r["error"] for r in fresh if r["way"] == way]
+        yield noisy(f"COMPAS, {way}", saved, float(np.mean(now)), "error")
+
+
 def choices(script: Any) -> Checks:
     """German credit, the default, all its draws: the seeds fix the noise."""
     name, load, n_rows = script.TABLES[0]
@@ -576,6 +586,7 @@ CHECKS = {
         dp_fermi_adult,
         dpsgd_adult,
         drift,
+        dpsgd_steps,
         fairpate_accounting,
         fairpate_color_mnist,
         fairpate_figure2,

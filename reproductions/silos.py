@@ -137,6 +137,7 @@ class Scene:
         model = DPSGDClassifier(
             budget=Budget(epsilon=epsilon, delta=DELTA["record"]),
             fairness=fairness,
+            n_steps=1500,
             noise=FloatNoise(),
             random_state=self.seed,
         )

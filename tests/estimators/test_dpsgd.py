@@ -14,7 +14,8 @@ from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassif
 from evenhand.datasets import Schema
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.dpsgd import AimMissed
-from evenhand.learners import DPSGD
+from evenhand.estimators.plan import default_steps
+from evenhand.learners import DPSGD, GroupPull
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 
 
@@ -274,3 +275,34 @@ def test_a_shared_account_is_refused_and_stays_untouched(parts: Any, loose: Any)
     with pytest.raises(ValueError, match="cannot be charged to a shared account"):
         fit(parts, DPSGDClassifier(**loose), ledger=account)
     assert account.spent == 0
+
+
+def test_steps_follow_public_numbers_alone_and_choices_say_so(parts: Any) -> None:
+    budget = Budget(epsilon=3.0, delta=1e-6)
+    model = fit(parts, DPSGDClassifier(budget, noise=SeededNoise(0)))
+    d = model.encoder_.n_features_out_
+    steps, part = default_steps(600, d, budget.mu)
+    assert model.mechanism_.n_steps == steps < 1500
+    (why,) = model.choices_
+    assert why.startswith(f"{steps} steps at rate {4 * part:.3g}: n mu / sqrt(d) for n = 600")
+    told = fit(parts, DPSGDClassifier(budget, n_records=20, noise=SeededNoise(0)))
+    assert told.mechanism_.n_steps == default_steps(20, d, budget.mu)[0]
+    assert "n = 20 records" in told.choices_[0]
+
+
+def test_steps_that_are_named_and_those_of_a_network_are_as_they_were(parts: Any) -> None:
+    budget = Budget(epsilon=3.0, delta=1e-6)
+    named = fit(parts, DPSGDClassifier(budget, n_steps=7, noise=SeededNoise(0)))
+    assert (named.mechanism_.n_steps, named.choices_) == (7, ())
+    network = DPSGDClassifier(budget, hidden=(2,), batch_size=8, noise=SeededNoise(0))
+    assert fit(parts, network).mechanism_.n_steps == 1500
+
+
+def test_multipliers_move_as_far_in_fewer_steps() -> None:
+    pull = GroupPull(margin=0.1)
+    for n_steps in (300, 700, 1500):
+        short = pull.within(n_steps)
+        assert short.step * n_steps == pytest.approx(pull.step * 1500)
+        assert 10 <= short.memory <= pull.memory
+    assert pull.within(1500) == pull
+    assert pull.within(3000).step == pull.step

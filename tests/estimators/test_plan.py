@@ -10,6 +10,7 @@ from evenhand.estimators.plan import (
     default_mechanism,
     default_n_teachers,
     default_rounds,
+    default_steps,
 )
 from evenhand.privacy import Budget, DiscreteNoise, Ledger, SeededNoise
 
@@ -78,3 +79,24 @@ def test_the_number_of_teachers_reads_no_private_number() -> None:
     n, why = choose_n_teachers(None, n_private=8_000, mu=1.0)
     assert n == 100
     assert "5 (n / mu^2)^(1/3) for n = 8,000 private records and mu = 1.000" in why
+
+
+@given(
+    n=st.integers(1, 10**7),
+    d=st.integers(1, 5000),
+    mu=st.floats(1e-3, 10.0),
+    margin=st.booleans(),
+)
+def test_steps_rise_with_records_and_budget_and_fall_with_columns(
+    n: int, d: int, mu: float, margin: bool
+) -> None:
+    steps, part = default_steps(n, d, mu, margin=margin)
+    assert (300 if margin else 30) <= steps <= 1500
+    assert 0 < part <= 1
+    for more in ((2 * n, d, mu), (n, d, 2 * mu)):
+        assert default_steps(*more, margin=margin) >= (steps, part)
+    assert default_steps(n, 2 * d, mu, margin=margin) <= (steps, part)
+    # Between the bounds they are the signal, whatever it is made of.
+    if 30 < steps < 1500 and not margin:
+        assert abs(steps - n * mu / d**0.5) <= 0.5
+        assert part == 1.0
