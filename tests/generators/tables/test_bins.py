@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.generators.tables.bins import Bins, Cells
+from evenhand.generators.tables.bins import LEAST_BINS, Bins, Cells
 
 BOUNDS = [
     (0, 80, True),
@@ -100,3 +100,39 @@ def test_bounds_that_hold_nothing_are_refused(bounds: tuple[float, float]) -> No
         Cells.between(*bounds, integer=False)
     with pytest.raises(ValueError, match="no whole number from"):
         Cells.between(0.2, 0.7, integer=True)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    high=st.integers(1, 300),
+    sigma=st.floats(0.1, 1e4),
+    n_bins=st.integers(2, 40),
+)
+def test_bins_are_neighboring_cells_and_at_least_four_however_loud_the_noise(
+    seed: int, high: int, sigma: float, n_bins: int
+) -> None:
+    cells = Cells.between(0, high, integer=True)
+    rng = np.random.default_rng(seed)
+    noisy = rng.poisson(5, len(cells)) + rng.normal(0, sigma, len(cells))
+    bins = Bins.from_noisy(cells, noisy, sigma=sigma, n_bins=n_bins)
+    assert bins.bin_of_cell[0] == 0
+    assert set(np.diff(bins.bin_of_cell)) <= {0, 1}
+    # Even bins of a grid that is not even may be empty: half of them hold a cut of it at least.
+    assert bins.n_bins >= min(LEAST_BINS, n_bins, len(cells)) / 2
+    assert np.bincount(bins.bin_of_cell, bins.weights) == pytest.approx(np.ones(bins.n_bins))
+
+
+def test_under_loud_noise_a_range_is_cut_in_four_even_bins() -> None:
+    cells = Cells.between(0.0, 1.0, integer=False)
+    bins = Bins.from_noisy(cells, np.zeros(len(cells)), sigma=1e6, n_bins=16)
+    first = [cells.starts[bins.bin_of_cell == b].min() for b in range(bins.n_bins)]
+    assert first == pytest.approx([0.0, 0.25, 0.5, 0.75])
+
+
+@pytest.mark.parametrize(("n_values", "kept"), [(26, 26), (60, 15)])
+def test_a_column_of_few_values_keeps_each_and_one_of_many_does_not(
+    n_values: int, kept: int
+) -> None:
+    cells = Cells.between(1, n_values, integer=True)
+    noisy = np.full(n_values, 100.0)
+    assert Bins.from_noisy(cells, noisy, sigma=5.0, n_bins=16).n_bins == kept

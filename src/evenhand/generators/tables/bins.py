@@ -18,6 +18,9 @@ MOST_SINGLE: Final = 128
 N_EVEN: Final = 64
 """Cells of even width between the bounds; powers of two cut them further."""
 
+LEAST_BINS: Final = 4
+"""Bins of even width that a column has at least, however loud the noise is."""
+
 LEAST_POWER: Final = 1e-4
 """Smallest cut at a power of two, as a share of the width between the bounds."""
 
@@ -134,12 +137,15 @@ class Bins:
         """Join cells until each bin has about ``1 / n_bins`` of the noisy count.
 
         A cell of a single value that stands out of the noise by four standard deviations, and
-        has half a bin's share by itself, stays alone.
+        has half a bin's share by itself, stays alone; of a column of few cells every one that
+        stands out. Where the noise leaves fewer than ``LEAST_BINS`` bins, that many of even width
+        are taken, which are public: a column in one bin says nothing.
         """
         counts = np.asarray(noisy, dtype=np.float64)
         total = max(float(counts.sum()), 1.0)
         aim = total / n_bins
-        alone = cells.atoms & (counts > max(0.5 * aim, 4.0 * sigma))
+        share = 0.0 if len(cells) <= 2 * n_bins else 0.5 * aim
+        alone = cells.atoms & (counts > max(share, 4.0 * sigma))
         bins = np.zeros(len(cells), dtype=np.int64)
         now, held, width = 0, 0.0, 0
         for i, count in enumerate(counts):
@@ -149,6 +155,8 @@ class Bins:
                 now, held, width = now + 1, 0.0, 0
             bins[i] = now
             held, width = held + count, width + 1
+        if bins[-1] + 1 < min(LEAST_BINS, n_bins, len(cells)):
+            bins = _even(cells, alone, min(LEAST_BINS, n_bins, len(cells)))
         return cls(cells=cells, bin_of_cell=bins, weights=_spread(counts, bins, cells, sigma))
 
     @property
@@ -188,6 +196,16 @@ class Bins:
         weights = np.array(values["weights"], dtype=np.float64)
         _checks.same_length(starts=cells.starts, ends=cells.ends, bins=bins, weights=weights)
         return cls(cells=cells, bin_of_cell=bins, weights=weights)
+
+
+def _even(cells: Cells, alone: BoolArray, n: int) -> IntArray:
+    """Join the cells to ``n`` bins of even width; those that stay alone are beside."""
+    low, high = float(cells.starts[0]), float(cells.ends[-1])
+    middle = (cells.starts + cells.ends) / 2
+    part = np.floor((middle - low) / (high - low) * n)
+    new = (np.diff(part) != 0) | alone[1:] | alone[:-1]
+    bins: IntArray = np.concatenate([[0], np.cumsum(new)]).astype(np.int64)
+    return bins
 
 
 def _powers(low: float, high: float, integer: bool) -> list[float]:

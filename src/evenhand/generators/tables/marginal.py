@@ -12,7 +12,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import TableCounts, TableDistances
-from evenhand.generators.budget_plan import BudgetPlan, Released, snr_of_counts
+from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
@@ -42,7 +42,8 @@ class MarginalSynthesizer(TableSynthesizer):
        records and label by label? These distances are released. Of what stands above the noise a
        junction tree is built, in which a column hangs from up to ``width`` others.
     3. The tables of the tree's pairs are one more release, each over all records or label by
-       label, whichever explains more than its noise hides; without any, those of step 1 again.
+       label, whichever explains more than its noise hides. With them a column is counted again
+       that is in no pair and can be told to depend on label or group.
     4. The distribution of largest entropy that explains the tables, each within its noise, is
        fitted; it is a junction tree under each label and group, so rows are drawn exactly.
 
@@ -119,7 +120,9 @@ class MarginalSynthesizer(TableSynthesizer):
         own = plan.release(counter, counted, OWN)
         tables = counter.apart(own.values)
         self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
-        cells = n_conditions * round(float(np.median(data.sizes)))
+        # A column in one state tells nothing, and is none of those that could be learnt.
+        told = [size for size in data.sizes if size > 1] or [1]
+        cells = n_conditions * round(float(np.median(told)))
         self.snr_ = snr_of_counts(float(self.counts_.sum()), cells, own.sigma)
         weights = self._known_counts()
         progress("counts", 1, 4)
@@ -131,23 +134,19 @@ class MarginalSynthesizer(TableSynthesizer):
         self.distribution_ = fit_tree(alone, each, [own.sigma] * n_columns, weights)
         if not self.pairs or n_columns < 2:
             return
-        tree, chosen = self._choose(data, plan, weights)
+        tree, pairs = self._choose(data, plan, weights)
         progress("counts", 2, 4)
-        if not chosen:  # nothing depends on anything else: count the columns again
-            again = plan.release(counter, counted, PAIRS)
-            tables, sigma = _joined(counter, own, again)
-            each = [replace(one, values=table) for one, table in zip(each, tables, strict=True)]
-            self.distribution_ = fit_tree(alone, each, [sigma] * n_columns, weights)
-            return
-        pairs, sigma = _pair_tables(data, chosen, plan)
+        again = self._to_count_again(each, own.sigma, weights, pairs)
+        fresh, sigma = _released(data, [*pairs, *again], plan)
         progress("counts", 3, 4)
-        sigmas = [own.sigma] * n_columns + [sigma] * len(pairs)
-        self.distribution_ = fit_tree(tree, [*each, *pairs], sigmas, weights)
+        columns, sigmas = _joined(each, own.sigma, fresh[len(pairs) :], sigma)
+        sigmas += [sigma] * len(pairs)
+        self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
 
     def _choose(
         self, data: EncodedTable, plan: BudgetPlan, weights: FloatArray
-    ) -> tuple[JunctionTree, list[_Pair]]:
+    ) -> tuple[JunctionTree, list[_Clique]]:
         """Return the pairs that label and group do not explain, and a tree that holds them."""
         n, sizes = len(data.sizes), np.array(data.sizes, dtype=np.float64)
         mine = self.distribution_.expected(weights)
@@ -156,11 +155,11 @@ class MarginalSynthesizer(TableSynthesizer):
         pairs = list(combinations(range(n), 2))
         counted, fixed = [], []
         for i, j in pairs:
-            found = _counts(data, _Pair(columns=(i, j), parts=labels))
-            explained = np.zeros(found.shape)
+            seen = _counts(data, _Clique(columns=(i, j), parts=labels))
+            explained = np.zeros(seen.shape)
             joint = (mine[i] / weights[:, None])[:, :, None] * mine[j][:, None, :]
             np.add.at(explained, labels, joint)
-            counted += [found.sum(axis=0), found]
+            counted += [seen.sum(axis=0), seen]
             fixed += [explained.sum(axis=0), explained]
         score = TableDistances(n_tables=len(fixed), per_unit=data.per_unit)
         released = plan.release(score, score.total(counted, fixed), CHOICE)
@@ -170,9 +169,11 @@ class MarginalSynthesizer(TableSynthesizer):
         expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=data.per_unit)
         sigma = plan.mechanism(expected, PAIRS).sigma
         hidden = [sigma * table.size + float(np.sqrt(table).sum()) for table in fixed]
-        by_kind = np.reshape(
-            released.values - released.sigma - _MEAN_ABS * np.array(hidden), (-1, 2)
-        )
+        # No two distributions of n records are further apart: what is above that is noise.
+        least = np.repeat([min(sizes[i], sizes[j]) for i, j in pairs], 2)
+        possible = 2.0 * weights.sum() * (1.0 - 1.0 / least)
+        found = np.minimum(released.values, possible)
+        by_kind = (found - released.sigma - _MEAN_ABS * np.array(hidden)).reshape(-1, 2)
         gains = np.zeros((n, n))
         for (i, j), gain in zip(pairs, by_kind.max(axis=1), strict=True):
             gains[i, j] = gains[j, i] = gain
@@ -181,8 +182,22 @@ class MarginalSynthesizer(TableSynthesizer):
         # By label wherever that stands above its noise: of what is particular to a rare label a
         # distance shows little, and models of the label live on it.
         kind = dict(zip(pairs, (by_kind[:, 1] > 0).astype(int), strict=True))
-        chosen = [_Pair(columns=e, parts=kinds[kind[min(e), max(e)]]) for e in tree.edges]
+        chosen = [_Clique(columns=e, parts=kinds[kind[min(e), max(e)]]) for e in tree.edges]
         return tree, chosen
+
+    def _to_count_again(
+        self, each: Sequence[Table], sigma: float, weights: FloatArray, pairs: Sequence[_Clique]
+    ) -> list[_Clique]:
+        """Return the columns in no pair that can be told to depend on label or group.
+
+        If there is neither a pair nor such a column, all of them.
+        """
+        shares = weights / weights.sum()
+        paired = {i for pair in pairs for i in pair.columns}
+        left = [table for table in each if table.columns[0] not in paired]
+        telling = [t for t in left if _dependence(t.values, shares, sigma) > 0]
+        again = telling or ([] if pairs else left)
+        return [_Clique(columns=table.columns, parts=table.parts) for table in again]
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         return self.distribution_.sample(conditions, rng)
@@ -221,50 +236,68 @@ class MarginalSynthesizer(TableSynthesizer):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Pair:
-    """Two columns to count together, in parts of the conditions, (n_conditions,)."""
+class _Clique:
+    """Columns to count together, in parts of the conditions, (n_conditions,)."""
 
-    columns: tuple[int, int]
+    columns: tuple[int, ...]
     parts: IntArray
 
 
-def _places(data: EncodedTable, pair: _Pair) -> tuple[IntArray, IntArray, tuple[int, int, int]]:
-    """Return each record's row and column in the table of a pair, and the table's shape."""
-    i, j = pair.columns
-    shape = (int(pair.parts.max()) + 1, data.sizes[i], data.sizes[j])
-    return pair.parts[data.condition] * shape[1] + data.codes[:, i], data.codes[:, j], shape
+def _places(data: EncodedTable, clique: _Clique) -> tuple[IntArray, IntArray, tuple[int, ...]]:
+    """Return each record's row and column in the table of a clique, and the table's shape."""
+    *first, last = clique.columns
+    shape = (int(clique.parts.max()) + 1, *(data.sizes[i] for i in clique.columns))
+    rows = clique.parts[data.condition]
+    for i in first:
+        rows = rows * data.sizes[i] + data.codes[:, i]
+    return rows, data.codes[:, last], shape
 
 
-def _counts(data: EncodedTable, pair: _Pair) -> IntArray:
-    rows, columns, shape = _places(data, pair)
-    counted = np.bincount(rows * shape[2] + columns, minlength=math.prod(shape))
+def _counts(data: EncodedTable, clique: _Clique) -> IntArray:
+    rows, columns, shape = _places(data, clique)
+    counted = np.bincount(rows * shape[-1] + columns, minlength=math.prod(shape))
     return counted.reshape(shape).astype(np.int64)
 
 
-def _pair_tables(
-    data: EncodedTable, chosen: Sequence[_Pair], plan: BudgetPlan
+def _released(
+    data: EncodedTable, cliques: Sequence[_Clique], plan: BudgetPlan
 ) -> tuple[list[Table], float]:
-    """Release the tables of these pairs together."""
-    places = [_places(data, pair) for pair in chosen]
+    """Release the tables of these cliques together."""
+    places = [_places(data, clique) for clique in cliques]
     counter = TableCounts(
-        shapes=tuple((shape[0] * shape[1], shape[2]) for _, _, shape in places),
+        shapes=tuple((math.prod(shape[:-1]), shape[-1]) for _, _, shape in places),
         per_unit=data.per_unit,
     )
     released = plan.release(counter, counter.total([p[:2] for p in places]), PAIRS)
     tables = [
-        Table(columns=pair.columns, parts=pair.parts, values=values.reshape(shape))
-        for pair, values, (_, _, shape) in zip(
-            chosen, counter.apart(released.values), places, strict=True
+        Table(columns=clique.columns, parts=clique.parts, values=values.reshape(shape))
+        for clique, values, (_, _, shape) in zip(
+            cliques, counter.apart(released.values), places, strict=True
         )
     ]
     return tables, released.sigma
 
 
-def _joined(counter: TableCounts, one: Released, other: Released) -> tuple[list[FloatArray], float]:
-    """Return the mean of two releases of the same tables, each weighed by its noise."""
-    weight = other.sigma**2 / (one.sigma**2 + other.sigma**2)
-    values = weight * one.values + (1.0 - weight) * other.values
-    return counter.apart(values), one.sigma * math.sqrt(weight)
+def _joined(
+    each: Sequence[Table], sigma: float, again: Sequence[Table], other: float
+) -> tuple[list[Table], list[float]]:
+    """Return the tables of all columns, with the mean of two counts weighed by their noise."""
+    weight = other**2 / (sigma**2 + other**2)
+    fresh = {table.columns: table.values for table in again}
+    tables = [
+        replace(t, values=weight * t.values + (1.0 - weight) * fresh.get(t.columns, t.values))
+        for t in each
+    ]
+    better = sigma * math.sqrt(weight)
+    return tables, [better if t.columns in fresh else sigma for t in each]
+
+
+def _dependence(table: FloatArray, shares: FloatArray, sigma: float) -> float:
+    """How far a noisy table is from one that is the same in every condition, less its noise."""
+    same = np.outer(shares, np.maximum(table.sum(axis=0), 0.0))
+    noise = _MEAN_ABS * float(np.sqrt(sigma**2 + same).sum())
+    spread = sigma * math.sqrt(table.size * (1.0 - 2.0 / math.pi))
+    return float(np.abs(table - same).sum()) - noise - spread
 
 
 def joint_totals(tables: list[FloatArray], sigma: float) -> tuple[FloatArray, float]:

@@ -20,8 +20,8 @@ the form above, so the t minimise the convex
     sum over c of n_c log Z_c(t)  -  <t, A>  +  w s^2 |t|^2 / 2,
 
 whose gradient is ``n p - A + w s^2 t``. A cell whose logarithm stands off by t from what the others
-imply is thus drawn back by ``w s^2 t`` records; ``w = 0.5 / s``, with the s of the tables of single
-columns, makes that half of the noise itself (``TRUST``, set by hand on ACS-Income and Bank).
+imply is thus drawn back by ``w s^2 t`` records; ``w = 0.5 / s``, with the largest s of a single
+column, makes that half of the noise itself (``TRUST``, set by hand on ACS-Income and Bank).
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def fit_tree(
     cuts = np.cumsum(sizes)[:-1]
     target = np.concatenate([np.ravel(table.values) for table in noisy])
     # Scaled so that one step moves cells by about their noise; the problem is the same.
-    weight = min(1.0, trust / sigmas[0])
+    weight = min(1.0, trust / max(sigmas[: len(tree.order)]))
     scale = np.repeat([1.0 / np.sqrt(weight * sigma**2) for sigma in sigmas], sizes)
 
     def tables(t: FloatArray) -> tuple[Table, ...]:
