@@ -403,14 +403,18 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
 
 def missing(rows: list[dict[str, Any]]) -> str:
     """Say what of the plan was not measured."""
-    done = {(row["data"], row["way"], row["epsilon"]) for row in rows}
+    counted = pd.DataFrame(rows).groupby(["data", "way", "epsilon"])["seed"].nunique()
+    done = set(counted.index)
     absent = [
         f"{name}, epsilon {epsilon:g}: {', '.join(ways)}"
         for name in LOADERS
         for epsilon in EPSILONS
         if (ways := [way for way in WAYS if (name, way, epsilon) not in done])
     ]
-    return f"Not measured: {'; '.join(absent) or 'nothing'}. A cell without ± is of one seed."
+    return (
+        f"Not measured: {'; '.join(absent) or 'nothing'}. Ten seeds were planned; cells have "
+        f"{counted.min()} to {counted.max()}, and one without ± has one."
+    )
 
 
 if __name__ == "__main__":
