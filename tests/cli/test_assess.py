@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from evenhand.privacy import DatabaseStore
+
 Run = Callable[..., Any]
 
 
@@ -43,3 +45,27 @@ def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., 
     words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
     assert "found.json exists" in refuse(*words, "--out", "found.json")
     assert "'predicted'" in refuse(*words, "--prediction", "predicted")
+
+
+def test_assessments_of_the_same_people_share_an_account_until_it_is_spent(
+    decisions: str, run: Run, refuse: Callable[..., str]
+) -> None:
+    shared = ("--ledger", "people.db", "--account-epsilon", "8")
+    words = ("assess", decisions, "--groups-private", "sex", *shared)
+    first = json.loads(run(*words, "--epsilon", "1", "--json").stdout)
+    assert first["claim"]["guarantee"]["epsilon"] == 1.0  # what this table alone promises
+    assert 0 < first["account"]["epsilon_left"] < 8
+    # Another auditor, other columns, the same people.
+    race = ("assess", decisions, "--groups-private", "race", *shared, "--epsilon", "0.5")
+    said = run(*race).stdout
+    assert "The account 'assessments' has spent" in said
+    spent = DatabaseStore("people.db").spent("assessments")
+    refused = refuse(*words, "--epsilon", "2", "--out", "found.json")
+    assert "Ask for a smaller --epsilon" in refused
+    assert DatabaseStore("people.db").spent("assessments") == spent
+    assert not Path("found.json").exists()
+
+
+def test_half_an_account_is_refused(decisions: str, refuse: Callable[..., str]) -> None:
+    words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
+    assert "Give both, or neither" in refuse(*words, "--ledger", "people.db")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from evenhand.estimators.assessment import assess
+from evenhand.estimators.assessment import Assessment, assess
+from evenhand.privacy import Budget, BudgetExceeded, Ledger
+from evenhand.privacy.gaussian import delta_from_mu
 from evenhand.privacy.noise import NoPrivacy
 from evenhand.testing.audit import audit_sensitivity
 from evenhand.testing.cases import cases
@@ -93,3 +96,37 @@ def test_a_neighbor_moves_one_cell_by_one() -> None:
     assert found
     for one in found:
         assert not one.refuted, one
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_an_account_is_charged_what_two_tables_cost_together_and_refuses_the_next(
+    epsilon: float,
+) -> None:
+    def ask(account: Ledger) -> Assessment:
+        return assess(list("yynn"), {"g": list("abab")}, epsilon=epsilon, account=account)
+
+    account = Ledger(Budget(epsilon=40.0, delta=1e-5), neighbors="add or remove one")
+    found = [ask(account), ask(account)]
+    assert [one.guarantee_.epsilon for one in found] == [epsilon, epsilon]
+    assert found[0].guarantee_.delta == 0
+    # By hand: a discrete Laplace draw has the loss +epsilon or -epsilon, and two add up.
+    up = math.exp(epsilon) / (1 + math.exp(epsilon))
+    for at in np.linspace(0, 2.5 * epsilon, 21):
+        outcomes = ((2 * epsilon, up**2), (0.0, 2 * up * (1 - up)), (-2 * epsilon, (1 - up) ** 2))
+        exact = sum(p * max(0.0, 1 - math.exp(at - loss)) for loss, p in outcomes)
+        assert delta_from_mu(account.spent**0.5, at) >= exact - 1e-12
+    small = Ledger(
+        Budget(epsilon=account.spent_epsilon(1e-5) * 0.9, delta=1e-5), neighbors="add or remove one"
+    )
+    ask(small)
+    before = small.spent
+    with pytest.raises(BudgetExceeded):
+        ask(small)
+    assert small.spent == before
+
+
+def test_an_account_of_another_change_of_the_data_is_refused() -> None:
+    account = Ledger(Budget(epsilon=4.0, delta=1e-5))
+    with pytest.raises(ValueError, match="replace one record"):
+        assess(list("yn"), {"g": list("ab")}, epsilon=1.0, account=account)
+    assert account.spent == 0

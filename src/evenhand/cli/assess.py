@@ -14,12 +14,14 @@ from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, show, table
 from evenhand.cli.options import EPSILON, ReadsTables, choice
 from evenhand.cli.output import require_place, whole_file
+from evenhand.cli.train import account_in_words, account_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.estimators.assessment import Assessment, View
     from evenhand.fairness.intervals import Estimate
+    from evenhand.privacy import Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,23 @@ class AssessOptions(ReadsTables):
             help="What a group is compared with: all others pooled, each other one, or everybody.",
         ),
     ] = "pairwise"
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Where the account of these people is kept, over all assessments of them: a "
+            "SQLite file, or a PostgreSQL URL.",
+        ),
+    ] = None
+    account: Annotated[str, typer.Option(metavar="NAME", help="Its name.")] = "assessments"
+    account_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="What all assessments may spend together, at --account-delta; the same in each.",
+            show_default=False,
+        ),
+    ] = None
+    account_delta: Annotated[float, typer.Option(help="Delta of the account.")] = 1e-5
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE.json", help="Write the assessment to this file as well."),
@@ -69,13 +88,17 @@ def assess(given: AssessOptions) -> None:
     """Assess decisions with every record private; what is printed may be published.
 
     One table of group, label and decision is released with noise and charged to a budget of its
-    own. Gaps, rates and intervals are computed from it: each interval holds for the noise and for
-    the sample together. Every further run is another release, and their epsilons add up.
+    own, or to an account that several share (--ledger). Gaps, rates and intervals are computed from
+    it: each interval holds for the noise and for the sample together. Every further run is another
+    release, and their epsilons add up.
     """
     from evenhand.cli import tables
     from evenhand.datasets.columns import text_of
     from evenhand.estimators.assessment import assess as assessed
+    from evenhand.privacy import BudgetExceeded
 
+    if (given.ledger is None) != (given.account_epsilon is None):
+        raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
     if given.out is not None:  # before anything is spent
         require_place(given.out, overwrite=given.overwrite)
     read = tables.read(given.decisions)
@@ -86,22 +109,49 @@ def assess(given: AssessOptions) -> None:
     if given.label is not None:
         read.require([given.label], "which --label names")
         truth = [text_of(v) for v in tables.labels(read, given.label).tolist()]
-    found = assessed(
-        decided,
-        {str(name): groups[name].tolist() for name in groups},
-        epsilon=given.epsilon,
-        truth=truth,
-        reference=given.reference,
-    )
+    account = _account(given)
+    try:
+        found = assessed(
+            decided,
+            {str(name): groups[name].tolist() for name in groups},
+            epsilon=given.epsilon,
+            truth=truth,
+            reference=given.reference,
+            account=account,
+        )
+    except BudgetExceeded:
+        assert account is not None
+        raise BudgetExceeded(
+            f"{account_in_words(account)} A table at --epsilon {given.epsilon:g} does not fit: "
+            f"nothing was charged or released. Ask for a smaller --epsilon."
+        ) from None
+    state = {} if account is None else {"account": account_of(account)}
     if given.out is not None:
         with whole_file(given.out, overwrite=given.overwrite) as made:
-            text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+            text = json.dumps(
+                found.to_dict() | state, indent=2, ensure_ascii=False, allow_nan=False
+            )
             made.write_text(text + "\n", encoding="utf-8")
         note(f"the assessment is in {given.out}")
     if given.json:
-        emit(found.to_dict())
+        emit(found.to_dict() | state)
     else:
-        show(*_parts(found))
+        show(*_parts(found), *([] if account is None else [account_in_words(account)]))
+
+
+def _account(given: AssessOptions) -> Ledger | None:
+    """Open the account of the people who are assessed; nothing of them is said but that."""
+    if given.ledger is None or given.account_epsilon is None:
+        return None
+    from evenhand.privacy import Budget, DatabaseStore, Ledger
+
+    return Ledger(
+        Budget(epsilon=given.account_epsilon, delta=given.account_delta),
+        store=DatabaseStore(given.ledger),
+        account=given.account,
+        facts={"asked": "assessments of decisions"},
+        neighbors="add or remove one",
+    )
 
 
 def _parts(found: Assessment) -> list[str | Table]:

@@ -118,7 +118,7 @@ def train(given: TrainOptions) -> None:
         measured,
         given.compared_with,
         *([] if choice is None else [choice.said]),
-        *([] if ledger is None else [_sentence(ledger)]),
+        *([] if ledger is None else [account_in_words(ledger)]),
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
         json=given.json,
     )
@@ -343,7 +343,7 @@ def account_of(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _sentence(ledger: Ledger) -> str:
+def account_in_words(ledger: Ledger) -> str:
     """Say in one sentence what the account has left."""
     state = account_of(ledger)
     return (

@@ -127,6 +127,7 @@ def assess(
     values: Mapping[str, Sequence[Any]] | None = None,
     reference: str = "pairwise",
     noise: Noise | None = None,
+    account: Ledger | None = None,
 ) -> Assessment:
     """Release a noisy table of decisions by group, and compute everything from it.
 
@@ -147,18 +148,27 @@ def assess(
     reference : {"rest", "pairwise", "overall"}
         What a group is compared with.
     noise : Noise, optional
-        Default: exact discrete noise.
+        Default: exact discrete noise; an account draws its own.
+    account : Ledger, optional
+        Account of these people, for "add or remove one" record, that pays for all releases about
+        them. It is charged the least Gaussian cost that lies below the table's at every delta.
 
     Returns
     -------
     Assessment
 
+    Raises
+    ------
+    BudgetExceeded
+        If the account does not cover it; nothing is charged then and nothing drawn.
+
     Privacy
     -------
     Neighbors : add or remove one record: group, truth and decision of it, and that it is there.
     Sensitivity : one record is in one cell of the table of all columns together, which moves by 1.
-    Cost : epsilon with delta 0, charged to a ledger of its own before the noise is drawn. Tables by
-        single columns are sums of the released cells and cost nothing.
+    Cost : epsilon with delta 0, charged to a ledger of its own, or to a run of the account, before
+        the noise is drawn. Tables by single columns are sums of the released cells and cost
+        nothing.
 
     Examples
     --------
@@ -200,9 +210,11 @@ def assess(
         cells = (z * k + true) * k + predicted
         shape = (len(places), k, k)
     exact = np.bincount(cells, minlength=int(np.prod(shape)))
-    source = DiscreteNoise() if noise is None else noise
+    if account is not None and noise is not None:
+        raise ValueError("noise= and account= were both given, and an account draws its own noise.")
+    source = account.noise if account is not None else noise or DiscreteNoise()
     budget = Budget(epsilon=epsilon, delta=DELTA)
-    ledger, noisy = release_table(exact, budget, source, purpose=PURPOSE)
+    ledger, noisy = release_table(exact, budget, source, purpose=PURPOSE, account=account)
     table = NoisyCounts(
         counts=np.rint(noisy).astype(np.int64).reshape(shape),
         scale=LaplaceTable.within(budget).scale,
@@ -221,7 +233,7 @@ def assess(
         views.append((", ".join(columns), tuple(together), table))
     public = ("the names of the columns", "the values that a group can have", "the classes")
     claim = replace(
-        pure_claim(ledger),
+        pure_claim(ledger, epsilon),
         public=public,
         not_covered=("whether and when decisions are assessed", "the records of other tables"),
     )

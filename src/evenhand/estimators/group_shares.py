@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,11 +12,13 @@ from evenhand import _checks, _values
 from evenhand.estimators.ledgers import split_epsilon
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy import Budget, Guarantee, Ledger
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.table import LAPLACE_ACCOUNTING, LaplaceTable
 from evenhand.typing import Array, FloatArray, IntArray
 
 RELEASED: Final = "released"
+_MORE: Final = 1.0 + 1e-6  # a budget found by a root search must hold what it is found for
 _ROUNDED: Final = 1e-3  # by which declared shares may miss 1
 
 
@@ -99,9 +101,20 @@ def released(
 
 
 def release_table(
-    counts: IntArray, budget: Budget, noise: Noise, *, purpose: str
+    counts: IntArray, budget: Budget, noise: Noise, *, purpose: str, account: Ledger | None = None
 ) -> tuple[Ledger, FloatArray]:
-    """Charge a ledger of its own for one noisy table of ``counts`` (n_cells,), and release it."""
+    """Charge a ledger of its own for one noisy table of ``counts`` (n_cells,), and release it.
+
+    With an ``account``, which draws its own noise, the ledger is a run of it: the table costs the
+    account what adds up at every delta, and the budget is of what the table alone promises.
+    """
+    if account is not None:
+        account.require("record", "add or remove one", "Give the account of another data set.")
+        table = replace(LaplaceTable.within(budget), delta=None)
+        mu = table.mu_squared(account.noise) ** 0.5
+        whole = Budget(epsilon=epsilon_from_mu(mu, budget.delta) * _MORE, delta=budget.delta)
+        run = account.run(whole, purpose=purpose)
+        return run, run.release(table, counts[None, :], purpose=purpose)[0]
     run = Ledger(
         budget,
         noise=noise,
@@ -113,11 +126,14 @@ def release_table(
     return run, noisy[0]
 
 
-def pure_claim(run: Ledger) -> Guarantee:
-    """Return what a ledger of ``release_table`` promises: its epsilon, with delta 0."""
+def pure_claim(run: Ledger, epsilon: float | None = None) -> Guarantee:
+    """Return what a ledger of ``release_table`` promises: its epsilon, with delta 0.
+
+    ``epsilon`` is that of the table, where the ledger is a run of an account.
+    """
     noise = run.noise
     return Guarantee(
-        epsilon=run.budget.epsilon,
+        epsilon=run.budget.epsilon if epsilon is None else epsilon,
         delta=0.0,
         unit=run.unit,
         neighbors=run.neighbors,
