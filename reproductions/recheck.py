@@ -104,6 +104,12 @@ def assessments(script: Any) -> Checks:
     for name, notion in script.NOTIONS.items():
         saved = next(r for r in rows("assessments") if (r["by"], r["notion"]) == ("sex", name))
         yield from exact("sex", [saved["gap"]], [script.gap_of(notion, whole).value], name)
+    for table in ("HMDA", "resume"):
+        _, decided, groupings = script.TABLES[table][0]()
+        _, whole = script.joint_of(0 * decided, decided, groupings["race"])
+        saved = next(r for r in rows("assessments") if (r["table"], r["by"]) == (table, "race"))
+        notion = script.NOTIONS["demographic parity"]
+        yield from exact(table, [saved["gap"]], [script.gap_of(notion, whole).value], "gap")
 
 
 def blind_rules(script: Any) -> Checks:

