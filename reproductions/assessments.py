@@ -208,7 +208,7 @@ def measure(table: str, seeds: int) -> list[dict[str, Any]]:
                         into["sample"].append(plain.low <= gaps[name] <= plain.high)
                 rows += [
                     {
-                        "table": table,
+                        "data": table,
                         "commit": commit(),
                         **row_of(by, n, epsilon, name, gaps[name], into),
                     }
@@ -296,7 +296,7 @@ def attack(epsilon: float) -> dict[str, Any]:
 
 HEAD = (
     *(
-        "table",
+        "data",
         "by",
         "rows",
         "epsilon",
@@ -324,7 +324,7 @@ def save(rows: list[dict[str, Any]], attacks: list[dict[str, Any]]) -> None:
     """Write the page and its numbers."""
     keys = (
         *(
-            "table",
+            "data",
             "by",
             "n",
             "epsilon",
@@ -375,7 +375,7 @@ def main() -> None:
         kept: dict[str, Any] = {"rows": [], "attacks": []}
         if given.table:  # what was not measured now stays as it is
             kept = json.loads((RESULTS / "assessments.json").read_text(encoding="utf-8"))
-        rows = [row for row in kept["rows"] if row["table"] not in given.table] + rows
+        rows = [row for row in kept["rows"] if row["data"] not in given.table] + rows
         save(rows, attacks or kept["attacks"])
 
 

@@ -107,7 +107,7 @@ def assessments(script: Any) -> Checks:
     for table in ("HMDA", "resume"):
         _, decided, groupings = script.TABLES[table][0]()
         _, whole = script.joint_of(0 * decided, decided, groupings["race"])
-        saved = next(r for r in rows("assessments") if (r["table"], r["by"]) == (table, "race"))
+        saved = next(r for r in rows("assessments") if (r["data"], r["by"]) == (table, "race"))
         notion = script.NOTIONS["demographic parity"]
         yield from exact(table, [saved["gap"]], [script.gap_of(notion, whole).value], "gap")
 
