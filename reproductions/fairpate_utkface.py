@@ -65,8 +65,18 @@ A third version, for rule 1: "shares, thresholds" had missed it by .0002 (.9198)
 three splits of the choice rows, too few to tell .001 apart. "shares, thresholds, again" is the same
 method with settings of ten other splits of them ("choose again"), at epsilon 2 alone, and with the
 penalty of the teachers chosen too; they are ``AGAIN_AS`` below. This was written, and the settings
-were set, before it was run on test rows; the other rows stay. Rows of ", held out" are of six
-seeds, by the blind rule before it became the optimum of a linear program, and not run again yet.
+were set, before it was run on test rows; the other rows stay.
+
+A fourth: rows of ", held out" were run again (the first seeds) when blind rules had become optima
+of a linear program that keeps its bound in each way of reading; those of the rule before it were
+dropped. "DP-SGD, margin" with 3,730 public rows was added at epsilon 1 and 2, and ages by gender,
+which have no rule: nine classes and two genders through gate and student. Three splits of ages, and
+as many of them as were run, stand in the column of seeds.
+
+The page says why a goal is missed; what it says of DP-FERMI's label is read off its repository
+(github.com/devanshgupta160/Stochastic-Differentially-Private-and-Fair-Learning): ``dataloader.py``
+makes nine ranges of age the label and race the group, ``args.py`` has nine outputs, and the errors
+stand in ``Figures/UTKFace/final_eps_{10,100,200}_resnet-classifier.pt``.
 """
 
 from __future__ import annotations
@@ -436,7 +446,7 @@ def ages(seed: int, part: str) -> Iterator[Run]:
     data = faces("age", OF_AGE[part])
     components, factor = FIRST["shares, first"]
     rows = split(data, seed, U_ALL, components)
-    for epsilon in (1.0, 3.0):
+    for epsilon in (1.0, 3.0) if part == "age" else (3.0,):
         settings, start = common(rows, epsilon, factor, seed), time.process_time()
         (model,) = fitted([PATEClassifier(answers="shares", **settings)], rows)
         yield of_age("shares", epsilon, None, model, rows, seed, time.process_time() - start, part)
@@ -446,6 +456,14 @@ def ages(seed: int, part: str) -> Iterator[Run]:
         seconds = (time.process_time() - start) / len(models)
         for margin, model in zip(margins, models, strict=True):
             yield of_age("shares", epsilon, margin, model, rows, seed, seconds, part)
+        if part != "age":
+            start = time.process_time()
+            models = fitted([FairPATEClassifier(fairness=f, **settings) for f in makes], rows)
+            seconds = (time.process_time() - start) / len(models)
+            for margin, model in zip(margins, models, strict=True):
+                run = of_age("labels", epsilon, margin, model, rows, seed, seconds, part)
+                given = int(model.answers_.answered.sum())
+                yield run | {"given": given, "released accuracy": released(model, rows.public)}
         other = split(data, seed, U_ALL, OF_GRADIENTS)
         name, _, model, seconds = next(gradients(other, epsilon, (), seed))
         yield of_age(name, epsilon, None, model, other, seed, seconds, part)
@@ -584,6 +602,7 @@ MEASURED = (
     "answered coverage",
     "answered gap",
     "released accuracy",
+    "given",
     "error",
     "seconds",
 )
@@ -699,6 +718,59 @@ def of_dp_fermi(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
+def missed(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the goals that are missed as they were stated, what was measured, and why."""
+
+    def of(name: str, column: str, **wanted: Any) -> str:
+        wanted = {"public": U_ALL, "margin": 0.01} | wanted
+        (row,) = (r for r in select(rows, method=name, **wanted) if r["part"] in OF_GENDER)
+        return f"{row[column]:.3f} ± {row[f'{column}_pm']:.3f}"
+
+    def of_age(name: str, **wanted: Any) -> str:
+        (row,) = (r for r in select(rows, part="age", method=name, **wanted) if "margin" not in r)
+        return f"{row['error']:.2f} / {row['gap pairwise']:.2f}"
+
+    free = of("no privacy, margin", "accuracy")
+    gate = of("labels, gate", "answered accuracy", epsilon=2.0)
+    bound = of("labels", "answered accuracy", epsilon=2.0)
+    return [
+        {
+            "goal": "accuracy .92 at coverage 1, epsilon 2, margin .01, in the weights (shares)",
+            "measured": of("shares", "accuracy", epsilon=2.0),
+            "why": "The race is not read at prediction. Logistic regression without privacy that "
+            f"keeps this margin by reductions has {free}. With a threshold per race the goal is "
+            f"met: {of(AGAIN, 'accuracy', epsilon=2.0)}.",
+        },
+        {
+            "goal": "the same, with a confidence (shares, held out)",
+            "measured": of("shares, held out", "accuracy", epsilon=2.0),
+            "why": "As above; and the public faces of the smallest race are too few to say that "
+            "so small a margin holds, so the rule keeps less than it on these.",
+        },
+        {
+            "goal": "accuracy .94 of what is answered, epsilon 2, margin .01 (labels, margin in "
+            "the student too)",
+            "measured": bound,
+            "why": "The student pays for the margin, and then the reject option keeps it once "
+            f"more. Without it in the student the goal is met: {gate}.",
+        },
+        {
+            "goal": "gap on test rows within the margin and its interval in 9 of 10 seeds (labels, "
+            "gate)",
+            "measured": f"gap {of('labels, gate', 'gap', epsilon=2.0)} at margin .01",
+            "why": "Nothing binds this student, as in the paper; the reject option does that.",
+        },
+        {
+            "goal": "error and gap below DP-FERMI's at epsilon 200 (.29 / .24), epsilon at most 3",
+            "measured": of_age("shares", epsilon=3.0),
+            "why": "Its label is age in nine classes and its group race (source: above). Without "
+            f"privacy the same features have {of_age('no privacy')}, and DP-SGD on them "
+            f"{of_age('DP-SGD', epsilon=3.0)}: they were made to tell people apart whatever their "
+            "age. Its point of epsilon 10 (.59 / .20) is passed at epsilon 3.",
+        },
+    ]
+
+
 def line(row: dict[str, Any]) -> str:
     """One row of the table of genders."""
 
@@ -728,7 +800,12 @@ def line_of_age(row: dict[str, Any], group: str) -> str:
         f"| {group} | {row['method']} | {'none' if epsilon is None else f'{epsilon:g}'} "
         f"| {'none' if margin is None else f'{margin:g}'} | {row['seeds']} "
         f"| {row['error']:.4f} ± {row['error_pm']:.4f} "
-        f"| {row['gap pairwise']:.4f} ± {row['gap pairwise_pm']:.4f} |"
+        f"| {row['gap pairwise']:.4f} ± {row['gap pairwise_pm']:.4f} "
+        + (
+            f"| {row['given']:.0f} at {row['released accuracy']:.3f} |"
+            if "given" in row
+            else "| - |"
+        )
     )
 
 
@@ -749,7 +826,7 @@ def line_of_choice(row: dict[str, Any], chosen: bool) -> str:
 
 def save(rows: list[dict[str, Any]], seeds: int) -> None:
     """Write every repeat as JSON, and the tables."""
-    found = verdicts(rows)
+    found, goals = verdicts(rows), missed(rows)
     at = commit()
     order = [*PLAIN, AGAIN, *FIRST, *HELD, "DP-SGD", "DP-SGD, margin", "DP-SGD, thresholds"]
     order += ["no privacy", "no privacy, margin", "no privacy, thresholds"]
@@ -789,6 +866,7 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
             "chosen": CHOSEN,
             "chosen again": AGAIN_AS,
             "verdicts": found,
+            "missed": goals,
             "rows": rows,
         },
         f"# All faces of UTKFace: gender by race, {seeds} seeds, commit {at}\n",
@@ -799,6 +877,14 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         "| goal or published | found | agrees? |",
         rule(3),
         *(f"| {row['goal']} | {row['found']} | {row['agrees']} |" for row in found),
+        "\n## Goals that are missed, and why\n",
+        "The label of DP-FERMI's errors on UTKFace is read off its repository "
+        "(github.com/devanshgupta160/Stochastic-Differentially-Private-and-Fair-Learning): "
+        "`dataloader.py` makes nine ranges of age the label and race the group, and the errors "
+        "stand in `Figures/UTKFace/final_eps_*_resnet-classifier.pt`.\n",
+        "| goal | measured | why |",
+        rule(3),
+        *(f"| {row['goal']} | {row['measured']} | {row['why']} |" for row in goals),
         "\n## Gender by race\n",
         "*gap*: one race against the rest. *kept*: seeds in which the 95 % interval of the gap on "
         "test rows reaches down to the margin. *answered*: accuracy of what the reject option "
@@ -811,8 +897,8 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         "\n## Age in nine classes\n",
         "Classes as in DP-FERMI's public code; gaps between pairs of groups, of any class. The "
         "features were made to tell people apart whatever their age.\n",
-        "| by | method | epsilon | margin | seeds | error | gap between pairs |",
-        rule(7),
+        "| by | method | epsilon | margin | seeds | error | gap between pairs | labels given, right |",
+        rule(8),
         *(
             line_of_age(row, group)
             for part, group in OF_AGE.items()

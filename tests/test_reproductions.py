@@ -211,6 +211,7 @@ def test_the_verdicts_on_the_frontiers_follow_from_their_saved_rows() -> None:
 def test_the_verdicts_on_faces_follow_from_their_saved_rows() -> None:
     module, result = script("fairpate_utkface"), saved("fairpate_utkface")
     assert module.verdicts(result["rows"]) == result["verdicts"]
+    assert module.missed(result["rows"]) == result["missed"]
     assert result["chosen"] == json.loads(json.dumps(module.CHOSEN))
     assert result["chosen again"] == json.loads(json.dumps(module.AGAIN_AS))
     figures, told = script("fairpate_utkface_figures"), saved("fairpate_utkface_figures")
