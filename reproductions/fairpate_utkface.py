@@ -895,9 +895,9 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         rule(12),
         *map(line, gender),
         "\n## Age in nine classes\n",
-        "Classes as in DP-FERMI's public code; gaps between pairs of groups, of any class; labels: how "
-        "many were given, and the share that is right. The "
-        "features were made to tell people apart whatever their age.\n",
+        "Classes as in DP-FERMI's public code; gaps between pairs of groups, of any class. "
+        "*labels*: how many FairPATE's gate gave, and the share that is right. The features were "
+        "made to tell people apart whatever their age.\n",
         "| by | method | epsilon | margin | seeds | error | gap between pairs | labels |",
         rule(8),
         *(
