@@ -10,6 +10,7 @@ from runs import falls_short
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier
 from evenhand.datasets.features import extract
+from evenhand.estimators.dpsgd import AimMissed
 from evenhand.learners.nets.architectures import Convolutional
 from evenhand.learners.nets.resnet import SmallResNet
 from evenhand.privacy import FloatNoise, SeededNoise
@@ -134,6 +135,26 @@ def test_a_margin_brings_the_groups_nearer_in_a_network() -> None:
     assert held.groups_ == ("left", "right")
     assert not falls_short(0.75 * np.array(before) - after)
     assert falls_short(0.75 * np.array(before) - before)
+
+
+@pytest.mark.torch
+def test_a_network_says_when_its_aim_was_missed() -> None:
+    # Next to no pull and next to no noise: the noisy tables tell of the gap that the data have.
+    X, y, side = squares(600)
+    model = DPSGDClassifier(
+        Budget(epsilon=200.0, delta=1e-5),
+        DemographicParity(margin=0.01),
+        architecture=NETWORK,
+        penalty=1e-6,
+        **steps(),
+    )
+    with pytest.warns(AimMissed, match=r"aimed for a gap of 0.01 .* it ended at 0"):
+        model.fit(X, y, sensitive_features=side)
+    assert model.within_margin_ is False
+    said, left = model.predict(X), side == "left"
+    gap = max(abs((said[left] == k).mean() - (said[~left] == k).mean()) for k in model.classes_)
+    assert gap > 0.2
+    assert model.public_gap_ == pytest.approx(gap, abs=0.15)
 
 
 @pytest.mark.torch
