@@ -62,7 +62,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = f"evenhand {release}"
+html_title = "evenhand"
 html_static_path = ["_static"]
 html_css_files = ["evenhand.css"]
 html_js_files = ["evenhand.js"]
