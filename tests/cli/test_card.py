@@ -54,3 +54,15 @@ def test_what_is_not_known_is_refused_by_name(model: Path, refuse: Callable[...,
     assert "'reviewed'. Did you mean 'review'?" in said
     Path("card.toml").write_text("[colorado\n", encoding="utf-8")
     assert "is not TOML" in refuse("card", "model", "--card", "card.toml")
+
+
+def test_the_folder_of_a_generator_has_a_card_too(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    words = ("--label", "loan", "--sensitive", "sex", "--drop", "person", "--epsilon", "9")
+    run("synthesize", "private.csv", *words, "--rows", "20", "--out", "s.csv", "--save", "made")
+    said = json.loads(run("card", "made", "--format", "json").stdout)
+    deployment = said["registry_entry"]["deployment"]
+    assert deployment["basic"]["data_product_type"] == "Synthetic data"
+    assert said["guarantee"]["epsilon"] == 9.0
+    assert "selects nobody" in refuse("card", "made", "--data", "test.csv")

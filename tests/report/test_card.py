@@ -8,11 +8,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from evenhand.fairness.impact import impact_ratios
 from evenhand.fairness.tally import Tally
+from evenhand.generators import MarginalSynthesizer
 from evenhand.methods import METHODS
+from evenhand.privacy import Budget
 from evenhand.report.card import nist, registry
 from evenhand.report.card.content import QUESTIONS, SECTIONS, ModelCard
 from evenhand.report.card.formats import to_dict, written
@@ -228,3 +232,39 @@ def test_the_page_is_one_file_without_violations_and_fits_a_phone(
     assert axe.run(seen.page).response["violations"] == []
     seen.page.set_viewport_size({"width": 390, "height": 844})
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.fixture(scope="module")
+def generator() -> Any:
+    rng = np.random.default_rng(0)
+    x, who = rng.normal(size=2000).clip(-4, 4), rng.choice(["a<b>", "c"], 2000)
+    frame = pd.DataFrame({"x": x, "who": who, "label": np.where(x > 0, "yes", "no")})
+    made = MarginalSynthesizer(random_state=0)
+    return made.fit(frame, label="label", sensitive="who", budget=Budget(epsilon=8.0, delta=1e-6))
+
+
+def test_a_generator_has_a_card_of_its_own_record(generator: Any, tmp_path: Path) -> None:
+    card = ModelCard.of(generator, filled=filled())
+    said = {answer.question.key: answer.text for answer in card.answers["nist"]}
+    claimed = generator.guarantee_
+    assert said["claim"] == str(claimed)
+    assert claimed.neighbors in said["unit"]
+    for entry in generator.ledger_.entries:
+        assert entry.mechanism in said["mechanisms"]
+    shares = generator.fitted_.shares
+    assert all(f"{share:.3f}" in said["bias"] for share in shares)
+    assert "ll144" not in card.answers  # it selects nobody
+    entry = card.entry
+    assert entry["deployment"]["basic"]["data_product_type"] == "Synthetic data"
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"] == claimed.epsilon
+    words = json.dumps(to_dict(card)).lower()
+    assert "classifier" not in words
+    assert "prediction" not in words
+    for form in ("html", "md", "yaml", "json"):
+        assert "a<b>" not in written(card, form) or form in ("yaml", "json")
+
+
+def test_the_entry_of_a_generator_is_valid(generator: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    entry = ModelCard.of(generator).entry
+    assert list(jsonschema.Draft7Validator(schema()).iter_errors(entry)) == []

@@ -1,4 +1,4 @@
-"""``evenhand card``: a model's record in the words of registries, guidelines and rules."""
+"""``evenhand card``: the record of a model or generator in the words of registries and rules."""
 
 from __future__ import annotations
 
@@ -61,12 +61,11 @@ class CardOptions(Measures):
 
 @command_of(CardOptions)
 def card(given: CardOptions) -> None:
-    """Write a model's card: privacy registry, NIST questions, impact ratios, rules.
+    """Write the card of a model or a generator: privacy registry, NIST questions, rules.
 
-    Every answer follows from the model's claim, ledger and settings. What a model cannot know is a
-    marked blank that --card fills. It is no legal advice.
+    Every answer follows from its claim, ledger and settings; a model's card has impact ratios too
+    (--data). What they cannot know is a marked blank that --card fills. It is no legal advice.
     """
-    from evenhand.methods import load
     from evenhand.report.card.content import QUESTIONS, ModelCard
     from evenhand.report.card.formats import written
     from evenhand.report.card.questions import read_filled
@@ -76,8 +75,8 @@ def card(given: CardOptions) -> None:
         {} if given.card is None else read_filled(_toml(given.card), QUESTIONS, str(given.card))
     )
     with progress_bars(time_left=True) as bars:
-        model = load(given.model, trusted=given.trust or ())
-        asked, known = None, Training.read(given.model)
+        model, known = _read(given)
+        asked = None
         impact: tuple[ImpactTable, ...] = ()
         if given.data is not None:
             bars.begin(f"measuring on {given.data}")
@@ -101,6 +100,25 @@ def card(given: CardOptions) -> None:
         note(f"the card is in {given.out}")
     if made.n_blank:
         note(f"{made.n_blank} blanks of the card can be filled with --card CARD.toml")
+
+
+def _read(given: CardOptions) -> tuple[Any, Training | None]:
+    """Read the folder of a model, and what is remembered of its training; or of a generator."""
+    from evenhand._folder import MANIFEST
+    from evenhand.generators import load as load_generator
+    from evenhand.generators.saving import KIND
+    from evenhand.methods import load
+
+    manifest = given.model / MANIFEST
+    # Whoever loads it reads the manifest again, and refuses what is none.
+    if not manifest.is_file() or json.loads(manifest.read_bytes()).get("kind") != KIND:
+        return load(given.model, trusted=given.trust or ()), Training.read(given.model)
+    if given.data is not None:
+        raise ValueError(
+            f"{given.model} is a generator, which selects nobody: it has no impact ratios. Leave "
+            f"--data out, or measure a model that learned from its records."
+        )
+    return load_generator(given.model), None
 
 
 def impact_tables(model: Any, asked: Asked) -> tuple[ImpactTable, ...]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 from evenhand.estimators.fitted import FittedModel
+from evenhand.generators.synthesizer import Synthesizer
 from evenhand.privacy.saved_claim import SavedLedger
 from evenhand.report.card import nist, registry, rules
 from evenhand.report.card.questions import Answer, answers
 from evenhand.report.card.questions import Section as Questions
-from evenhand.report.card.record import EXACT_COUNTS, ImpactTable, Record
+from evenhand.report.card.record import EXACT_COUNTS, GeneratorRecord, ImpactTable, ModelRecord
 from evenhand.report.content import ModelReport
+from evenhand.report.generated import GeneratorReport
 from evenhand.report.page import Report, Section
 
 
@@ -42,7 +44,7 @@ QUESTIONS: Final = {name: asked.questions for name, asked in SECTIONS.items()}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelCard(Report):
-    """The record of a model in the words of a registry, a guideline and three rules.
+    """The record of a model or a generator in the words of a registry, a guideline and three rules.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class ModelCard(Report):
         See ``Report``.
     """
 
-    heading: ClassVar[str] = "Model card"
+    heading: ClassVar[str] = "Card of what may be published"
     glance: ClassVar[str] = "card/glance.html"
 
     answers: Mapping[str, tuple[Answer, ...]]
@@ -75,32 +77,42 @@ class ModelCard(Report):
         filled: Mapping[str, Mapping[str, Any]] | None = None,
         saved_by: str = "",
     ) -> ModelCard:
-        """Gather the card of a fitted or loaded model.
+        """Gather the card of a fitted or loaded model or generator.
 
         Parameters
         ----------
-        model : any classifier of ``evenhand.estimators``
+        model : any classifier of ``evenhand.estimators``, or a generator
         measured : FairnessReport, optional
-            Measurements on the rows of ``data``.
+            Measurements of a classifier on the rows of ``data``.
         impact, data, sensitive, filled, saved_by
             As for ``Record``.
         """
-        report = ModelReport.of(model, measured=measured)
-        fitted = FittedModel.of(model)
-        record = Record(
-            report=report,
-            fitted=fitted,
-            ledger=_account(fitted),
-            sensitive=sensitive,
-            impact=impact,
-            data=data,
-            filled=filled or {},
-            saved_by=saved_by,
-        )
-        # Without a bound there is nothing to register.
-        names = [n for n in SECTIONS if n != "registry" or report.guarantee.holds]
+        more: dict[str, Any] = {
+            "sensitive": sensitive,
+            "impact": impact,
+            "data": data,
+            "filled": filled or {},
+            "saved_by": saved_by,
+        }
+        record: ModelRecord | GeneratorRecord
+        if isinstance(model, Synthesizer):
+            made = model.fitted_
+            record = GeneratorRecord(
+                report=GeneratorReport.of(model), fitted=made, ledger=_account(made.ledger), **more
+            )
+        else:
+            fitted = FittedModel.of(model)
+            about = ModelReport.of(model, measured=measured)
+            record = ModelRecord(
+                report=about, fitted=fitted, ledger=_account(fitted.ledger), **more
+            )
+        report = record.report
+        # Without a bound there is nothing to register, and a generator selects nobody.
+        left_out = {"registry": not report.guarantee.holds, "ll144": record.thing != "model"}
+        names = [name for name in SECTIONS if not left_out.get(name)]
         said = {name: answers(QUESTIONS[name], name, record) for name in names}
-        name = record.filled.get("registry", {}).get("basic.name", f"{report.method} model")
+        called = f"{report.method} {record.thing}"
+        name = record.filled.get("registry", {}).get("basic.name", called)
         return cls(
             title=f"Card: {name}",
             method=report.method,
@@ -165,8 +177,7 @@ class ModelCard(Report):
         return registry.entry(self.answers["registry"])
 
 
-def _account(fitted: FittedModel) -> Mapping[str, Any] | None:
-    ledger = fitted.ledger
+def _account(ledger: Any) -> Mapping[str, Any] | None:
     if ledger is None:
         return None
     record: Mapping[str, Any] = (

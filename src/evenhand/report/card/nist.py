@@ -17,12 +17,12 @@ SOURCE: Final = "NIST SP 800-226, Guidelines for Evaluating Differential Privacy
 
 
 def _bounded(record: Record) -> bool:
-    return record.fitted.guarantee.bounded
+    return record.guarantee.bounded
 
 
 def _meant(term: str) -> Said:
     def said(record: Record) -> Words | None:
-        claimed = record.fitted.guarantee
+        claimed = record.guarantee
         if not claimed.holds:
             return None
         known = dict(claim.meaning(claimed))
@@ -32,11 +32,11 @@ def _meant(term: str) -> Said:
 
 
 def _verdict(record: Record) -> str:
-    return str(record.fitted.guarantee)
+    return str(record.guarantee)
 
 
 def _unit(record: Record) -> str | None:
-    claimed = record.fitted.guarantee
+    claimed = record.guarantee
     if not _bounded(record):
         return None
     return f"{claimed.unit}; neighboring data sets differ by: {claimed.neighbors}"
@@ -54,13 +54,13 @@ def _composition(record: Record) -> str | None:
         f"{part['mu_squared_budget']:.6g}, before the noise was drawn"
         for part in record.parts
     )
-    return f"{record.fitted.guarantee.accounting}; {spent}"
+    return f"{record.guarantee.accounting}; {spent}"
 
 
 def _floating_point(record: Record) -> str | None:
     if not _bounded(record):
         return None
-    noise = record.fitted.guarantee.noise
+    noise = record.guarantee.noise
     if "exact" in noise:
         return f"Noise is whole numbers drawn exactly, not floating-point numbers: {noise}"
     return f"Not excluded: {noise}"
@@ -69,7 +69,7 @@ def _floating_point(record: Record) -> str | None:
 def _tuning(record: Record) -> str | None:
     if not _bounded(record):
         return None
-    claimed = record.fitted.guarantee
+    claimed = record.guarantee
     chosen = "; ".join(record.report.choices)
     return (
         f"Not covered by the guarantee: {'; '.join(claimed.not_covered)}. Settings are treated as "
@@ -78,35 +78,8 @@ def _tuning(record: Record) -> str | None:
 
 
 def _public(record: Record) -> str | None:
-    claimed = record.fitted.guarantee
+    claimed = record.guarantee
     return ("; ".join(claimed.public) or "Nothing") if claimed.bounded else None
-
-
-def _utility(record: Record) -> str | None:
-    found = record.report.measured
-    if found is not None and found.error is not None:
-        return (
-            f"Error on {found.n_rows:,} labelled rows: {found.error.value:.4f}, {found.level:.0%} "
-            f"interval {found.error.low:.4f} to {found.error.high:.4f}; {record.report.compared}"
-        )
-    if record.report.yardstick is not None:
-        error = record.report.yardstick.error.value
-        return f"Error by the released answers: {error:.4f}; {record.report.compared}"
-    return None
-
-
-def _bias(record: Record) -> str | None:
-    fitted = record.fitted
-    said = [] if fitted.notion is None else [f"margin {fitted.margin:g} of {fitted.notion}"]
-    said.append(str(fitted.kind))
-    found = record.report.measured
-    if found is not None:
-        said += [
-            f"{gap.name} gap, {gap.compares}: {gap.estimate.value:.4f}"
-            for gap in found.gaps
-            if gap.reference == "rest"
-        ]
-    return "; ".join(said)
 
 
 def _releases(record: Record) -> str | None:
@@ -114,8 +87,8 @@ def _releases(record: Record) -> str | None:
         return None
     accounts = ", ".join(repr(part["account"]) for part in record.parts)
     return (
-        f"One: the model, charged to {accounts}. Other releases of the same data are not in the "
-        f"model's folder; a store that all of them are charged to holds them"
+        f"One: the {record.thing}, charged to {accounts}. Other releases of the same data are not "
+        f"in its folder; a store that all of them are charged to holds them"
     )
 
 
@@ -145,9 +118,11 @@ QUESTIONS: Final = (
         asks="What did preprocessing, exploration and the choice of settings cost?",
         says=_tuning,
     ),
-    Question(key="utility", asks="How useful is the result?", says=_utility),
+    Question(key="utility", asks="How useful is the result?", says=lambda record: record.utility),
     Question(
-        key="bias", asks="Does it treat groups differently (systemic or by noise)?", says=_bias
+        key="bias",
+        asks="Does it treat groups differently (systemic or by noise)?",
+        says=lambda r: r.bias,
     ),
     Question(
         key="releases", asks="One release or many, and what others of the data?", says=_releases
@@ -177,8 +152,7 @@ QUESTIONS: Final = (
         asks="How was the implementation checked?",
         says=lambda record: (
             "evenhand verify compares files, claim and ledger of the folder; evenhand audit tries "
-            "to break the claim of the method by attacks. Whether either was run on this model is "
-            "not recorded in it"
+            "to break the claim of the method by attacks. Whether either was run is not recorded"
         ),
     ),
 )

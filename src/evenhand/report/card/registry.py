@@ -24,46 +24,28 @@ NO_DATE: Final = "1900-01-01"
 """The registry's own mark for a date that is to be filled in."""
 
 
-def _description(record: Record) -> str:
-    fitted = record.fitted
-    margin = "" if fitted.notion is None else f", with a margin of {fitted.notion}"
-    return (
-        f"A classifier of {', '.join(fitted.class_names)} from {fitted.n_columns} columns, trained "
-        f"by {fitted.method}{margin}"
-    )
-
-
 def _made(record: Record) -> str | None:
     spending = record.report.spending
     return spending.last[:10] if spending is not None and spending.last else None
 
 
 def _variant(record: Record) -> str:
-    return "Approximate DP" if record.fitted.guarantee.delta > 0 else "Pure DP"
-
-
-def _domain(record: Record) -> str:
-    fitted = record.fitted
-    columns = ", ".join(fitted.columns) or f"{fitted.n_columns} columns of an array"
-    return (
-        f"Tables of one row per record, with {columns} and a label among "
-        f"{', '.join(fitted.class_names)}"
-    )
+    return "Approximate DP" if record.guarantee.delta > 0 else "Pure DP"
 
 
 def _unprotected(record: Record) -> str:
-    claimed = record.fitted.guarantee
+    claimed = record.guarantee
     public = "; ".join(claimed.public) or "nothing"
     left = "; ".join(claimed.not_covered) or "nothing that is named"
     return f"Treated as public: {public}. Not covered by the guarantee: {left}"
 
 
 def _adjacent(record: Record) -> str:
-    return claim.meaning(record.fitted.guarantee)[0][1]
+    return claim.meaning(record.guarantee)[0][1]
 
 
 def _parameters(record: Record) -> str:
-    claimed = record.fitted.guarantee
+    claimed = record.guarantee
     gauss = "" if claimed.mu_squared is None else f" As Gaussian DP: mu = {claimed.mu_squared**0.5}"
     gains = dict(claim.meaning(claimed))["What an attacker gains"]
     return f"{gains} The whole budget is claimed, however much of it was spent.{gauss}"
@@ -76,14 +58,14 @@ def _release(record: Record) -> str:
         for part in record.parts
     ]
     return (
-        f"The model is one release, and predictions of it are post-processing. {'; '.join(parts)}. "
-        f"Other releases of the same data are not known to the model: where they were charged to "
-        f"one store, its ledger holds them"
+        f"The {record.thing} is one release; what is computed from it is post-processing. "
+        f"{'; '.join(parts)}. Other releases of the same data are not known to it: where they "
+        f"were charged to one store, its ledger holds them"
     )
 
 
 def _composition(record: Record) -> str:
-    return f"{record.fitted.guarantee.accounting}: {record.mechanisms}"
+    return f"{record.guarantee.accounting}: {record.mechanisms}"
 
 
 def _preprocessing(record: Record) -> str:
@@ -94,7 +76,7 @@ def _preprocessing(record: Record) -> str:
 
 
 def _mechanisms(record: Record) -> str:
-    noise = record.fitted.guarantee.noise
+    noise = record.guarantee.noise
     return (
         f"{record.mechanisms}. Noise: {noise}. Interactive: no. Not covered: {NEVER_COVERED}. "
         f"Code: {record.versions}"
@@ -106,7 +88,7 @@ def _justification(record: Record) -> str | None:
 
 
 def _notes(record: Record) -> str:
-    return f"The claim of the model: {record.fitted.guarantee}"
+    return f"The claim of the {record.thing}: {record.guarantee}"
 
 
 _SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
@@ -115,7 +97,7 @@ QUESTIONS: Final = (
     Question(
         key="basic.name",
         asks="What the data product is called",
-        says=lambda record: f"{record.fitted.method} of {', '.join(record.fitted.class_names)}",
+        says=lambda record: record.name,
         yours=True,
         tier=1,
         needed=True,
@@ -134,7 +116,7 @@ QUESTIONS: Final = (
     Question(
         key="basic.data_product_type",
         asks="What kind of product it is",
-        says=lambda record: "Machine learning model",
+        says=lambda record: record.product,
         tier=1,
         needed=True,
     ),
@@ -148,7 +130,7 @@ QUESTIONS: Final = (
     Question(
         key="basic.description",
         asks="What it is, in a sentence",
-        says=_description,
+        says=lambda record: record.description,
         yours=True,
         tier=1,
         needed=True,
@@ -173,7 +155,10 @@ QUESTIONS: Final = (
         key="dp_variant.variant_name", asks="Which variant of the definition", says=_variant, tier=2
     ),
     Question(
-        key="dp_variant.data_domain", asks="Which data sets are protected", says=_domain, tier=3
+        key="dp_variant.data_domain",
+        asks="Which data sets are protected",
+        says=lambda record: record.domain,
+        tier=3,
     ),
     Question(
         key="dp_variant.unprotected_quantities",
@@ -184,7 +169,7 @@ QUESTIONS: Final = (
     Question(
         key="privacy_loss.privacy_unit",
         asks="Whose data are protected",
-        says=lambda record: record.fitted.guarantee.unit,
+        says=lambda record: record.guarantee.unit,
         tier=2,
     ),
     Question(
@@ -196,13 +181,13 @@ QUESTIONS: Final = (
     Question(
         key="privacy_loss.privacy_parameters.epsilon",
         asks="Epsilon",
-        says=lambda record: float(record.fitted.guarantee.epsilon),
+        says=lambda record: float(record.guarantee.epsilon),
         tier=2,
     ),
     Question(
         key="privacy_loss.privacy_parameters.delta",
         asks="Delta",
-        says=lambda record: float(record.fitted.guarantee.delta),
+        says=lambda record: float(record.guarantee.delta),
         tier=2,
     ),
     Question(
@@ -222,7 +207,7 @@ QUESTIONS: Final = (
     Question(
         key="deployment_model.model_name_details",
         asks="More on that",
-        says=lambda record: "Whoever trains sees the records; what leaves is the model",
+        says=lambda record: f"Whoever trains sees the records; what leaves is the {record.thing}",
         yours=True,
         tier=3,
     ),
@@ -266,18 +251,15 @@ QUESTIONS: Final = (
     Question(
         key="deployment_model.access_type_details",
         asks="More on that",
-        says=lambda record: "Predictions are computed from the released model alone",
+        says=lambda record: (
+            f"What is asked of it is computed from the released {record.thing} alone"
+        ),
         tier=3,
     ),
     Question(
         key="accounting.post_processing",
         asks="What was computed from the released values",
-        says=lambda record: (
-            "The student learns from what was released and from public rows; its predictions, and "
-            "this entry, are computed from it"
-            if record.fitted.answers is not None
-            else "Predictions, and this entry, are computed from the released model"
-        ),
+        says=lambda record: record.derived,
         tier=3,
     ),
     Question(

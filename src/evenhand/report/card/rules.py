@@ -16,60 +16,18 @@ EU: Final = "European Union, Regulation (EU) 2024/1689, Articles 10 and 4a"
 COLORADO: Final = "Colorado, Senate Bill 26-189"
 
 
-def _measured(record: Record) -> str | None:
-    found = record.report.measured
-    if found is None:
-        return None
-    gaps = "; ".join(
-        f"{gap.name} against {gap.reference}: {gap.estimate.value:.4f} "
-        f"({gap.estimate.low:.4f} to {gap.estimate.high:.4f})"
-        for gap in found.gaps
-        if gap.reference
-    )
-    return f"Measured on {found.n_rows:,} labelled rows of {record.data or 'test data'}: {gaps}"
-
-
-def _margin(record: Record) -> str:
-    fitted = record.fitted
-    if fitted.notion is None or fitted.margin is None:
-        return f"No margin was named. Where one sits: {fitted.kind}"
-    return f"A margin of {fitted.margin:g} of {fitted.notion}; where it sits: {fitted.kind}"
-
-
 def _warnings(record: Record) -> str | None:
     return "; ".join(record.report.warnings) or None
 
 
 def _limitations(record: Record) -> str:
-    claimed = record.fitted.guarantee
+    claimed = record.guarantee
     said = [*record.report.warnings, *(f"not covered: {words}" for words in claimed.not_covered)]
-    return "; ".join([*said, "a margin in training promises nothing on rows of other people"])
-
-
-def _measures(record: Record) -> str:
-    claimed = record.fitted.guarantee
-    reads = ", ".join(record.sensitive) or "the sensitive attribute"
-    at = "is needed" if record.fitted.needs_group else "is not read"
-    return f"{claimed} At prediction {reads} {at}"
-
-
-def _columns(record: Record) -> str:
-    fitted = record.fitted
-    named = ", ".join(fitted.columns) or f"{fitted.n_columns} columns of an array"
-    groups = f"; groups by {', '.join(record.sensitive)}" if record.sensitive else ""
-    return f"{named}; label: {', '.join(fitted.class_names)}{groups}"
-
-
-def _use(record: Record) -> str:
-    needs = "needs" if record.fitted.needs_group else "does not need"
-    return (
-        f"evenhand predict, or evenhand.load in Python; a prediction {needs} the group of the "
-        f"person. evenhand serve keeps decisions and counts"
-    )
+    return "; ".join([*said, record.limits])
 
 
 def _settings(record: Record) -> str:
-    return f"{record.fitted.method}: " + ", ".join(
+    return f"{record.report.method}: " + ", ".join(
         f"{name} = {value}" for name, value in record.report.settings if value != "default"
     )
 
@@ -117,11 +75,13 @@ EU_QUESTIONS: Final = (
     Question(
         key="suitability", asks="Availability, quantity and suitability, 10(2)(e)", yours=True
     ),
-    Question(key="bias", asks="Examination for bias, 10(2)(f)", says=_measured, yours=True),
+    Question(
+        key="bias", asks="Examination for bias, 10(2)(f)", says=lambda r: r.measured, yours=True
+    ),
     Question(
         key="measures",
         asks="Measures to detect, prevent and mitigate bias, 10(2)(g)",
-        says=_margin,
+        says=lambda r: r.measures,
     ),
     Question(
         key="shortcomings",
@@ -143,7 +103,7 @@ EU_QUESTIONS: Final = (
     Question(
         key="safeguards",
         asks="Special categories: technical limits on re-use, and protection of privacy, 4a",
-        says=_measures,
+        says=lambda r: f"{r.guarantee} {r.reads_groups}",
     ),
     Question(
         key="access",
@@ -159,15 +119,17 @@ EU_QUESTIONS: Final = (
 COLORADO_QUESTIONS: Final = (
     Question(key="intended_use", asks="Intended uses", says=_intended, yours=True),
     Question(key="harmful_use", asks="Known harmful or inappropriate uses", yours=True),
-    Question(key="training_data", asks="Categories of training data", says=_columns),
+    Question(key="training_data", asks="Categories of training data", says=lambda r: r.columns),
     Question(key="limitations", asks="Known limitations", says=_limitations),
-    Question(key="instructions", asks="Instructions for use", says=_use),
+    Question(key="instructions", asks="Instructions for use", says=lambda r: r.use),
     Question(
         key="monitoring",
         asks="Monitoring",
         says=lambda record: (
             "While it decides: GET /state and GET /metrics of evenhand serve tell coverage, counts "
             "per group and the gap as they are"
+            if record.thing == "model"
+            else None
         ),
         yours=True,
     ),
