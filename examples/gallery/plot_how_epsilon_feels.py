@@ -34,27 +34,28 @@ assert np.isclose(
 )
 print(claim.gain(guarantee))
 
-_, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+_, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 plain = [get_advantage_from_adp(epsilon, DELTA) for epsilon in epsilons]
-axes[0].plot(epsilons, (1 + np.array(plain)) / 2, label="by epsilon and delta alone", ls=":")
-axes[0].plot(epsilons, (1 + get_advantage_from_gdp(mus)) / 2, label="as our ledger counts")
-axes[0].axhline(0.5, color="black", lw=1, ls="--", label="a coin")
-axes[0].set(xscale="log", xlabel="epsilon (delta 1e-5)", ylabel="right guesses, at most")
-axes[0].legend(frameon=False)
+ax.plot(epsilons, (1 + np.array(plain)) / 2, label="by epsilon and delta alone", ls=":")
+ax.plot(epsilons, (1 + get_advantage_from_gdp(mus)) / 2, label="as our ledger counts")
+ax.axhline(0.5, color="black", lw=1, ls="--", label="a coin")
+ax.set(xscale="log", xlabel="epsilon (delta 1e-5)", ylabel="right guesses, at most")
+ax.legend(frameon=False)
 
 # %%
 # Two attackers: one who may accuse few people wrongly, and one who looks for something rare.
 
+_, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 false = np.linspace(0.001, 0.999, 300)
 rare = np.linspace(0.01, 0.5, 50)
 for epsilon in (0.5, 1, 3, 10):
     mu = mu_from_epsilon(epsilon, DELTA)
     hits = 1 - get_beta_from_gdp(mu=mu, alpha=false)
-    axes[1].plot(false, hits, label=f"epsilon {epsilon:g}")
-    axes[2].plot(rare, 1 - get_bayes_risk_from_gdp(mu, rare), label=f"epsilon {epsilon:g}")
-axes[1].plot([0, 1], [0, 1], color="black", lw=1, ls="--", label="a coin")
-axes[1].set(xlabel="false alarms", ylabel="hits, at most", aspect="equal")
+    axes[0].plot(false, hits, label=f"epsilon {epsilon:g}")
+    axes[1].plot(rare, 1 - get_bayes_risk_from_gdp(mu, rare), label=f"epsilon {epsilon:g}")
+axes[0].plot([0, 1], [0, 1], color="black", lw=1, ls="--", label="a coin")
+axes[0].set(xlabel="false alarms", ylabel="hits, at most", aspect="equal")
+axes[0].legend(frameon=False)
+axes[1].plot(rare, 1 - rare, color="black", lw=1, ls="--", label="always the frequent one")
+axes[1].set(xlabel="how frequent the rarer record is", ylabel="right guesses, at most")
 axes[1].legend(frameon=False)
-axes[2].plot(rare, 1 - rare, color="black", lw=1, ls="--", label="always the frequent one")
-axes[2].set(xlabel="how frequent the rarer record is", ylabel="right guesses, at most")
-axes[2].legend(frameon=False)
