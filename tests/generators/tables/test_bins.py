@@ -136,3 +136,13 @@ def test_a_column_of_few_values_keeps_each_and_one_of_many_does_not(
     cells = Cells.between(1, n_values, integer=True)
     noisy = np.full(n_values, 100.0)
     assert Bins.from_noisy(cells, noisy, sigma=5.0, n_bins=16).n_bins == kept
+
+
+def test_a_range_beside_an_atom_is_cut_by_its_own_count() -> None:
+    # 3,000 amounts beside 33,000 times nothing: a sixteenth of all records would be two bins.
+    cells = Cells.between(0, 99_999, integer=True)
+    counts = np.zeros(len(cells))
+    counts[0], counts[1:] = 33_000, 3_000 / (len(cells) - 1)
+    bins = Bins.from_noisy(cells, counts, sigma=1.0, n_bins=16)
+    assert (bins.bin_of_cell == 0).sum() == 1
+    assert 12 <= bins.n_bins - 1 <= 16

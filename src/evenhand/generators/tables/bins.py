@@ -134,7 +134,7 @@ class Bins:
 
     @classmethod
     def from_noisy(cls, cells: Cells, noisy: ArrayLike, *, sigma: float, n_bins: int) -> Bins:
-        """Join cells until each bin has about ``1 / n_bins`` of the noisy count.
+        """Join cells until each bin has about ``1 / n_bins`` of the noisy count beside atoms.
 
         A cell of a single value that stands out of the noise by four standard deviations, and
         has half a bin's share by itself, stays alone; of a column of few cells every one that
@@ -146,6 +146,8 @@ class Bins:
         aim = total / n_bins
         share = 0.0 if len(cells) <= 2 * n_bins else 0.5 * aim
         alone = cells.atoms & (counts > max(share, 4.0 * sigma))
+        # A range beside an atom, such as amounts of those who have any, is cut by its own count.
+        aim = max(total - float(counts[alone].sum()), 0.0) / n_bins
         bins = np.zeros(len(cells), dtype=np.int64)
         now, held, width = 0, 0.0, 0
         for i, count in enumerate(counts):
