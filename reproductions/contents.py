@@ -24,6 +24,7 @@ ABOUT_ALL = ("contents", "recheck")
 
 PAPERS = {
     "assessments": OWN,
+    "beside_glued": OWN,
     "blind_rules": "Xian and Zhao 2024 (LinearPost); OxonFair 0.3",
     "dp_fermi_adult": "Lowy et al. 2023, DP-FERMI: demographic parity, published points",
     "drift": OWN,

@@ -135,6 +135,16 @@ def margins_on_new_rows(script: Any) -> Checks:
         yield noisy(f"ACS-Income, {way}", saved, float(np.mean(now)), "error")
 
 
+def beside_glued(script: Any) -> Checks:
+    """Our side on German, one split and epsilon: the noise is drawn anew."""
+    name, data = script.table_of("german", None, [])
+    kept = [r for r in rows("beside_glued") if (r["data"], r["epsilon"]) == (name, 1.0)]
+    fresh = script.ours(script.Split(data, 0), 1.0)
+    for way in script.WAYS:
+        saved = [script.volume(r["points"][way]) for r in kept]
+        yield noisy(f"German, {way}", saved, script.volume(fresh[way]), "hypervolume")
+
+
 def dpsgd_steps(script: Any) -> Checks:
     """COMPAS, 1,500 rows: errors of both ways, whose noise is drawn anew."""
     kept = [r for r in rows("dpsgd_steps") if r["table"] == script.named("COMPAS", 1_500)]
@@ -587,6 +597,7 @@ CHECKS = {
     check.__name__: check
     for check in (
         assessments,
+        beside_glued,
         blind_rules,
         choices,
         dp_fermi_adult,
