@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 from _table import RESULTS, commit, interval, rule, write
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from evenhand import Budget, DemographicParity
 from evenhand.datasets import Dataset, PublicEncoder, load_german, read_table
@@ -119,7 +120,7 @@ def glued(split: Split, epsilon: float) -> list[tuple[float, float]]:
     return found
 
 
-class _Scores:
+class _Scores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """A trained network as fairlearn wants an estimator."""
 
     def __init__(self, network: Any) -> None:
@@ -241,9 +242,12 @@ def save(rows: list[dict[str, Any]]) -> None:
         "`ThresholdOptimizer`. Hypervolumes of (error, gap) on test rows, larger is better; the "
         "blind rule reads no group, and stands beside thresholds that do.",
     ]
-    for name in dict.fromkeys(row["data"] for row in rows):
-        lines += lines_of(name, [row for row in rows if row["data"] == name])
-    write("beside_glued", {"commit": commit(), "rows": rows}, *lines)
+    names = dict.fromkeys(row["data"] for row in rows)
+    by_table = {name: [row for row in rows if row["data"] == name] for name in names}
+    for name, own in by_table.items():
+        lines += lines_of(name, own)
+    found = [v | {"data": n} for n, own in by_table.items() for v in verdicts(own)]
+    write("beside_glued", {"commit": commit(), "rows": rows, "differences": found}, *lines)
 
 
 def table_of(source: str, label: str | None, sensitive: list[str]) -> tuple[str, Dataset]:
