@@ -151,8 +151,11 @@ class _Scores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped 
 
 def _opacus(X: Any, y: Any, epsilon: float, seed: int) -> _Scores:
     """Train by Opacus as its documentation does."""
-    import torch
-    from opacus import PrivacyEngine
+    try:
+        import torch
+        from opacus import PrivacyEngine
+    except ImportError as error:
+        raise SystemExit(f'{error}. Install it with: pip install "evenhand[glued]"') from None
     from torch.utils.data import DataLoader, TensorDataset
 
     torch.manual_seed(seed)
