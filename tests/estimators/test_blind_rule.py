@@ -65,7 +65,7 @@ def _pipeline() -> Any:
     [
         (PARITY, 2, 2),
         (DemographicParity(margin=0.08), 3, 3),
-        (EqualizedOdds(margin=0.08, reference="pairwise"), 2, 2),
+        (EqualizedOdds(margin=0.05, reference="pairwise"), 2, 2),
     ],
 )
 def test_the_margin_holds_on_the_public_rows_and_nearly_on_others(
