@@ -12,11 +12,12 @@ import pytest
 from evenhand.generators.registry import REGISTERED
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 MADE = ("gallery", "project", "reference")  # folders that a build of the site writes
 PAGES = [
     ROOT / "README.md",
     ROOT / "reproductions" / "README.md",
-    *sorted(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name not in MADE),
+    *sorted(p for p in DOCS.rglob("*.md") if p.relative_to(DOCS).parts[0] not in MADE),
 ]
 STARTS = [p for p in sorted((ROOT / "docs" / "start").glob("*.md")) if p.stem != "index"]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

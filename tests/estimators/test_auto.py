@@ -48,7 +48,7 @@ def test_the_page_has_the_rules_of_the_code_in_their_order() -> None:
         [str(i), rule.when, word.get(rule.method, f"`{rule.method}`"), rule.why]
         for i, rule in enumerate(RULES, start=1)
     ]
-    assert rows_of("## What `--method auto` takes") == expected
+    assert rows_of("## What method `auto` takes") == expected
 
 
 @given(case=CASES)
