@@ -53,6 +53,7 @@ ALGORITHMS = {
     "silos": "ours, on votes of owners; no paper's method.",
     "small_groups": "ours.",
     "stand_in": "ours, with sound accounts.",
+    "table_budgets": "ours: `MarginalSynthesizer` with its defaults.",
     "theory": "claims as printed, tested as such; 'what holds' is ours.",
 }
 """Which algorithm ran, as printed, made sound or ours, where a page does not say it itself."""

@@ -571,6 +571,16 @@ def small_groups(script: Any) -> Checks:
             yield noisy(f"CT, {row['way']}", row["errors"], found[row["way"]]["error"], "error")
 
 
+def table_budgets(script: Any) -> Checks:
+    """Adult, one split, all its fits."""
+    found = {(r["epsilon"], r["rows"]): r["auroc"] for r in script.measure("Adult", 0)}
+    for row in rows("table_budgets"):
+        if row["data"] == "Adult" and row["rows"] is not None:
+            fresh = found[row["epsilon"], row["rows"]]
+            words = f"epsilon {row['epsilon']}, {row['rows']} rows"
+            yield noisy(words, row["values"], fresh, "AUROC")
+
+
 def teacher_gan_choices(script: Any) -> Checks:
     """GS-WGAN, the default."""
     row = rows("teacher_gan_choices")[0]
@@ -636,6 +646,7 @@ CHECKS = {
         silos,
         small_groups,
         stand_in,
+        table_budgets,
         teacher_gan_choices,
         theory,
     )

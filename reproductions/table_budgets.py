@@ -83,68 +83,46 @@ def auroc(rows: Any, test: Any, schema: Any) -> float:
 
 
 def rows_of(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per table, budget and number of rows, with the rules of the module's docstring."""
-    out = []
+    """Return a row per table, budget and number of rows, and of the gain, with the verdicts."""
+    out: list[dict[str, Any]] = []
     for name in dict.fromkeys(run["data"] for run in runs):
-        of: dict[tuple[float | None, int], list[dict[str, Any]]] = {}
+        of: dict[tuple[float | None, int], list[float]] = {}
         for run in runs:
             if run["data"] == name:
-                of.setdefault((run["epsilon"], run["rows"]), []).append(run)
-        apart = [
-            b["auroc"] - a["auroc"] for a, b in zip(of[1.0, MOST], of[10.0, MOST], strict=True)
-        ]
-        gained, half = interval(apart)
-        for (epsilon, n), some in of.items():
-            mean, within = interval([run["auroc"] for run in some])
+                of.setdefault((run["epsilon"], run["rows"]), []).append(run["auroc"])
+        for (epsilon, n), values in of.items():
+            mean, half = interval(values)
             goal = GOALS.get((name, epsilon)) if epsilon is not None and n == MOST else None
-            out.append(
-                {
-                    "data": name,
-                    "epsilon": epsilon,
-                    "rows": n,
-                    "auroc": mean,
-                    "half": within,
-                    "values": [run["auroc"] for run in some],
-                    "fit_s": None
-                    if epsilon is None
-                    else float(np.median([run["fit_s"] for run in some])),
-                    "goal": goal,
-                    "reached": "" if goal is None else ("yes" if mean >= goal else "no"),
-                    "gained": [gained, half] if (epsilon, n) == (10.0, MOST) else None,
-                    "grows": ("yes" if gained > half else "no")
-                    if (epsilon, n) == (10.0, MOST)
-                    else "",
-                }
-            )
+            row = {"data": name, "epsilon": epsilon, "rows": n, "auroc": mean, "half": half}
+            agrees = "-" if goal is None else ("yes" if mean >= goal else "no")
+            out.append({**row, "values": values, "goal": goal, "agrees": agrees})
+        pairs = zip(of[1.0, MOST], of[10.0, MOST], strict=True)
+        values = [more - less for less, more in pairs]
+        mean, half = interval(values)
+        row = {"data": name, "epsilon": None, "rows": None, "auroc": mean, "half": half}
+        agrees = "yes" if mean > half else "no"
+        out.append({**row, "values": values, "goal": 0.0, "agrees": agrees})
     return out
 
 
-def lines(rows: list[dict[str, Any]], seeds: int) -> list[str]:
-    """Return the page."""
-    head = ("data", "epsilon", "rows", "AUROC", "fit, s", "goal", "goal?", "gain over epsilon 1",
-            "grows?")  # fmt: skip
-    out = [
-        f"# Gradient boosting on drawn rows, epsilon 1 and 10, {seeds} seeds, commit {commit()}",
+def save(rows: list[dict[str, Any]], seeds: int) -> None:
+    """Write all rows as JSON and as a table."""
+    at = commit()
+    lines = [
+        f"# Gradient boosting on drawn rows, epsilon 1 and 10, {seeds} seeds, commit {at}",
         "",
-        "| " + " | ".join(head) + " |",
-        rule(len(head)),
+        "| data | AUROC of models of | AUROC | goal | agrees? |",
+        rule(5),
     ]
     for row in rows:
-        real = row["epsilon"] is None
-        gained = "" if row["gained"] is None else "{:+.4f} ± {:.4f}".format(*row["gained"])
-        cells = (
-            row["data"],
-            "real rows" if real else f"{row['epsilon']:g}",
-            f"{row['rows']:,}",
-            f"{row['auroc']:.4f} ± {row['half']:.4f}",
-            "" if real else f"{row['fit_s']:.1f}",
-            "" if row["goal"] is None else f"{row['goal']:.3f}",
-            row["reached"],
-            gained,
-            row["grows"],
-        )
-        out.append("| " + " | ".join(cells) + " |")
-    return out
+        if row["rows"] is None:
+            what, goal = "gain of epsilon 10 over epsilon 1", "above its interval"
+        else:
+            source = "real" if row["epsilon"] is None else f"epsilon {row['epsilon']:g}, drawn"
+            what, goal = f"{row['rows']:,} rows, {source}", row["goal"] or ""
+        found = f"{row['auroc']:.4f} ± {row['half']:.4f}"
+        lines.append(f"| {row['data']} | {what} | {found} | {goal} | {row['agrees']} |")
+    write("table_budgets", {"commit": at, "seeds": seeds, "rows": rows}, *lines)
 
 
 def main() -> None:
@@ -162,10 +140,11 @@ def main() -> None:
                 fresh = measure(name, seed)
                 keep(asked.keep, *fresh)
                 runs += fresh
-    page = lines(rows_of(runs), asked.seeds)
-    print("\n".join(page))
+    rows = rows_of(runs)
+    for row in rows:
+        print(row)
     if asked.save:
-        write("table_budgets", {"commit": commit(), "rows": rows_of(runs)}, *page)
+        save(rows, asked.seeds)
 
 
 if __name__ == "__main__":
