@@ -13,13 +13,13 @@ import evenhand
 from evenhand import Budget, DemographicParity, EqualizedOdds, PFLDClassifier
 from evenhand.baselines.as_printed_pfld import (
     AsPrintedPFLDClassifier,
-    KnownSamples,
     printed_multiplier,
 )
 from evenhand.baselines.pfld_descent import PFLD, PFLDState
 from evenhand.privacy import DiscreteNoise, Ledger, SeededNoise, SubsampledGaussian, attribute_of
 from evenhand.privacy.gaussian import delta_from_mu, epsilon_from_mu
 from evenhand.privacy.guarantee import NOT_AS_CLAIMED
+from evenhand.privacy.known_samples import KnownSamples
 from evenhand.report.content import ModelReport
 from evenhand.report.page import render as page_of
 from evenhand.report.summary import summary_lines
