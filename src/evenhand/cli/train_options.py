@@ -111,15 +111,6 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             "numbers.",
         ),
     ] = None
-    without_privacy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Folder of a model of --method non-private whose error on --test may be known, "
-            "to read beside.",
-            show_default=False,
-        ),
-    ] = None
     fairness: Annotated[
         str,
         typer.Option(
@@ -142,6 +133,16 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             "chosen by public rows that it was not fitted on, and says the narrowest margin that "
             "so many rows support.",
             rich_help_panel=FAIRNESS,
+        ),
+    ] = None
+    without_privacy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Folder of a model of --method non-private whose error on --test may be known, "
+            "to read beside.",
+            rich_help_panel=FILES,
+            show_default=False,
         ),
     ] = None
     public_fraction: Annotated[
@@ -365,7 +366,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             "--answer-margin/--no-answer-margin",
             help="Of fairpate: whether its gate holds the answers within the margin. Without it "
             "the margin binds the student alone, and no answer is refused for it.",
-            rich_help_panel=FAIRNESS,
+            rich_help_panel=MECHANISM,
         ),
     ] = True
     admit_by: Annotated[str, options.admit_by(FAIRNESS)] = _words.ADMIT_BY[0]
