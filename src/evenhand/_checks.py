@@ -88,7 +88,7 @@ def together(checks: Iterable[Callable[[], object]]) -> None:
     --------
     >>> together([lambda: positive("sigma", 0), lambda: at_least("n", 0, 1), lambda: None])
     Traceback (most recent call last):
-    ValueError: sigma must be finite and > 0, got sigma=0.0. n must be at least 1, got n=0.
+    ValueError: sigma must be finite and > 0, got sigma=0. n must be at least 1, got n=0.
     """
     found: list[str] = []
     for check in checks:

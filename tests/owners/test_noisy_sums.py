@@ -94,7 +94,7 @@ def test_a_model_of_sums_says_who_is_trusted_and_is_saved(tmp_path) -> None:
     groups = np.arange(N_ROWS) % 2
     sums = in_one_place(files, plan, ledger)
     model = FairSharesClassifier.from_votes(sums, rows, groups, fairness=MARGIN, random_state=0)
-    assert (model.predict(rows) == truth).mean() > 0.8
+    assert (model.predict(rows) == truth).mean() > 0.7  # .93, spread .04, over fits
     claim = str(model.guarantee_)
     assert "(2.0, 0.001)-differentially private for each owner" in claim
     assert "at least 23 owners drew their share honestly" in claim
