@@ -83,7 +83,6 @@ def test_one_record_cannot_turn_a_number_into_categories() -> None:
         _ = Column(pd.Series(pd.to_datetime(["2020-01-01"]))).kind_by_dtype
 
 
-@pytest.mark.filterwarnings("ignore:categories of .* are not named")  # which is the point here
 def test_a_category_of_one_record_is_never_named() -> None:
     # At the largest budget here the noise is small; the threshold still stands far above 1.
     frame = table()
