@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._extras import MissingExtra, installed
-from evenhand.estimators.fitted import FittedModel
 from evenhand.report import write_report
 from evenhand.report.card.content import QUESTIONS, ModelCard
 from evenhand.report.card.formats import written
@@ -25,17 +24,17 @@ def log_model(
     card: Mapping[str, Any] | None = None,
     sign: str | Path | None = None,
 ) -> str:
-    """Log a fitted model to the active run of MLflow, or to a new one.
+    """Log a fitted model or generator to the active run of MLflow, or to a new one.
 
     Parameters
     ----------
-    model : classifier of this package, fitted
+    model : classifier or generator of this package, fitted
     artifact_path : str
         Folder among the artifacts: ``model/`` as ``save`` writes it, with ``claim.json`` in it,
         beside ``report.html``, ``card.html`` and ``card.json``.
-    measured : FairnessReport, optional
-        Measurements on test rows for report and card. They are then in the run, and no guarantee
-        covers them.
+    measured : FairnessReport or Evaluation, optional
+        Measurements on test rows, for a model's report and card or a generator's report. They are
+        then in the run, and no guarantee covers them.
     card : mapping, optional
         What ``card.toml`` would say: a mapping per section.
     sign : path, optional
@@ -61,7 +60,6 @@ def log_model(
     import mlflow
 
     filled = read_filled(card or {}, QUESTIONS, "card")
-    fitted = FittedModel.of(model)
     made = ModelCard.of(model, measured=measured, filled=filled)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -70,10 +68,10 @@ def log_model(
         for form in ("html", "json"):
             (folder / f"card.{form}").write_text(written(made, form), encoding="utf-8")
         run = mlflow.active_run() or mlflow.start_run()
-        claimed = fitted.guarantee
+        claimed = made.guarantee
         mlflow.log_params(
             {
-                "method": fitted.method,
+                "method": made.method,
                 "epsilon": claimed.epsilon,
                 "delta": claimed.delta,
                 "unit": claimed.unit,

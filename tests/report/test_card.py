@@ -15,6 +15,7 @@ import pytest
 from evenhand.fairness.impact import impact_ratios
 from evenhand.fairness.tally import Tally
 from evenhand.generators import MarginalSynthesizer
+from evenhand.generators import load as load_generator
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget
 from evenhand.report.card import nist, registry
@@ -187,32 +188,49 @@ def test_names_that_are_code_are_text_in_markdown_and_html(hostile: Any) -> None
     assert to_dict(card)["registry_entry"] is None
 
 
-def test_mlflow_keeps_model_claim_and_card(
-    protected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def logged(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Path:
+    """Log a model to a store of its own; its run says the claim. Return the folder of artifacts."""
     pytest.importorskip("mlflow", reason="mlflow is not installed")
     from mlflow import MlflowClient, end_run, set_tracking_uri
     from mlflow.artifacts import download_artifacts
 
-    import evenhand
     from evenhand.mlflow import log_model
 
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     store = (tmp_path / "runs").as_uri()
     set_tracking_uri(store)
     try:
-        run = log_model(protected.model, card=FILLED)
+        run = log_model(model, **more)
         end_run()
         kept = MlflowClient(store).get_run(run)
-        assert float(kept.data.params["epsilon"]) == protected.model.guarantee_.epsilon
-        assert kept.data.tags["evenhand.claim"] == str(protected.model.guarantee_)
+        assert float(kept.data.params["epsilon"]) == model.guarantee_.epsilon
+        assert kept.data.tags["evenhand.claim"] == str(model.guarantee_)
         folder = Path(download_artifacts(run_id=run, artifact_path="evenhand"))
     finally:
         set_tracking_uri(None)  # type: ignore[arg-type]
+    assert (folder / "report.html").is_file()
+    return folder
+
+
+def test_mlflow_keeps_model_claim_and_card(
+    protected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import evenhand
+
+    folder = logged(protected.model, tmp_path, monkeypatch, card=FILLED)
     assert str(evenhand.load(folder / "model").guarantee_) == str(protected.model.guarantee_)
     said = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     assert said["registry_entry"]["deployment"]["basic"]["name"] == "Loans"
-    assert (folder / "report.html").is_file()
+
+
+def test_mlflow_keeps_a_generator_with_its_card(
+    generator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = logged(generator, tmp_path, monkeypatch)
+    kept = load_generator(folder / "model")
+    assert str(kept.guarantee_) == str(generator.guarantee_)
+    assert len(kept.sample(5, random_state=0)) == 5
+    assert "A generator of" in (folder / "card.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.browser
