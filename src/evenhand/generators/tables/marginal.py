@@ -81,9 +81,9 @@ class MarginalSynthesizer(TableSynthesizer):
     >>> from evenhand.datasets import Schema
     >>> from evenhand.privacy import Budget
     >>> rng = np.random.default_rng(0)
-    >>> sex = rng.choice(["F", "M"], 4000, p=[0.3, 0.7])
+    >>> sex = rng.choice(["F", "M"], 20_000, p=[0.3, 0.7])
     >>> hours = np.clip(rng.normal(np.where(sex == "M", 44, 38), 8), 0, 80).round().astype(int)
-    >>> rich = np.where(hours + rng.normal(0, 6, 4000) > 44, "yes", "no")
+    >>> rich = np.where(hours + rng.normal(0, 6, 20_000) > 44, "yes", "no")
     >>> frame = pd.DataFrame({"hours": hours, "sex": sex, "rich": rich})
     >>> schema = Schema.declared(
     ...     {"hours": {"bounds": (0, 80)}, "sex": ["F", "M"], "rich": ["no", "yes"]}
