@@ -94,6 +94,7 @@ def test_every_door_is_shifted() -> None:
         assert shifted[door] != drawn, door
 
 
+@pytest.mark.slow
 def test_what_hangs_on_one_seed_fails_and_what_is_pinned_stays(tmp_path: Path) -> None:
     shutil.copy(HERE / "conftest.py", tmp_path)
     for beside in ("reseed", "postgres"):  # modules that conftest.py imports

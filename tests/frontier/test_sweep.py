@@ -252,6 +252,7 @@ def test_a_sweep_that_is_stopped_goes_on_where_it_was(town: Path, tmp_path: Path
         assert {key: kept[key] for key in first} == first
 
 
+@pytest.mark.slow
 def test_two_processes_train_what_one_does_although_one_of_them_is_lost(
     town: Path, tmp_path: Path, swept: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:

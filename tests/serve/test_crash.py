@@ -20,6 +20,7 @@ def folder(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_no_delivered_decision_is_lost_and_the_margin_is_kept_when_the_server_is_killed(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -30,6 +31,7 @@ def test_no_delivered_decision_is_lost_and_the_margin_is_kept_when_the_server_is
     assert found["given"] > 0
 
 
+@pytest.mark.slow
 def test_two_servers_on_one_postgresql_keep_one_margin(folder: Path, postgres: str) -> None:
     found = crashes.kill_many(folder, postgres, n_kills=2, seed=2, n_servers=2)
     assert found["outside_margin"] == 0

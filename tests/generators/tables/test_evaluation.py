@@ -168,6 +168,7 @@ def test_even_rates_share_the_rows_out_evenly_between_groups() -> None:
     assert still == pytest.approx(np.full(8, 0.125))
 
 
+@pytest.mark.slow
 def test_even_rates_halve_the_gap_of_a_model() -> None:
     # The men work longer, so a model of evenly spread rows still calls them rich more often.
     # Each run has its own table, noise, rows and test rows. Correct code: the mean of
@@ -198,6 +199,7 @@ def test_even_rates_halve_the_gap_of_a_model() -> None:
     assert ttest_1samp(unmoved, 0.0, alternative="less").pvalue < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_both_gaps_shrink_where_fewer_rows_of_the_second_class_are_asked_for() -> None:
     # Half of the rich women are left out: equal rates among all and among the rich disagree.
     # The error rates are those of the test above, for (3/4 gap before - gap after).
