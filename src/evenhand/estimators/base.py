@@ -73,7 +73,7 @@ from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.guarantee import delta_warning
-from evenhand.students.student import Student, fit_student, uncertainty
+from evenhand.students.student import LabelsBeside, Student, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
@@ -435,6 +435,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             return replace(cast.shares, groups=groups)
         assert taught.votes is not None
         if isinstance(plan.mechanism, Rounds):
+            beside = self._beside(taught)
             if taught.X_public.ndim == 2:  # what a network learns has no such number
                 warn_of_drowning(
                     plan.mechanism,
@@ -447,7 +448,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 plan.mechanism,
                 plan.ledger,
                 unsure=lambda shares: uncertainty(
-                    taught.X_public, shares, self.student, _of_student(taught.given)
+                    taught.X_public, shares, self.student, _of_student(taught.given), beside
                 ),
                 groups=groups,
             )
@@ -482,7 +483,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.ledger_, self.drift_ = plan.whole, plan.drift
         self.mechanism_ = plan.mechanism
         student = fit_student(
-            self.student, taught.X_public, answers, self._within(taught), _of_student(given)
+            self.student,
+            taught.X_public,
+            answers,
+            self._within(taught),
+            _of_student(given),
+            self._beside(taught),
         )
         self.student_ = student.model
         self.student_margin_ = _student_margin(student, self.groups_)
@@ -557,6 +563,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def _within(self, taught: Taught) -> Within | None:
         """Return what the student is held within, and on which rows that is read."""
         return None
+
+    def _beside(self, taught: Taught) -> LabelsBeside | None:
+        """Return labelled rows that were drawn from the noisy counts, where there are any."""
+        settings, drawn = as_synthetic(self.public), taught.given.data.drawn
+        if drawn is None or settings is None or not settings.label_weight:
+            return None
+        return LabelsBeside(
+            X=taught.encoder.transform(drawn.natural),
+            labels=drawn.labels_natural,
+            weight=settings.label_weight,
+        )
 
     def _describe(self) -> FittedModel:
         return replace(

@@ -51,8 +51,10 @@ class SyntheticRows:
     """How rows are made for the teachers to be asked about, where nobody has public ones.
 
     ``MarginalSynthesizer`` counts features, label and group with noise under the ledger of the fit;
-    rows are drawn from these counts, and their labels are thrown away: the teachers are asked for
-    those. What a schema does not declare of the columns is released from the same share.
+    rows are drawn from these counts, and the teachers are asked for their labels. A student that
+    learns noisy shares learns the labels that the counts give other drawn rows beside them: votes
+    know what counts of single and pairs of columns do not, and counts have less noise. What a
+    schema does not declare of the columns is released from the same share.
 
     Parameters
     ----------
@@ -72,6 +74,9 @@ class SyntheticRows:
         Rows of one unit that are counted, where ``unit_ids`` say whose they are.
     keep : tuple of str
         Columns to take as they are although they look like identifiers or dates.
+    label_weight : float, default 1.0
+        What the labels by the counts weigh in the student's loss, beside the answers; 0 for
+        answers alone. At least 0. A student of released labels (``FairPATEClassifier``) reads none.
 
     Privacy
     -------
@@ -102,6 +107,7 @@ class SyntheticRows:
     pairs: bool = True
     per_unit: int = 1
     keep: tuple[str, ...] = ()
+    label_weight: float = 1.0
 
     def __post_init__(self) -> None:
         _checks.open_unit("share", self.share)
@@ -109,6 +115,7 @@ class SyntheticRows:
         _checks.one_of("balance", self.balance, BALANCES)
         _checks.at_least("n_bins", self.n_bins, 2)
         _checks.at_least("per_unit", self.per_unit, 1)
+        _checks.non_negative("label_weight", self.label_weight)
         object.__setattr__(self, "keep", tuple(self.keep))
 
     @property
@@ -158,6 +165,8 @@ class DrawnRows:
     natural, groups_natural : as X and groups
         To read a margin on: others, drawn as they are and more of them, which nobody is asked
         about.
+    labels_natural : ndarray of int64
+        Class codes of the natural rows, by the noisy counts.
     schema : Schema
         Of the columns, as declared and as released.
     notes : tuple of str
@@ -168,6 +177,7 @@ class DrawnRows:
     groups: GroupCodes | None
     natural: Any
     groups_natural: GroupCodes | None
+    labels_natural: IntArray
     schema: Schema
     notes: tuple[str, ...]
 
@@ -186,6 +196,8 @@ class RowsToDraw:
         Whether the user's rows are a frame.
     groups : tuple of str or None
         Names of the groups, which are public; None where none are read.
+    classes : tuple of str
+        Names of the classes, in the order of their codes.
     """
 
     settings: SyntheticRows
@@ -193,6 +205,7 @@ class RowsToDraw:
     columns: tuple[str, ...]
     is_frame: bool
     groups: tuple[str, ...] | None
+    classes: tuple[str, ...]
 
     @classmethod
     def of(
@@ -227,15 +240,16 @@ class RowsToDraw:
         label, group, unit = (_free(name, columns) for name in ("label", "group", "unit"))
         names = None if groups is None else groups.names
         of_groups = (EVERYBODY,) if names is None else names
+        of_classes = tuple(text_of(value) for value in classes.tolist())
         more = {
-            label: np.array([text_of(value) for value in classes.tolist()], dtype=object)[y],
+            label: np.array(of_classes, dtype=object)[y],
             group: np.array(of_groups, dtype=object)[0 if groups is None else groups.codes],
         }
         frame = frame.assign(**more, **({} if units is None else {unit: units}))
         declared = Schema(
             columns=(
                 *(() if schema is None else schema.columns),
-                _categories(label, [text_of(value) for value in classes.tolist()]),
+                _categories(label, list(of_classes)),
                 _categories(group, list(of_groups)),
             )
         )
@@ -251,7 +265,12 @@ class RowsToDraw:
             keep_rare=True,  # a teacher can be asked about a row of which a column is not known
         )
         return cls(
-            settings=settings, payload=payload, columns=columns, is_frame=is_frame, groups=names
+            settings=settings,
+            payload=payload,
+            columns=columns,
+            is_frame=is_frame,
+            groups=names,
+            classes=of_classes,
         )
 
     @property
@@ -322,10 +341,10 @@ class RowsToDraw:
         )
         maker.fit_within(self.payload, ledger, delta=delta)
         shares = _shares(maker, self.settings.balance, groups=self.groups)
-        X, groups = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
+        X, groups, _ = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
         as_it_is = _shares(maker, "none", groups=self.groups)
         n_natural = max(self.settings.n_rows, MARGIN_ROWS)
-        natural, groups_natural = self._drawn(maker, as_it_is, n_natural, rng.spawn(1)[0])
+        natural, groups_natural, labels = self._drawn(maker, as_it_is, n_natural, rng.spawn(1)[0])
         left_out = set(maker.warnings_) - set(maker.doubts_) - {maker.snr_.warning}
         if left_out:
             warnings.warn(
@@ -339,20 +358,22 @@ class RowsToDraw:
             groups=groups,
             natural=natural,
             groups_natural=groups_natural,
+            labels_natural=labels,
             schema=self._schema(maker),
             notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in maker.notes_),
         )
 
     def _drawn(
         self, maker: MarginalSynthesizer, shares: FloatArray, n_rows: int, rng: np.random.Generator
-    ) -> tuple[Any, GroupCodes | None]:
+    ) -> tuple[Any, GroupCodes | None, IntArray]:
         frame = maker.sample(n_rows, shares=shares, random_state=rng)
         X = frame[list(self.columns)]
-        group = maker.conditions_.names[1]
+        label, group = maker.conditions_.names
         groups = None
         if self.groups is not None:
             groups = encode_groups(frame[group], names=self.groups)
-        return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups
+        labels = pd.Index(self.classes).get_indexer(frame[label]).astype(np.int64)
+        return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups, labels
 
     def _schema(self, maker: MarginalSynthesizer) -> Schema:
         """Return the columns for the encoder; released "other" is no category that a row has.

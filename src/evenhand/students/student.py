@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +37,40 @@ class ConstantStudentWarning(UserWarning):
 
 class FewAnswersWarning(UserWarning):
     """So few labels were released that a student could follow them whatever they were."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelsBeside:
+    """Rows with labels that a student of shares learns beside them, from a released distribution.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+        Encoded rows.
+    labels : ndarray of int64, shape (n,)
+        Class codes.
+    weight : float
+        What all these labels weigh in the loss beside all answers, greater than 0.
+    """
+
+    X: Array
+    labels: IntArray
+    weight: float
+
+    def joined(self, X: Array, answers: Shares) -> tuple[Array, ShareLoss]:
+        """Return all rows, and the loss on the answers and on these labels.
+
+        A label is a share of its class whose variance brings their precision to ``weight`` times
+        that of the answers.
+        """
+        shares = np.eye(answers.n_classes)[self.labels]
+        precision = self.weight * float((1.0 / answers.variance).sum())
+        variance = np.full(len(self.labels), len(self.labels) / precision)
+        loss = ShareLoss(
+            shares=np.concatenate([answers.shares, shares]),
+            variance=np.concatenate([answers.variance, variance]),
+        )
+        return np.concatenate([X, self.X]), loss
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,6 +114,7 @@ def fit_student(
     answers: Answers | Shares,
     within: Within | None = None,
     rng: np.random.Generator | None = None,
+    beside: LabelsBeside | None = None,
 ) -> Student:
     """Fit a student on the public rows.
 
@@ -99,6 +135,8 @@ def fit_student(
         and brings none they are taken from the answers: see ``with_estimated_classes``.
     rng : Generator, optional
         Draws first weights and the order of rows of a network. Default: a fixed public seed.
+    beside : LabelsBeside, optional
+        Labelled rows to learn beside shares. A student of released labels does not read them.
 
     Returns
     -------
@@ -121,7 +159,7 @@ def fit_student(
     if within is not None:
         refuse_unbound(student, within.notion)
     if (network := as_network(student)) is not None:
-        return _of_network(network, X_public, answers, within, rng)
+        return _of_network(network, X_public, answers, within, rng, beside)
     _require_table(X_public)
     if isinstance(answers, Shares):
         if student is not None:
@@ -130,7 +168,7 @@ def fit_student(
                 f"student=None for the student that knows the noise, give a network, or use "
                 f"answers='labels'."
             )
-        return _warned(_linear(X_public, answers, within), X_public)
+        return _warned(_linear(X_public, answers, within, beside), X_public)
     _warn_of_few(answers, X_public.shape[1])
     if student is None:
         fitted = _linear(X_public, answers, within)
@@ -139,17 +177,28 @@ def fit_student(
     return _warned(fitted, X_public[answers.answered])
 
 
-def _linear(X: FloatArray, answers: Answers | Shares, within: Within | None) -> Student:
+def _linear(
+    X: FloatArray,
+    answers: Answers | Shares,
+    within: Within | None,
+    beside: LabelsBeside | None = None,
+) -> Student:
     """Fit the linear student, chosen by rows that were held out if the notion asks for it."""
     if within is not None and within.notion.confidence is not None:
-        fitted: Student = fit_confident(X, answers, within, _linear_once)
+        once = partial(_linear_once, beside=beside)
+        fitted: Student = fit_confident(X, answers, within, once)
         return fitted
-    return _linear_once(X, answers, within)
+    return _linear_once(X, answers, within, beside)
 
 
-def _linear_once(X: FloatArray, answers: Answers | Shares, within: Within | None) -> Student:
+def _linear_once(
+    X: FloatArray,
+    answers: Answers | Shares,
+    within: Within | None,
+    beside: LabelsBeside | None = None,
+) -> Student:
     if isinstance(answers, Shares):
-        return _of_shares(X, answers, within)
+        return _of_shares(X, answers, within, beside)
     return _of_labels(None, X, answers, within)
 
 
@@ -159,6 +208,7 @@ def _of_network(
     answers: Answers | Shares,
     within: Within | None,
     rng: np.random.Generator | None,
+    beside: LabelsBeside | None,
 ) -> Student:
     """Learn features from the answers, and fit a linear student on them: the last layer."""
     if isinstance(answers, Answers) and (constant := _constant(X_public, answers)) is not None:
@@ -168,7 +218,9 @@ def _of_network(
     if within is not None and within.X is not None:
         read = replace(within, X=learned.transform(within.X))
     rows = slice(None) if isinstance(answers, Shares) else answers.answered
-    linear = _warned(_linear(features, answers, read), features[rows])
+    if beside is not None:
+        beside = replace(beside, X=learned.transform(beside.X))
+    linear = _warned(_linear(features, answers, read, beside), features[rows])
     model, read, gap, met = learned.classifier(linear.model), linear.within, linear.public_gap, None
     if read is not None and within is not None:
         read = replace(read, X=within.X)
@@ -236,16 +288,23 @@ def _of_labels(
     )
 
 
-def _of_shares(X_public: FloatArray, answers: Shares, within: Within | None) -> Student:
+def _of_shares(
+    X_public: FloatArray,
+    answers: Shares,
+    within: Within | None,
+    beside: LabelsBeside | None = None,
+) -> Student:
     """Fit the student that knows the noise; where its gap is too large, one that follows it.
 
     Rows that were queried again weigh more in the loss, and should: their shares are more precise.
     But which errors a margin is worth is a question about all rows alike. So the shares
     are smoothed first, by the student without a margin; the one under the margin follows what it
-    says, each row once.
+    says, each row once. Labels beside the shares enter by the student without a margin, too.
     """
-    loss = ShareLoss(shares=answers.shares, variance=answers.variance)
-    free = fit_linear(X_public, loss, None, answers.n_classes).classifier(answers.n_classes)
+    X, loss = X_public, ShareLoss(shares=answers.shares, variance=answers.variance)
+    if beside is not None:
+        X, loss = beside.joined(X, answers)
+    free = fit_linear(X, loss, None, answers.n_classes).classifier(answers.n_classes)
     if within is None:
         return Student(model=free)
     if within.notion.needs_labels and within.labels is None:
@@ -305,6 +364,7 @@ def uncertainty(
     shares: Shares,
     student: Any = None,
     rng: np.random.Generator | None = None,
+    beside: LabelsBeside | None = None,
 ) -> FloatArray:
     """Probability that two draws from the student's probabilities differ: largest at its boundary.
 
@@ -314,7 +374,7 @@ def uncertainty(
         Encoded public rows.
     shares : Shares
         What was released about them so far.
-    student, rng
+    student, rng, beside
         As for ``fit_student``.
 
     Returns
@@ -329,9 +389,11 @@ def uncertainty(
     """
     rows = X_public
     if (network := as_network(student)) is not None:
-        rows = LearnedFeatures.of(network, X_public, shares, rng).transform(X_public)
+        learned = LearnedFeatures.of(network, X_public, shares, rng)
+        rows = learned.transform(X_public)
+        beside = None if beside is None else replace(beside, X=learned.transform(beside.X))
     _require_table(rows)
-    p = smoothed(rows, shares)
+    p: FloatArray = _of_shares(rows, shares, None, beside).model.predict_proba(rows)
     unsure: FloatArray = 1.0 - (p * p).sum(axis=1)
     return unsure
 
