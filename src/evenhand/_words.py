@@ -18,7 +18,11 @@ POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_po
 """Where fairness can be put into PATE, along the data's way."""
 
 SYNTHETIC_SHARE: Final = 0.2
-"""Share of the budget for the noisy counts from which rows are drawn, where none are public."""
+"""Share of the budget for the noisy counts from which rows are drawn, where none are public, and
+whose labels the student learns (``reproductions/no_public_rows.py``)."""
+
+SHARE_FOR_ROWS: Final = 0.2
+"""The same where counts are there for rows alone."""
 
 DRIFT_SHARE: Final = 0.05
 """Share of the budget for the noisy counts by which public rows are compared with private ones."""

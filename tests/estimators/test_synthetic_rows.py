@@ -22,6 +22,7 @@ from evenhand.estimators import fit_many
 from evenhand.estimators.synthetic_rows import (
     PURPOSE,
     VOTES,
+    RowsToDraw,
     SyntheticRows,
     SyntheticRowsWarning,
 )
@@ -99,6 +100,48 @@ def test_a_share_of_the_budget_pays_for_the_counts_and_the_rest_for_answers() ->
         assert spent[PURPOSE] == pytest.approx(share * whole, rel=1e-6)
         assert spent[VOTES] == pytest.approx((1 - share) * whole, rel=1e-6)
         assert f"{share:.0%} of the budget" in model.choices_[0]
+
+
+def test_labels_by_the_counts_have_the_codes_of_the_classes() -> None:
+    # As text 10 comes before 9, as a class after it; the counts of a large budget know both.
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"kind": rng.choice(["a", "b", "c"], 5000, p=[0.5, 0.3, 0.2])})
+    y = np.array([9, 10, 100])[X["kind"].map({"a": 1, "b": 0, "c": 2})]
+    y = np.where(rng.random(5000) < 0.1, 9, y)
+    classes, codes = np.unique(y, return_inverse=True)
+    schema = Schema.declared({"kind": ["a", "b", "c"]})
+    settings = SyntheticRows().decided("shares")
+    rows = RowsToDraw.of(settings, X, codes, classes, None, None, schema)
+    ledger = Ledger(Budget(epsilon=20.0, delta=1e-5), noise=SeededNoise(0))
+    drawn = rows.draw(ledger, 1e-5, np.random.default_rng(1))
+    of_kind = pd.Series(drawn.labels_natural).groupby(np.asarray(drawn.natural["kind"]))
+    assert of_kind.agg(lambda own: own.mode()[0]).to_dict() == {"a": 1, "b": 0, "c": 2}
+    shares = np.bincount(drawn.labels_natural, minlength=3) / len(drawn.labels_natural)
+    assert np.abs(shares - np.bincount(codes) / len(codes)).max() < 0.05
+
+
+def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
+    # Nearly the whole budget for counts: the answers alone are mostly noise.
+    X, y, _ = people(2000, seed=1)
+    right = {}
+    for weight in (0.0, 4.0):
+        settings = SyntheticRows(n_rows=600, share=0.98, label_weight=weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = fitted(public=settings, schema=SCHEMA).without_margin()
+        right[weight] = float((model.predict(X) == y).mean())
+        assert ("learns labels" in model.choices_[0]) == (weight > 0)
+    assert right[4.0] > right[0.0] + 0.1
+
+
+def test_who_learns_labels_reads_none_by_the_counts_and_pays_less_for_them() -> None:
+    assert SyntheticRows().decided("labels") == SyntheticRows(label_weight=0.0).decided("shares")
+    assert SyntheticRows(share=0.4).decided("labels").share == 0.4
+    made = [
+        fitted(FairPATEClassifier, public=SyntheticRows(n_rows=600, label_weight=weight))
+        for weight in (0.0, 4.0)
+    ]
+    assert (made[0].student_.coef_ == made[1].student_.coef_).all()
 
 
 def test_the_claim_lists_no_public_row_and_keeps_its_delta(tmp_path: Path) -> None:
@@ -252,7 +295,14 @@ def test_what_the_noise_hides_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("share", 0.0), ("share", 1.0), ("n_rows", 0), ("balance", "sex"), ("n_bins", 1)],
+    [
+        ("share", 0.0),
+        ("share", 1.0),
+        ("n_rows", 0),
+        ("balance", "sex"),
+        ("n_bins", 1),
+        ("label_weight", -1.0),
+    ],
 )
 def test_settings_that_cannot_be_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=name):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -8,7 +9,7 @@ from evenhand.fairness import DemographicParity
 from evenhand.students import ConstantStudentWarning, FewAnswersWarning
 from evenhand.students.constrained import fit_linear
 from evenhand.students.objective import ShareLoss
-from evenhand.students.student import SMOOTHED_VARIANCE, fit_student, uncertainty
+from evenhand.students.student import SMOOTHED_VARIANCE, LabelsBeside, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Reason, Shares
@@ -141,3 +142,48 @@ def test_under_a_margin_the_student_follows_the_smoothed_shares_each_row_once() 
     kept = fit_student(None, X, shares, wide)
     assert np.array_equal(kept.model.coef_, free.model.coef_)
     assert kept.public_gap == gap
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_labels_beside_shares_weigh_what_is_said(n_classes: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    X, own = rng.normal(size=(80, 2)), rng.normal(size=(50, 2))
+    shares = rng.dirichlet(np.ones(n_classes), 80) + rng.normal(0, 0.1, (80, n_classes))
+    if n_classes == 2:
+        shares[:, 0] = 1.0 - shares[:, 1]
+    given = Shares(
+        shares=shares, variance=rng.uniform(0.01, 0.2, 80), n_asked=80, groups=np.zeros(80, int)
+    )
+    labels, weight = rng.integers(n_classes, size=50), 2.5
+    _, loss = LabelsBeside(X=own, labels=labels, weight=weight).joined(X, given)
+    # From the definition: each mean squared distance by itself, the labels weighed 2.5 to 1.
+    scores = rng.normal(size=(130, loss.n_columns))
+    p = softmax(np.c_[np.zeros(130), scores] if n_classes == 2 else scores, axis=1)
+    columns = slice(1, 2) if n_classes == 2 else slice(None)
+    far = ((p[:80] - shares)[:, columns] ** 2).sum(axis=1)
+    wrong = ((p[80:] - np.eye(n_classes)[labels])[:, columns] ** 2).sum(axis=1)
+    answered = np.average(far, weights=1 / given.variance)
+    expected = (answered + weight * wrong.mean()) / (1 + weight)
+    assert loss.loss(scores)[0] == pytest.approx(expected)
+
+
+def test_a_student_between_shares_and_labels_goes_from_one_to_the_other() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    votes = (X[:, 0] > 0).astype(np.int64)
+    shares = Shares(
+        shares=np.eye(2)[votes],
+        variance=np.full(400, 0.01),
+        n_asked=400,
+        groups=np.zeros(400, dtype=np.int64),
+    )
+    labels = (X[:, 1] > 0).astype(np.int64)
+    right = []
+    for weight in (1e-6, 0.3, 3.0, 1e6):
+        beside = LabelsBeside(X=X, labels=labels, weight=weight)
+        told = fit_student(None, X, shares, beside=beside).model.predict(X)
+        right.append((told == votes).mean() - (told == labels).mean())
+    assert np.all(np.diff(right) < 0)
+    alone = fit_student(None, X, shares).model.predict(X)
+    nearly = LabelsBeside(X=X, labels=labels, weight=1e-6)
+    assert (fit_student(None, X, shares, beside=nearly).model.predict(X) == alone).mean() > 0.99

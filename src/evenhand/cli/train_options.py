@@ -161,7 +161,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             metavar="SHARE",
             help="Without public rows: share of the budget, in (0, 1), that pays for the noisy "
             "counts from which rows are drawn.",
-            show_default=f"{_words.SYNTHETIC_SHARE:g}",
+            show_default=f"{_words.SYNTHETIC_SHARE:g} where shares are released, else "
+            f"{_words.SHARE_FOR_ROWS:g}",
             rich_help_panel=PRIVACY,
         ),
     ] = None
@@ -619,8 +620,7 @@ def _drawn_rows(given: TrainOptions) -> SyntheticRows | None:
         return None
     from evenhand.estimators.synthetic_rows import SyntheticRows
 
-    share = _words.SYNTHETIC_SHARE if given.synthetic_share is None else given.synthetic_share
-    return SyntheticRows(share=share, keep=tuple(given.keep or ()))
+    return SyntheticRows(share=given.synthetic_share, keep=tuple(given.keep or ()))
 
 
 def _teachers_of(given: TrainOptions) -> Any:

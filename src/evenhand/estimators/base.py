@@ -235,7 +235,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 given,
                 rng=rng,
                 public_fraction=self.public_fraction,
-                synthetic=as_synthetic(self.public),
+                synthetic=self._synthetic,
                 needs_groups=self._needs_groups,
             )
         if data.stream is not None:
@@ -327,8 +327,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     @property
     def _share_of_counts(self) -> float:
         """Share of the budget for counts of private rows: to draw rows from, or to compare."""
-        paid = as_synthetic(self.public) or as_drift_check(self.check_drift)
-        return 0.0 if paid is None else paid.share
+        if (drawn := self._synthetic) is not None:
+            assert drawn.share is not None
+            return drawn.share
+        check = as_drift_check(self.check_drift)
+        return 0.0 if check is None else check.share
+
+    @property
+    def _synthetic(self) -> SyntheticRows | None:
+        """How rows are drawn, with what the caller left open."""
+        settings = as_synthetic(self.public)
+        return None if settings is None else settings.decided(self._what_is_released())
 
     def _paid_for(self, sums: NoisySums, why_so_many: str) -> Plan:
         """Return the plan of a round that the owners have answered with their own noise."""
@@ -566,7 +575,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def _beside(self, taught: Taught) -> LabelsBeside | None:
         """Return labelled rows that were drawn from the noisy counts, where there are any."""
-        settings, drawn = as_synthetic(self.public), taught.given.data.drawn
+        settings, drawn = self._synthetic, taught.given.data.drawn
         if drawn is None or settings is None or not settings.label_weight:
             return None
         return LabelsBeside(

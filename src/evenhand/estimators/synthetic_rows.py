@@ -58,8 +58,9 @@ class SyntheticRows:
 
     Parameters
     ----------
-    share : float, default 0.2
-        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1).
+    share : float, optional
+        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.2 where
+        the student learns labels by the counts, else 0.2.
     n_rows : int, default 2000
         Rows to draw and to ask about. Drawing costs no privacy; asking about more rows puts more
         noise on each answer.
@@ -100,7 +101,7 @@ class SyntheticRows:
     (True, 'no row')
     """
 
-    share: float = _words.SYNTHETIC_SHARE
+    share: float | None = None
     n_rows: int = 2000
     balance: str = "none"
     n_bins: int = 16
@@ -110,7 +111,8 @@ class SyntheticRows:
     label_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _checks.open_unit("share", self.share)
+        if self.share is not None:
+            _checks.open_unit("share", self.share)
         _checks.at_least("n_rows", self.n_rows, 20)
         _checks.one_of("balance", self.balance, BALANCES)
         _checks.at_least("n_bins", self.n_bins, 2)
@@ -118,9 +120,16 @@ class SyntheticRows:
         _checks.non_negative("label_weight", self.label_weight)
         object.__setattr__(self, "keep", tuple(self.keep))
 
+    def decided(self, released: str) -> SyntheticRows:
+        """Return the same with what was left open, where "shares" or "labels" are released."""
+        weight = self.label_weight if released == "shares" else 0.0
+        share = _words.SYNTHETIC_SHARE if weight else _words.SHARE_FOR_ROWS
+        return replace(self, label_weight=weight, share=self.share or share)
+
     @property
     def said(self) -> str:
-        """The choice, in a sentence."""
+        """The choice, in a sentence, once it is ``decided``."""
+        assert self.share is not None
         evenly = {
             "none": "as often as they are by these counts",
             "group": "with as many of each group",
@@ -131,6 +140,7 @@ class SyntheticRows:
             f"{NO_PUBLIC_ROWS}{self.share:.0%} of the budget pays for noisy counts of the private "
             f"rows, and {self.n_rows:,} rows are drawn from them, {evenly}. The teachers are asked "
             f"about these."
+            + (" The student learns labels by these counts, too." if self.label_weight else "")
         )
 
 
