@@ -121,17 +121,20 @@ def test_labels_by_the_counts_have_the_codes_of_the_classes() -> None:
 
 
 def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
-    # Nearly the whole budget for counts: the answers alone are mostly noise.
+    # Nearly the whole budget for counts: answers alone bring .63 of test rows right (spread .12
+    # over fits), with labels by the counts .935 (.02).
     X, y, _ = people(2000, seed=1)
-    right = {}
-    for weight in (0.0, 4.0):
-        settings = SyntheticRows(n_rows=600, share=0.98, label_weight=weight)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = fitted(public=settings, schema=SCHEMA).without_margin()
-        right[weight] = float((model.predict(X) == y).mean())
-        assert ("learns labels" in model.choices_[0]) == (weight > 0)
-    assert right[4.0] > right[0.0] + 0.1
+    right: dict[float, list[float]] = {0.0: [], 4.0: []}
+    for weight, found in right.items():
+        settings = SyntheticRows(n_rows=600, share=0.998, label_weight=weight)
+        for seed in range(3):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = fitted(public=settings, schema=SCHEMA, noise=SeededNoise(seed))
+                found.append(float((model.without_margin().predict(X) == y).mean()))
+            assert ("learns labels" in model.choices_[0]) == (weight > 0)
+    assert min(right[4.0]) > 0.8
+    assert np.mean(right[4.0]) > np.mean(right[0.0]) + 0.05
 
 
 def test_who_learns_labels_reads_none_by_the_counts_and_pays_less_for_them() -> None:
