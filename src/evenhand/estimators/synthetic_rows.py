@@ -59,7 +59,7 @@ class SyntheticRows:
     Parameters
     ----------
     share : float, optional
-        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.2 where
+        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.5 where
         the student learns labels by the counts, else 0.2.
     n_rows : int, default 2000
         Rows to draw and to ask about. Drawing costs no privacy; asking about more rows puts more
