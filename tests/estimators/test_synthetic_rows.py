@@ -258,9 +258,10 @@ def test_an_account_with_little_room_pays_for_counts_and_answers_in_proportion()
     X, y, sex = people(1500)
     account = Ledger(Budget(epsilon=9.0, delta=1e-5), noise=SeededNoise(0))
     given = {"schema": SCHEMA, "n_teachers": 60, "random_state": 0}
+    drawn = SyntheticRows(n_rows=300, share=0.2)
     for room in (BUDGET.mu_squared, account.budget.mu_squared - BUDGET.mu_squared):
         before = account.spent
-        model = FairSharesClassifier(BUDGET, MARGIN, public=SyntheticRows(n_rows=300), **given)
+        model = FairSharesClassifier(BUDGET, MARGIN, public=drawn, **given)
         model.fit(X, y, sensitive_features=sex, ledger=account)
         counts = sum(e.mu_squared for e in model.ledger_.entries if PURPOSE in e.account)
         assert counts == pytest.approx(0.2 * room, rel=1e-5)
