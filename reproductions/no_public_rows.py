@@ -403,7 +403,7 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
     write(
         "no_public_rows",
         {"commit": commit, "verdicts": verdicts(rows), "rows": rows},
-        f"# No public rows: rows drawn from noisy counts, {n_seeds} seeds or fewer\n",
+        f"# No public rows: rows drawn from noisy counts, {n_seeds} seeds\n",
         f"`python reproductions/no_public_rows.py --save`; the ways, the choices and the rules of "
         f"the verdicts stand in the script. Commit {commit}.\n",
         *lines(rows),
@@ -415,16 +415,21 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
 def missing(rows: list[dict[str, Any]]) -> str:
     """Say what of the plan was not measured."""
     counted = pd.DataFrame(rows).groupby(["data", "way", "epsilon"])["seed"].nunique()
+    judged = [way for way in WAYS if way != DECLARED]
     done = set(counted.index)
     absent = [
         f"{name}, epsilon {epsilon:g}: {', '.join(ways)}"
         for name in LOADERS
         for epsilon in EPSILONS
-        if (ways := [way for way in WAYS if (name, way, epsilon) not in done])
+        if (ways := [way for way in judged if (name, way, epsilon) not in done])
     ]
+    if absent or counted.min() < counted.max():
+        return (
+            f"Not measured: {'; '.join(absent) or 'nothing'}. Ten seeds were planned; cells have "
+            f"{counted.min()} to {counted.max()}, and one without ± has one."
+        )
     return (
-        f"Not measured: {'; '.join(absent) or 'nothing'}. Ten seeds were planned; cells have "
-        f"{counted.min()} to {counted.max()}, and one without ± has one."
+        f"Every cell has {counted.min()} seeds; with a schema only what is set beside it was run."
     )
 
 
