@@ -72,6 +72,32 @@ def test_a_declared_schema_is_kept_and_the_generator_can_be_saved(town: Path, ru
     assert len(again.sample(10)) == 10
 
 
+def test_dates_of_a_csv_that_the_schema_declares_come_back_in_iso_8601(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    for file in ("private.csv", "test.csv"):
+        frame = pd.read_csv(file)
+        days = pd.to_datetime("2023-01-01") + pd.to_timedelta(frame.index % 300, unit="D")
+        gaps = days.strftime("%Y-%m-%d").to_series(index=frame.index).where(frame.index % 9 > 0)
+        frame.assign(visited=gaps, at=days.strftime("%Y-%m-%dT08:30")).to_csv(file, index=False)
+    assert 'or by {"kind": "date"} in the schema' in refuse(*ASKED)
+    bounds = ["2023-01-01", "2023-12-31"]
+    Path("schema.json").write_text(json.dumps({"columns": [
+        {"name": "visited", "kind": "date", "bounds": bounds, "missing": True},
+        {"name": "at", "kind": "datetime", "bounds": bounds},
+    ]}))  # fmt: skip
+    run(*ASKED, "--schema", "schema.json", "--test", "test.csv")
+    rows = pd.read_csv("made.csv", dtype=str)
+    assert rows["visited"].isna().any()
+    assert rows["visited"].dropna().str.fullmatch(r"2023-\d\d-\d\d").all()
+    assert rows["at"].str.fullmatch(r"2023-\d\d-\d\d \d\d:\d\d:\d\d").all()
+    frame.assign(visited="31.12.2023").to_csv("private.csv", index=False)
+    said = refuse(*ASKED, "--schema", "schema.json", "--overwrite")
+    assert "'visited' of private.csv is declared as a date" in said
+    assert "Dates are read as 2020-01-31" in said
+    assert "31.12" not in said
+
+
 def test_missing_groups_come_from_public_rows_where_there_are_some(
     town: Path, run: Run, refuse: Callable[..., str]
 ) -> None:

@@ -130,15 +130,20 @@ class Tables(SyntheticData):
         given = self.given
         with as_bad_input(TypeError, KeyError, where=str(given.schema)):
             self.schema = None if given.schema is None else Schema.load(given.schema)
-        self.private = _read_table(given.private, given.drop or ())
+        self.private = self._dated(_read_table(given.private, given.drop or ()), given.private)
         self.reference = None if given.reference is None else read_table(given.reference)
         columns = set(self.private.columns)
-        self.test = None if given.test is None else _read_table(given.test, columns=columns)
+        if given.test is not None:
+            self.test = self._dated(_read_table(given.test, columns=columns), given.test)
         require_memory(
             f"{given.rows:,} rows of {len(columns)} columns",
             float(given.rows) * len(columns) * BYTES_PER_CELL,
             "--rows, and draw more from the folder of --save",
         )
+
+    def _dated(self, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+        """Read text as dates where the schema says so."""
+        return frame if self.schema is None else self.schema.parse_dates(frame, path)
 
     def fit(self, generator: TableSynthesizer, **how: Any) -> None:
         """Learn from the private table."""

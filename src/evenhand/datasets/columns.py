@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,10 @@ from evenhand._frames import as_pandas
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
+DateUnit: TypeAlias = Literal["day", "second"]
+
+SECONDS: Final[Mapping[str, int]] = {"day": 86_400, "second": 1}
+"""What dates are counted in, and the seconds that it has."""
 
 _NUMERIC = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
 _ALIKE = frozenset({"string", "boolean", "integer", "floating"})
@@ -83,6 +87,13 @@ class Column:
         return bool(pd.api.types.is_object_dtype(self.dtype))
 
     @property
+    def is_date(self) -> bool:
+        """Whether the dtype says that it holds dates, with a time zone or without one."""
+        return isinstance(self.dtype, pd.DatetimeTZDtype) or (
+            isinstance(self.dtype, np.dtype) and self.dtype.kind == "M"
+        )
+
+    @property
     def is_number(self) -> bool:
         """Whether the dtype says that it holds real numbers."""
         named = pd.api.types.is_numeric_dtype(self.dtype) and not self.is_bool
@@ -139,10 +150,10 @@ class Column:
         A column of Python objects is categorical, also where each is a number: one more record
         could hold a text, and a kind that follows from it would tell.
         """
-        if self.is_number and not self.is_category:
+        if (self.is_number and not self.is_category) or self.is_date:
             return "numeric"
         if not self.is_object:
-            _ = self.kind  # refuses dates and the like, by their dtype too
+            _ = self.kind  # refuses durations and the like, by their dtype too
         return "categorical"
 
     @cached_property
@@ -170,6 +181,31 @@ class Column:
                 f"column as categorical in the schema."
             )
         return numbers
+
+    def since_1970(self, unit: DateUnit) -> FloatArray:
+        """Whole days or seconds from 1970-01-01 to each date, NaN where missing.
+
+        With a time zone seconds begin in UTC, and days change at midnight of that zone.
+
+        Examples
+        --------
+        >>> dates = Column(pd.Series(pd.to_datetime(["1970-01-02T00", None, "1969-12-31T12"])))
+        >>> dates.since_1970("day"), dates.since_1970("second")
+        (array([ 1., nan, -1.]), array([ 86400.,     nan, -43200.]))
+        """
+        if not self.is_date:
+            raise TypeError(
+                f"Column {self.name!r} of the {self.where} must hold dates, got {self.dtype}. "
+                f"Convert it: pd.to_datetime(frame[{self.name!r}])."
+            )
+        values = self.values
+        if isinstance(self.dtype, pd.DatetimeTZDtype):
+            there = values if unit == "day" else values.dt.tz_convert("UTC")
+            values = there.dt.tz_localize(None)
+        whole = values.to_numpy().astype("datetime64[D]" if unit == "day" else "datetime64[s]")
+        counted: FloatArray = whole.astype(np.int64).astype(np.float64)
+        counted[self.missing] = np.nan
+        return counted
 
     @property
     def codes(self) -> IntArray:
@@ -384,6 +420,38 @@ def refuse_repeated(names: Iterable[str], where: str) -> None:
             f"The {where} has more than one column named {some(repeated)}. Columns are matched by "
             f"name: rename them so that each name occurs once."
         )
+
+
+def dates_of(numbers: FloatArray, unit: DateUnit, dtype: str) -> pd.Series[Any]:
+    """Return the dates of a dtype that ``Column.since_1970`` reads as these numbers.
+
+    What the dtype cannot hold becomes its first or last day; datetime64[ns] ends in 2262.
+
+    Examples
+    --------
+    >>> dates_of(np.array([1.0, np.nan]), "day", "datetime64[s, Europe/Berlin]").tolist()
+    [Timestamp('1970-01-02 00:00:00+0100', tz='Europe/Berlin'), NaT]
+    """
+    known = pd.api.types.pandas_dtype(dtype)
+    zone = getattr(known, "tz", None)
+    step = np.datetime_data(known if zone is None else f"M8[{known.unit}]")[0]
+    most = np.iinfo(np.int64).max // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[step]
+    most = min(most, _LAST) - 2 * SECONDS["day"]  # room for a zone
+    gone = np.isnan(numbers)
+    seconds = np.clip(np.where(gone, 0.0, numbers) * SECONDS[unit], -most, most)
+    moments = seconds.astype(np.int64).astype("datetime64[s]")
+    moments[gone] = np.datetime64("NaT")
+    made = pd.Series(moments).astype(f"datetime64[{step}]")
+    if zone is None:
+        return made
+    if unit == "second":
+        return made.dt.tz_localize("UTC").dt.tz_convert(zone)
+    # A clock that is set at midnight shows it twice, or passes over it.
+    first = np.ones(len(made), dtype=np.bool_)
+    return made.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+
+
+_LAST: Final = 253_402_300_799  # the end of the year 9999
 
 
 def _nearest_float(value: Any) -> float:

@@ -37,6 +37,6 @@ def neutral_table(frame: pd.DataFrame) -> pd.DataFrame:
     made: dict[Hashable, Any] = {}
     for name in frame.columns:
         column = frame[name]
-        numbers = pd.api.types.is_numeric_dtype(column.dtype)
-        made[neutral(str(name))] = column if numbers else column.astype(object).map(neutral)
+        plain = pd.api.types.is_numeric_dtype(column.dtype) or column.dtype.kind == "M"
+        made[neutral(str(name))] = column if plain else column.astype(object).map(neutral)
     return pd.DataFrame(made, index=frame.index)

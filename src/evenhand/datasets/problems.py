@@ -36,7 +36,7 @@ class Problem(Enum):
 
     EMPTY = ("has no value at all", True, "stop: nothing can be learnt from it")
     OBJECTS = ("holds neither numbers nor text", True, "stop: it cannot be read")
-    DATE = ("holds dates or times", True, "stop: each date would be a category")
+    DATE = ("holds dates or times", True, "stop: synthesize reads dates that are declared so")
     COMMA_NUMBER = ("holds numbers with a comma", True, "stop: each number would be a category")
     NUMBER_TEXT = ("holds numbers stored as text", True, "stop: each number would be a category")
     IDENTIFIER = ("looks like an identifier", True, "stop: it names records and says no more")
@@ -111,8 +111,8 @@ def text_problem(texts: Sequence[str]) -> Problem | None:
 
     Examples
     --------
-    >>> text_problem(["31.12.2020", "1.1.2021"])
-    <Problem.DATE: ('holds dates or times', True, 'stop: each date would be a category')>
+    >>> text_problem(["31.12.2020", "1.1.2021"]).kind
+    'date'
     >>> text_problem(["1,5", "2", "3,75"]).kind, text_problem(["<=50K", ">50K"])
     ('comma-number', None)
     """

@@ -7,15 +7,22 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
-from evenhand._checks import at_least, one_of
+from evenhand import _values
+from evenhand._checks import at_least, one_of, together
 from evenhand._stored import stored
 from evenhand.datasets.columns import (
+    SECONDS,
+    Column,
+    DateUnit,
     Kind,
     TypedTable,
     natural_order,
@@ -23,9 +30,13 @@ from evenhand.datasets.columns import (
     some,
     text_of,
 )
-from evenhand.typing import ArrayLike
+from evenhand.typing import ArrayLike, FloatArray
 
 KINDS = ("numeric", "categorical")
+DATES: Final[Mapping[str, DateUnit]] = {"date": "day", "datetime": "second"}
+"""Kinds of a declaration that are numbers to all who learn, and what these count since 1970."""
+
+_EPOCH: Final = datetime(1970, 1, 1)
 
 
 @stored
@@ -47,6 +58,9 @@ class ColumnSchema:
         Whether "is missing" is worth a feature of its own.
     integer : bool
         Whether all values are whole numbers, so that drawn ones must be too. Numeric only.
+    date_unit : "day" or "second", optional
+        Of dates: what they, and the bounds, are counted in since 1970-01-01. Numeric only; for
+        generators of tables.
     """
 
     name: str
@@ -55,6 +69,7 @@ class ColumnSchema:
     bounds: tuple[float, float] | None = None
     missing: bool = False
     integer: bool = False
+    date_unit: DateUnit | None = None
 
     def __post_init__(self) -> None:
         one_of(f"kind of column {self.name!r}", self.kind, KINDS)
@@ -76,6 +91,8 @@ class ColumnSchema:
                 raise ValueError(
                     f"integer is said of numbers, and column {self.name!r} is categorical."
                 )
+            if self.date_unit is not None:
+                raise ValueError(f"The categorical column {self.name!r} cannot count dates.")
             return
         if self.categories:
             raise ValueError(f"The numeric column {self.name!r} cannot have categories.")
@@ -84,16 +101,37 @@ class ColumnSchema:
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
                 raise ValueError(
                     f"The bounds of column {self.name!r} must be finite and low < high, got "
-                    f"{self.bounds!r}."
+                    f"{self.bounds if self.date_unit is None else self.bounds_said!r}."
                 )
+        if self.date_unit is not None:
+            one_of(f"date_unit of column {self.name!r}", self.date_unit, SECONDS)
+
+    def numbers(self, column: Column) -> FloatArray:
+        """Return the values as float64, dates as counted; NaN where missing."""
+        if self.date_unit is None:
+            return column.numbers
+        return column.since_1970(self.date_unit)
+
+    def said(self, number: float) -> float | str:
+        """Return a number of this column as a user writes it: dates in ISO 8601."""
+        if self.date_unit is None:
+            return number
+        moment = _EPOCH + timedelta(seconds=number * SECONDS[self.date_unit])
+        return moment.date().isoformat() if self.date_unit == "day" else moment.isoformat()
+
+    @property
+    def bounds_said(self) -> tuple[float | str, ...]:
+        """The bounds as a user writes them; empty if there are none."""
+        return tuple(self.said(number) for number in self.bounds or ())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        out: dict[str, Any] = {"name": self.name, "kind": self.kind, "missing": self.missing}
+        kind = next((k for k, unit in DATES.items() if unit == self.date_unit), self.kind)
+        out: dict[str, Any] = {"name": self.name, "kind": kind, "missing": self.missing}
         if self.kind == "categorical":
             out["categories"] = list(self.categories)
         elif self.bounds is not None:
-            out["bounds"] = list(self.bounds)
+            out["bounds"] = list(self.bounds_said)
         return out | ({"integer": True} if self.integer else {})
 
 
@@ -194,8 +232,17 @@ class Schema:
         Parameters
         ----------
         columns : mapping
-            For each name: ``"numeric"``; or a list of categories; or a mapping with any of
-            ``kind``, ``categories``, ``bounds``, ``missing``, ``integer``.
+            For each name: ``"numeric"``, ``"date"`` or ``"datetime"``; or a list of categories; or
+            a mapping with any of ``kind``, ``categories``, ``bounds``, ``missing``, ``integer``.
+            Bounds may be dates: text in ISO 8601, or dates of Python, NumPy or pandas. Where they
+            say no time, the kind is "date", and the time of day is not learnt; else "datetime".
+            Without an offset they are UTC for a column with a time zone.
+
+        Examples
+        --------
+        >>> Schema.declared({"seen": {"bounds": ("2020-01-01", "2024-12-31")}}).columns[0]
+        ColumnSchema(name='seen', kind='numeric', categories=(), bounds=(18262.0, 20088.0), \
+missing=False, integer=False, date_unit='day')
         """
         return cls(columns=tuple(_declared(name, said) for name, said in columns.items()))
 
@@ -226,8 +273,32 @@ class Schema:
         given = TypedTable.of(frame, where, keeps=False)
         table = self.select(given, ignore_extra=ignore_extra)
         for column in self.columns:
-            _ = table[column.name].numbers if column.kind == "numeric" else table[column.name].codes
+            own = table[column.name]
+            _ = column.numbers(own) if column.kind == "numeric" else own.codes
         return table
+
+    def parse_dates(self, frame: pd.DataFrame, where: str | Path = "table") -> pd.DataFrame:
+        """Return the rows with text in ISO 8601 as dates, where the schema says that it is a date.
+
+        Raises
+        ------
+        ValueError
+            For values that are no such text; all columns at once.
+        """
+        held = [c.name for c in self.columns if c.date_unit is not None and c.name in frame]
+        texts = [Column(frame[name], where) for name in held]
+        read: dict[str, Any] = {}
+        together(partial(_parse, column, read) for column in texts if not column.is_date)
+        return frame.assign(**read)
+
+    def dates_as_numbers(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows with the dates of the schema as they are counted."""
+        counted = {
+            c.name: c.numbers(Column(frame[c.name]))
+            for c in self.columns
+            if c.date_unit is not None and c.name in frame
+        }
+        return frame.assign(**counted)
 
     def select(self, table: TypedTable, *, ignore_extra: bool = False) -> TypedTable:
         """Like ``check``, names only: values are not looked at."""
@@ -275,8 +346,8 @@ class Schema:
 def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> ColumnSchema:
     """Make one column of what a user declared."""
     if isinstance(said, str):
-        one_of(f"kind of column {name!r}", said, ("numeric",))
-        return ColumnSchema(name=name, kind="numeric")
+        one_of(f"kind of column {name!r}", said, ("numeric", *DATES))
+        return ColumnSchema(name=name, kind="numeric", date_unit=DATES.get(said))
     if not isinstance(said, Mapping):
         return ColumnSchema(
             name=name,
@@ -288,11 +359,82 @@ def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> Co
         one_of(f"key of column {name!r}", key, known)
     categories = tuple(text_of(value) for value in said.get("categories", ()))
     bounds = said.get("bounds")
+    ends = None if bounds is None else tuple(_date(name, end) for end in bounds[:2])
+    kind = said.get("kind", "categorical" if categories else None)
+    if kind is None:
+        days = {len(end) == len("2020-01-01") for end in ends or () if end is not None}
+        kind = ("date" if all(days) else "datetime") if days else "numeric"
+    one_of(f"kind of column {name!r}", kind, (*KINDS, *DATES))
+    if ends is not None and (None in ends if kind in DATES else ends != (None, None)):
+        raise ValueError(
+            f"The bounds of column {name!r}, {bounds!r}, do not go with the kind {kind!r}: dates "
+            f'have bounds such as ["2020-01-01", "2024-12-31"], and numbers numbers.'
+        )
     return ColumnSchema(
         name=name,
-        kind=said.get("kind", "categorical" if categories else "numeric"),
+        kind="numeric" if kind in DATES else kind,
         categories=categories,
-        bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+        bounds=None if bounds is None else _bounds(bounds, ends, DATES.get(kind)),
         missing=bool(said.get("missing", False)),
         integer=bool(said.get("integer", False)),
+        date_unit=DATES.get(kind),
     )
+
+
+def _date(name: str, end: Any) -> str | None:
+    """Return a bound as text in ISO 8601, without a time if it has none; None of a number."""
+    if isinstance(end, np.datetime64):
+        days = np.datetime_data(end)[0] in ("Y", "M", "W", "D")
+        end = end.astype("datetime64[D]" if days else "datetime64[s]").item()
+    if isinstance(end, datetime):
+        return end.isoformat(sep="T")
+    if isinstance(end, date):
+        return end.isoformat()
+    try:
+        float(end)
+    except (TypeError, ValueError):
+        pass
+    else:
+        return None
+    try:
+        moment = datetime.fromisoformat(end)
+        has_time = ":" in end or "T" in end
+        return moment.isoformat() if has_time else moment.date().isoformat()
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"A bound of column {name!r} must be a number, or a date as 2020-01-31 or "
+            f"2020-01-31T12:00, got {end!r}."
+        ) from None
+
+
+def _bounds(
+    bounds: Sequence[Any], ends: Sequence[str | None] | None, unit: DateUnit | None
+) -> tuple[float, float]:
+    """Return bounds as numbers; dates in whole units since 1970."""
+    if unit is None:
+        return float(bounds[0]), float(bounds[1])
+    counted = []
+    for end in ends or ():
+        moment = datetime.fromisoformat(str(end))
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        counted.append(float((moment - _EPOCH) // timedelta(seconds=SECONDS[unit])))
+    return counted[0], counted[1]
+
+
+def _parse(column: Column, read: dict[str, Any]) -> None:
+    """Read the text of a column as dates, into ``read``."""
+    said = f"Column {column.name!r} of {column.where} is declared as a date, and"
+    if column.is_number:
+        raise ValueError(f"{said} holds numbers. Write its dates as 2020-01-31, or 2020-01-31T12.")
+    try:
+        dates = pd.to_datetime(column.values, format="ISO8601", errors="coerce")
+    except ValueError:  # with an offset, and without
+        raise ValueError(f"{said} has several time zones. Write all of it in UTC.") from None
+    wrong = np.flatnonzero(dates.isna() & ~column.missing)
+    if wrong.size:
+        raise ValueError(
+            f"{said} holds {_values.quoted(column.values.iloc[int(wrong[0])])} in "
+            f"{_values.rows(wrong)}. Dates are read as 2020-01-31, or 2020-01-31T12:00."
+        )
+    read[column.name] = dates.dt.as_unit("s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,7 @@ class ColumnView:
     name : str
     numeric : bool
     at : tuple of float or str
-        Middle of each bar of a numeric column, or category.
+        Middle of each bar of a numeric column, as text if it is a date; or category.
     synthetic : tuple of float
         Share of each bar.
     real : tuple of float or None
@@ -52,13 +52,18 @@ def column_views(
     synthetic: pd.DataFrame, real: pd.DataFrame | None, schema: Schema
 ) -> tuple[ColumnView, ...]:
     """Return a view of every column, in the table's order."""
-    kinds = {column.name: column.kind for column in schema.columns}
-    return tuple(
-        (_of_numbers if kinds[name] == "numeric" else _of_categories)(
+    known = {column.name: column for column in schema.columns}
+    synthetic = schema.dates_as_numbers(synthetic)
+    real = None if real is None else schema.dates_as_numbers(real)
+    views = []
+    for name in synthetic.columns:
+        view = (_of_numbers if known[name].kind == "numeric" else _of_categories)(
             name, Column(synthetic[name]), None if real is None else Column(real[name])
         )
-        for name in synthetic.columns
-    )
+        if known[name].date_unit is not None:
+            view = replace(view, at=tuple(known[name].said(round(float(x))) for x in view.at))
+        views.append(view)
+    return tuple(views)
 
 
 def _of_numbers(name: str, synthetic: Column, real: Column | None) -> ColumnView:

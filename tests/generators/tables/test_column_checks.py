@@ -91,7 +91,7 @@ def columns() -> pd.DataFrame:
         person=[f"p{i}" for i in range(n)],
         row=range(n),
         born=rng.choice(["1.2.1970", "3.4.1980"], n),
-        seen=pd.Timestamp("2020-01-01"),
+        seen=pd.Timedelta(days=1),
         wage=rng.choice(["1,5", "2,5"], n),
         age=rng.integers(18, 90, n).astype(str),
         gone=None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, TypedTable
+from evenhand.datasets.columns import Column, TypedTable, dates_of, text_of
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.tables.bins import Bins, Cells
@@ -94,7 +95,8 @@ class ColumnCode:
             elif strange.any():
                 self._refuse(column, int(np.flatnonzero(strange)[0]))
         else:
-            numbers = np.nan_to_num(column.numbers, nan=0.0, posinf=1e308, neginf=-1e308)
+            numbers = self.schema.numbers(column)
+            numbers = np.nan_to_num(numbers, nan=0.0, posinf=1e308, neginf=-1e308)
             n, places, gone = len(self.bins.cells), self.bins.cells.codes(numbers), column.missing
         if gone.any() and not self.has_missing:
             raise ValueError(
@@ -131,17 +133,18 @@ class ColumnCode:
         numbers = self.bins.draw(known, rng)
         if missing.any():
             numbers = np.where(missing, np.nan, numbers)
+        if self.schema.date_unit is not None:
+            return dates_of(numbers, self.schema.date_unit, self.dtype).rename(self.name)
         if self.dtype.startswith(("int", "uint")):
             return pd.Series(np.round(numbers).astype(self.dtype), name=self.name)
         return pd.Series(numbers, name=self.name).astype(frame_dtype(self.dtype))
 
     def _texts(self, texts: Array, missing: Array) -> pd.Series[Any]:
-        if self.dtype == "category":
-            values: Any = pd.Categorical(
-                [None if gone else text for text, gone in zip(texts, missing, strict=True)],
-                categories=list(self.schema.categories),
-            )
-            return pd.Series(values, name=self.name)
+        if self.dtype.startswith("category"):
+            places = {text: i for i, text in enumerate(self.schema.categories)}
+            at = [-1 if gone else places[t] for t, gone in zip(texts, missing, strict=True)]
+            dtype = _category_dtype(self.dtype, self.schema.categories)
+            return pd.Series(pd.Categorical.from_codes(at, dtype=dtype), name=self.name)
         if self.dtype.lower().startswith("bool"):
             said = [None if g else t == "True" for t, g in zip(texts, missing, strict=True)]
             return pd.Series(said, name=self.name, dtype=frame_dtype(self.dtype))
@@ -194,8 +197,9 @@ class TableCodec:
         known = {column.name: column for column in schema.columns}
         codes = []
         for name in table:
-            column, dtype = known[name], str(table[name].dtype)
+            column, dtype = known[name], dtype_text(table[name].dtype)
             if column.kind == "categorical":
+                column = _in_order(column, table[name].dtype)
                 codes.append(ColumnCode(schema=column, dtype=dtype))
                 continue
             if column.bounds is None:
@@ -204,7 +208,8 @@ class TableCodec:
                     f'{{"bounds": [0, 100]}}: its smallest and largest private value may not be '
                     f"read. Without a schema they are released from the budget."
                 )
-            integer = column.integer or dtype.lower().startswith(("int", "uint"))
+            whole = dtype.lower().startswith(("int", "uint")) or column.date_unit is not None
+            integer = column.integer or whole
             cells = Cells.between(*column.bounds, integer=integer)
             single = np.arange(len(cells), dtype=np.int64)
             bins = Bins(cells=cells, bin_of_cell=single, weights=np.ones(len(cells)))
@@ -284,10 +289,60 @@ def _row(column: Column, position: Any) -> str:
     return _values.row(int(label) if isinstance(label, int | np.integer) else int(position))
 
 
+def dtype_text(dtype: Any) -> str:
+    """Write a dtype; of categories also what they are and whether they have an order.
+
+    Examples
+    --------
+    >>> sizes = pd.CategoricalDtype([1, 2], ordered=True)
+    >>> [dtype_text(dtype) for dtype in (np.dtype(np.int8), sizes, pd.StringDtype("python"))]
+    ['int8', 'category[int64, ordered]', 'string[python]']
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        own = str(dtype.categories.dtype)
+        return f"category[{own if _PLAIN.match(own) else 'str'}{', ordered' * bool(dtype.ordered)}]"
+    if isinstance(dtype, pd.StringDtype) and str(dtype) == "string" and dtype != pd.StringDtype():
+        return f"string[{dtype.storage}]"
+    return str(dtype)
+
+
 def frame_dtype(dtype: str) -> Any:
     """Turn the text of a dtype into what ``astype`` takes."""
+    if dtype.startswith("datetime64["):
+        try:
+            return pd.api.types.pandas_dtype(dtype)
+        except TypeError:
+            raise ValueError(f"There is no dtype {dtype!r}.") from None
     _checks.one_of("dtype", dtype.rstrip("0123456789"), _KNOWN)
-    return "str" if dtype == "string[python]" else dtype
+    return dtype
+
+
+_PLAIN: Final = re.compile(r"([Uu]?[Ii]nt|[Ff]loat)\d+$|bool(ean)?$|str(ing)?$")
+
+
+def _category_dtype(dtype: str, categories: Sequence[str]) -> pd.CategoricalDtype:
+    """Return what ``dtype_text`` wrote, with these categories."""
+    own, _, ordered = dtype[len("category[") : -1].partition(", ")
+    values: Any = pd.Index(list(categories))
+    with suppress(ValueError):  # a category that was declared, and that the dtype cannot hold
+        if own.lower().startswith("bool"):
+            values = pd.Index(values == "True").astype(own)
+        elif own.lower().startswith(("int", "uint")):
+            values = pd.Index([int(text) for text in categories]).astype(own)
+        elif own:
+            values = values.astype(own)
+    return pd.CategoricalDtype(values, ordered=bool(ordered))
+
+
+def _in_order(column: ColumnSchema, dtype: Any) -> ColumnSchema:
+    """Return the categories in the order of the dtype, which is public, if it has one."""
+    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
+        return column
+    place = {text_of(value): i for i, value in enumerate(dtype.categories)}
+    last = len(place)  # a category that the dtype lacks
+    return replace(
+        column, categories=tuple(sorted(column.categories, key=lambda t: place.get(t, last)))
+    )
 
 
 _KNOWN: Final = (

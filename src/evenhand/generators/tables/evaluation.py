@@ -95,6 +95,8 @@ def evaluate_rows(
     label, *sensitive = generator.conditions_.names
     schema: Schema = generator.codec_.schema
     plain = generator.sample(len(test), balance=(), random_state=random_state)
+    plain, synthetic, test = map(schema.dates_as_numbers, (plain, synthetic, test))
+    train = None if train is None else schema.dates_as_numbers(train)
     return TableEvaluation(
         label=label,
         sensitive=tuple(sensitive),

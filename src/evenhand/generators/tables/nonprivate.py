@@ -122,7 +122,8 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
                 "ReweightedSynthesizer weighs private rows by a public reference: pass reference=."
             )
         frame = TypedTable.of(frame, "private table").frame
-        shared = [c for c in frame.columns if c in reference.columns and c != given.get("unit")]
+        away = {c.name for c in TypedTable.of(frame).columns if c.is_date} | {given.get("unit")}
+        shared = [c for c in frame.columns if c in reference.columns and c not in away]
         if not shared:
             raise ValueError(
                 f"The reference shares no column with the private table: it has "

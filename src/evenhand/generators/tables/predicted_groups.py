@@ -152,7 +152,7 @@ def groups_from_reference(
     sensitive : str or sequence of str
         Columns.
     away : sequence of str
-        Columns that are not read, such as an id.
+        Columns that are not read, such as an id; dates are not, either.
 
     Returns
     -------
@@ -174,7 +174,8 @@ def groups_from_reference(
     frame = TypedTable.of(frame, "private table").frame
     names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     _checks.at_least("number of sensitive columns", len(names), 1)
-    others = [column for column in frame.columns if column not in (*names, *away)]
+    dates = [column.name for column in TypedTable.of(frame).columns if column.is_date]
+    others = [column for column in frame.columns if column not in (*names, *away, *dates)]
     predictors = tuple(GroupsFromReference.fit(reference, name, others) for name in names)
     for predictor in predictors:
         frame = predictor.fill(frame)

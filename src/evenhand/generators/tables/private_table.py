@@ -258,7 +258,12 @@ def _ready(
     wanted = undeclared(records, schema)
     found = inspect(table, label=roles.label, sensitive=roles.sensitive, schema=schema)
     empty = {name: Problem.EMPTY.words for name in wanted if table[name].missing.all()}
-    wrong = ({column.name for column in found.grave} - set(keep)) | set(empty)
+    dates = [c.name for c in table.columns if c.is_date and c.name not in roles.conditions]
+    wrong = {column.name for column in found.grave} - {*keep, *dates}
+    known = {} if schema is None else {column.name: column for column in schema.columns}
+    texts = [n for n, c in known.items() if c.date_unit and n in table and n not in dates]
+    empty |= dict.fromkeys(texts, _NO_DATES)
+    wrong |= set(empty)
     columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
     also = empty | columns.rare(plan, delta, keep_rare)
     for name in set(columns.texts) - set(also) - set(keep) - set(roles.conditions):
@@ -266,12 +271,13 @@ def _ready(
             also[name] = "holds numbers as Python objects, each of which would be a category"
     features = (wrong | set(also)) - set(roles.conditions)
     way_out = f"{_LEAVE_OUT} {_DECLARE}" if features else _DECLARE
+    if any(f.problem is Problem.DATE for c in found.grave if c.name in wrong for f in c.findings):
+        way_out = f"{_DATES} {way_out}"
     strange = [column.name for column in table.columns if not _comes_back(column.dtype)]
     declared = [n for n in table if n not in wanted and n not in strange and n not in wrong]
-    known = {} if schema is None else {column.name: column for column in schema.columns}
     _checks.together(
         [
-            lambda: found.require("private table", way_out, keep=keep, also=also),
+            lambda: found.require("private table", way_out, keep=[*keep, *dates], also=also),
             lambda: _refuse_dtypes(table, strange),
             *(partial(_refuse_values, known[name], table) for name in declared),
         ]
@@ -298,6 +304,11 @@ def _refuse_values(declared: ColumnSchema, table: TypedTable) -> None:
 _LEAVE_OUT: Final = (
     "Leave features out with {drop}, in Python drop(columns={names}); or learn them as they are "
     "with --keep, in Python keep={names}."
+)
+_NO_DATES: Final = "is declared as a date, which its dtype does not say: use pd.to_datetime"
+_DATES: Final = (
+    'Dates in text are learnt as such by pd.to_datetime, or by {"kind": "date"} in the schema of '
+    "--schema."
 )
 _DECLARE: Final = (
     "Declare what is public of columns, such as their categories, in a schema; a larger epsilon "

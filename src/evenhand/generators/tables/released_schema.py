@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, natural_order
+from evenhand.datasets.columns import SECONDS, Column, natural_order
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import OTHER, holds_missing
@@ -26,6 +26,11 @@ _POWERS: Final = np.arange(-20, 51)
 EDGES: Final[FloatArray] = np.concatenate([-(2.0 ** _POWERS[::-1]), [0.0], 2.0**_POWERS])
 """The public grid of bounds: powers of two, both signs, and zero."""
 
+_YEARS: Final = [f"{year}-01-01" for year in range(1900, 2101, 5)]
+DAYS: Final[FloatArray] = np.array(_YEARS, dtype="datetime64[D]").astype(np.float64)
+"""The public grid of bounds of dates, in days since 1970: years, five at a time."""
+
+_DAY: Final = SECONDS["day"]
 _MISTAKE: Final = 0.01  # probability that a cell of the grid without records widens the bounds
 _MISTAKE_TOGETHER: Final = 1e-3  # probability that a range is taken from noise alone
 _WIDEST: Final = 8  # cells: values from 1 to 256, or 100 to 25,600
@@ -200,14 +205,7 @@ class UndeclaredColumns:
             if name in self.texts:
                 columns[name] = self._categories(name, noisy, least)
             else:
-                missing = holds_missing(str(table[name].dtype))
-                low, high, sure = _bounds(noisy, released.sigma)
-                if str(table[name].dtype).lower().startswith(("int", "uint")):
-                    # The grid has cells below 1, and a guess may fall on one: no whole number.
-                    low, high = float(math.floor(low)), float(math.ceil(high))
-                columns[name] = ColumnSchema(
-                    name=name, kind="numeric", bounds=(low, high), missing=missing
-                )
+                columns[name], sure = self._range(name, noisy, released.sigma)
                 if not sure:
                     warnings.append(f"no range of {name!r} stands out of the noise: it is a guess")
             if name in self._conditions:
@@ -230,6 +228,22 @@ class UndeclaredColumns:
         return ReleasedSchema(
             schema=schema, notes=notes, warnings=tuple(warnings), doubts=tuple(doubts)
         )
+
+    def _range(self, name: str, noisy: FloatArray, sigma: float) -> tuple[ColumnSchema, bool]:
+        """Return bounds of numbers or dates, and whether they stand out of the noise."""
+        column, unit = self.records.table[name], None
+        low, high, sure = _bounds(noisy, sigma, _edges(column))
+        if column.is_date:
+            known = self.known.get(name)
+            unit = (known and known.date_unit) or "second"  # as declared; the dtype says no more
+            low, high = low * _DAY // SECONDS[unit], high * _DAY // SECONDS[unit] - 1.0
+        elif str(column.dtype).lower().startswith(("int", "uint")):
+            # The grid has cells below 1, and a guess may fall on one: no whole number.
+            low, high = float(math.floor(low)), float(math.ceil(high))
+        missing = holds_missing(str(column.dtype))
+        return ColumnSchema(
+            name=name, kind="numeric", bounds=(low, high), missing=missing, date_unit=unit
+        ), sure
 
     def _categories(self, name: str, noisy: FloatArray, least: float) -> ColumnSchema:
         named = [t for t, n in zip(self.texts[name], noisy, strict=True) if n >= least]
@@ -255,8 +269,8 @@ class UndeclaredColumns:
 def _domain(column: ColumnSchema) -> str:
     """Say what was released of a column: who reads it sees a range that cannot be."""
     if column.bounds is not None:
-        low, high = column.bounds
-        return f"{column.name!r} from {low:.10g} to {high:.10g}"
+        ends = (f"{end:.10g}" if isinstance(end, float) else end for end in column.bounds_said)
+        return f"{column.name!r} from {' to '.join(ends)}"
     named = [c for c in column.categories if c != OTHER]
     rest = f" and {OTHER!r}" if OTHER in column.categories else ""
     return f"{column.name!r} with {len(named)} categories{rest}"
@@ -319,38 +333,46 @@ def _texts(column: Column) -> tuple[tuple[str, ...], IntArray]:
 
 
 def _grid_counts(column: Column) -> IntArray:
-    numbers = column.numbers[~np.isnan(column.numbers)]
-    at = np.clip(np.searchsorted(EDGES, numbers, side="right") - 1, 0, len(EDGES) - 2)
-    return np.bincount(at, minlength=len(EDGES) - 1).astype(np.int64)
+    numbers, edges = column.since_1970("day") if column.is_date else column.numbers, _edges(column)
+    numbers = numbers[~np.isnan(numbers)]
+    at = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+    return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
 
 
-def _bounds(noisy: FloatArray, sigma: float) -> tuple[float, float, bool]:
+def _edges(column: Column) -> FloatArray:
+    """Return the grid of a column, by its dtype."""
+    return DAYS if column.is_date else EDGES
+
+
+def _bounds(
+    noisy: FloatArray, sigma: float, edges: FloatArray = EDGES
+) -> tuple[float, float, bool]:
     """Return smallest and largest value, and whether they stand out of the noise.
 
     The range grows outward from the cells that stand out most. A cell behind a gap of empty ones
     has to stand out further: a single cell that noise alone lifts would else make the range of an
     age end at a million, and all records fall into one bin.
     """
-    low, high, sure = _heart(noisy, sigma)
+    low, high, sure = _heart(noisy, sigma, edges)
     least = -sigma * float(ndtri(_MISTAKE / len(noisy)))
     seen = np.flatnonzero(noisy > least) if sure else np.zeros(0, dtype=np.int64)
     for i in seen[seen > high]:
-        if noisy[i] > least + sigma * _farther(high, int(i)):
+        if noisy[i] > least + sigma * _farther(edges[high + 1 : i + 1]):
             high = int(i)
     for i in seen[seen < low][::-1]:
-        if noisy[i] > least + sigma * _farther(int(i), low):
+        if noisy[i] > least + sigma * _farther(edges[i + 1 : low + 1]):
             low = int(i)
-    return float(EDGES[low]), float(EDGES[high + 1]), sure
+    return float(edges[low]), float(edges[high + 1]), sure
 
 
-def _heart(noisy: FloatArray, sigma: float) -> tuple[int, int, bool]:
+def _heart(noisy: FloatArray, sigma: float, edges: FloatArray) -> tuple[int, int, bool]:
     """Return first and last of the neighboring cells that stand out most, and whether they do.
 
     Records that no cell shows by itself, in a small table, may stand out together. Where nothing
     does, the guess is among amounts of everyday size, which is a guess of anybody's.
     """
     cumulated = np.concatenate([[0.0], np.cumsum(noisy)])
-    everyday = np.abs(EDGES) <= _EVERYDAY
+    everyday = np.abs(edges) <= _EVERYDAY
     best, guess = (-math.inf, 0, 0), (-math.inf, 0, 0)
     for width in range(1, _WIDEST + 1):
         score = (cumulated[width:] - cumulated[:-width]) / math.sqrt(width)
@@ -364,10 +386,9 @@ def _heart(noisy: FloatArray, sigma: float) -> tuple[int, int, bool]:
     return low, high, sure
 
 
-def _farther(inner: int, outer: int) -> float:
-    """Return the deviations that a cell needs on top, by the empty steps between it and the range.
+def _farther(between: FloatArray) -> float:
+    """Return the deviations that a cell needs on top, by the edges between it and the range.
 
     Steps below 1 do not count: a column of zeros and whole numbers has twenty of them empty.
     """
-    between = np.abs(EDGES[inner + 1 : outer + 1])
-    return min(_PER_STEP * max(int((between >= 1.0).sum()) - 1, 0), _MOST_FAR)
+    return min(_PER_STEP * max(int((np.abs(between) >= 1.0).sum()) - 1, 0), _MOST_FAR)
