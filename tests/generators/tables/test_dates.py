@@ -165,7 +165,7 @@ def test_models_do_not_read_dates() -> None:
 def test_numbers_of_dates_lead_back_to_them() -> None:
     # Clocks of Sao Paulo passed over midnight when summer began; those of Azores show it twice.
     days = pd.to_datetime(["1959-07-05", "2017-10-15", "2017-10-29", "2262-04-10", None])
-    for zone in (None, "America/Sao_Paulo", "Atlantic/Azores"):
+    for zone in (None, "America/Sao_Paulo", "Atlantic/Azores", "Asia/Tokyo"):
         dates = pd.Series(days, dtype="datetime64[s]").dt.tz_localize(
             zone, nonexistent="shift_forward", ambiguous=np.ones(5, dtype=bool)
         )
