@@ -432,7 +432,7 @@ def dates_of(numbers: FloatArray, unit: DateUnit, dtype: str) -> pd.Series[Any]:
     >>> dates_of(np.array([1.0, np.nan]), "day", "datetime64[s, Europe/Berlin]").tolist()
     [Timestamp('1970-01-02 00:00:00+0100', tz='Europe/Berlin'), NaT]
     """
-    known = pd.api.types.pandas_dtype(dtype)
+    known: Any = pd.api.types.pandas_dtype(dtype)
     zone = getattr(known, "tz", None)
     step = np.datetime_data(known if zone is None else f"M8[{known.unit}]")[0]
     most = np.iinfo(np.int64).max // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[step]
@@ -441,14 +441,15 @@ def dates_of(numbers: FloatArray, unit: DateUnit, dtype: str) -> pd.Series[Any]:
     seconds = np.clip(np.where(gone, 0.0, numbers) * SECONDS[unit], -most, most)
     moments = seconds.astype(np.int64).astype("datetime64[s]")
     moments[gone] = np.datetime64("NaT")
-    made = pd.Series(moments).astype(f"datetime64[{step}]")
+    made: pd.Series[Any] = pd.Series(moments.astype(f"datetime64[{step}]"))
     if zone is None:
         return made
     if unit == "second":
-        return made.dt.tz_localize("UTC").dt.tz_convert(zone)
-    # A clock that is set at midnight shows it twice, or passes over it.
-    first = np.ones(len(made), dtype=np.bool_)
-    return made.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+        made = made.dt.tz_localize("UTC").dt.tz_convert(zone)
+    else:  # a clock that is set at midnight shows it twice, or passes over it
+        first = np.ones(len(made), dtype=np.bool_)
+        made = made.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+    return made
 
 
 _LAST: Final = 253_402_300_799  # the end of the year 9999
