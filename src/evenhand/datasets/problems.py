@@ -36,7 +36,7 @@ class Problem(Enum):
 
     EMPTY = ("has no value at all", True, "stop: nothing can be learnt from it")
     OBJECTS = ("holds neither numbers nor text", True, "stop: it cannot be read")
-    DATE = ("holds dates or times", True, "stop: synthesize reads dates that are declared so")
+    DATE = ("holds dates or times", True, "stop: only synthesize reads dates, by dtype or schema")
     COMMA_NUMBER = ("holds numbers with a comma", True, "stop: each number would be a category")
     NUMBER_TEXT = ("holds numbers stored as text", True, "stop: each number would be a category")
     IDENTIFIER = ("looks like an identifier", True, "stop: it names records and says no more")

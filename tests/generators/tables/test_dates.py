@@ -14,7 +14,7 @@ from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.columns import Column, dates_of
 from evenhand.generators import MarginalSynthesizer, evaluate, load
 from evenhand.generators.tables.nonprivate import ReweightedSynthesizer
-from evenhand.generators.tables.released_schema import DAYS, PURPOSE
+from evenhand.generators.tables.released_schema import DAYS, PURPOSE, _grid_counts
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.report.columns import column_views
@@ -96,6 +96,16 @@ def test_undeclared_bounds_are_released_by_the_ledger_and_declared_ones_are_not(
     assert column.bounds is not None
     assert column.bounds[0] / 86_400 in DAYS
     assert (column.bounds[1] + 1) / 86_400 in DAYS
+
+
+def test_one_record_moves_one_count_of_the_grid_by_one() -> None:
+    days = ["0001-01-01", "1899-12-31", "1970-01-01", "2104-05-05", "9999-12-31", "NaT"]
+    rows = pd.Series(np.array(days, dtype="datetime64[s]"), name="seen")
+    whole = _grid_counts(Column(rows))
+    assert len(whole) == len(DAYS) - 1
+    for row in rows.index:
+        less = _grid_counts(Column(rows.drop(row)))
+        assert np.abs(whole - less).sum() == int(rows.notna()[row])
 
 
 def test_a_declared_date_without_bounds_keeps_whole_days() -> None:
