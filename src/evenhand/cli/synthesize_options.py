@@ -100,6 +100,15 @@ class SynthesizeOptions(ReadsPrivate):
             rich_help_panel=_ROWS,
         ),
     ] = "none"
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="Draw only rows with this value, or numbers from LOW to HIGH by LOW..HIGH; "
+            "repeat it for more columns. --rows are still that many.",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None
     reference: Annotated[
         Path | None,
         typer.Option(

@@ -116,6 +116,7 @@ class Tables(SyntheticData):
     private: pd.DataFrame
     schema: Schema | None
     reference: pd.DataFrame | None
+    where: dict[str, str]
 
     def refuse(self) -> None:
         """Refuse a name that is no table's."""
@@ -133,6 +134,7 @@ class Tables(SyntheticData):
         self.private = self._dated(_read_table(given.private, given.drop or ()), given.private)
         self.reference = None if given.reference is None else read_table(given.reference)
         columns = set(self.private.columns)
+        self.where = dict(_asked(text, columns - {given.unit}) for text in given.where or ())
         if given.test is not None:
             self.test = self._dated(_read_table(given.test, columns=columns), given.test)
         require_memory(
@@ -167,7 +169,15 @@ class Tables(SyntheticData):
         how: dict[str, Any] = {"balance": given.balanced}
         if given.fairness != "none":
             how = {"shares": even_rates(generator, given.fairness, random_state=given.seed)}
-        drawn: pd.DataFrame = generator.sample(given.rows, random_state=given.seed, **how)
+        asked: dict[str, Any] = {
+            name: text
+            if generator.codec_[name].bins is None or ".." not in text
+            else tuple(text.split("..", 1))
+            for name, text in self.where.items()
+        }
+        drawn: pd.DataFrame = generator.sample(
+            given.rows, conditions=asked or None, random_state=given.seed, **how
+        )
         if self.test is not None:
             self.test = self.test[list(drawn.columns)]
         return drawn
@@ -200,6 +210,17 @@ class Tables(SyntheticData):
         ]
 
 
+def _asked(text: str, columns: set[Any]) -> tuple[str, str]:
+    """Return column and value of a --where."""
+    name, given, value = text.partition("=")
+    if not given or name not in columns:
+        raise ValueError(
+            f"--where is COLUMN=VALUE with a column that is learnt, got {text!r}."
+            f"{did_you_mean(name, columns)}"
+        )
+    return name, value
+
+
 def _read_table(
     path: Path, drop: Sequence[str] = (), columns: set[str] | None = None
 ) -> pd.DataFrame:
@@ -225,6 +246,7 @@ class Pictures(SyntheticData):
         given = self.given
         for option, value in (
             ("--fairness", given.fairness != "none"),
+            ("--where", given.where),
             ("--schema", given.schema),
             ("--drop", given.drop),
             ("--keep", given.keep),

@@ -177,14 +177,11 @@ class Request:
         conditions: pd.DataFrame,
         balance: Sequence[str],
     ) -> Request:
-        if n is not None and n != len(conditions):
-            raise ValueError(
-                f"n={n} and a table of {len(conditions)} conditions do not agree: leave n out."
-            )
-        if not len(conditions) or not conditions.shape[1]:
-            raise ValueError("The table of conditions is empty.")
+        require_lines(n, conditions)
         fixed = np.zeros(len(conditions), dtype=np.int64)
-        lines = conditions.reset_index(drop=True).groupby(list(conditions.columns), dropna=False)
+        names = list(conditions.columns)
+        by = names if names[1:] else names[0]  # pandas warns of a list of one
+        lines = conditions.reset_index(drop=True).groupby(by, dropna=False)
         probabilities = np.zeros(known.n)
         for values, rows in lines.groups.items():
             given = values if isinstance(values, tuple) else (values,)
@@ -192,7 +189,7 @@ class Request:
                 known,
                 learnt,
                 n=len(rows),
-                conditions=dict(zip(conditions.columns, given, strict=True)),
+                conditions=dict(zip(names, given, strict=True)),
                 balance=balance,
             )
             fixed[np.asarray(rows)] = np.repeat(np.arange(known.n), one.counts)
@@ -210,6 +207,16 @@ class Request:
         if self.fixed is not None:
             return self.fixed
         return rng.permutation(np.repeat(np.arange(len(self.counts)), self.counts))
+
+
+def require_lines(n: int | None, conditions: pd.DataFrame) -> None:
+    """Raise ValueError for a table of conditions without a line, or of other length than n."""
+    if n is not None and n != len(conditions):
+        raise ValueError(
+            f"n={n} and a table of {len(conditions)} conditions do not agree: leave n out."
+        )
+    if not len(conditions) or not conditions.shape[1]:
+        raise ValueError("The table of conditions is empty.")
 
 
 def _shares(

@@ -36,6 +36,8 @@ NOT_COVERED: Final = (
 )
 
 
+_LEAST: Final = 1e-12  # of a chance: a part that is to be even stays one
+
 OWN: Final = ("noise", "random_state", "device")
 """Arguments that are no part of what was learnt."""
 
@@ -394,15 +396,19 @@ class Synthesizer(ABC):
         conditions: Mapping[str, object] | pd.DataFrame | None,
         balance: Sequence[str],
         shares: ArrayLike | None,
+        chances: ArrayLike = 1.0,
     ) -> Request:
-        """Read what is asked for; a combination that was not seen is refused."""
+        """Read what is asked for; a combination that was not seen is refused.
+
+        ``chances`` says how often a record of each combination is one that is wanted.
+        """
         self._require_fitted()
         if n is not None:
             words, each = self.codec_.memory
             require_memory(f"{n:,} {words}", n * each, "n, and sample several times")
         request = Request.of(
             self.conditions_,
-            self._known_counts(),
+            self._known_counts() * np.maximum(chances, _LEAST),
             n=n,
             conditions=conditions,
             balance=balance,

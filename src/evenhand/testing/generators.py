@@ -210,6 +210,21 @@ class SynthesizerContract(_GeneratorContract):
         assert rows["old"].all()
         assert (rows["rich"] == "yes").sum() == 200
 
+    @pytest.mark.filterwarnings("ignore:Few private records have")
+    def test_any_column_can_be_a_condition(self) -> None:
+        made = self.fitted()
+        rows = made.sample(400, random_state=1)
+        names = ["rich", "sex", "old", "job"]
+        common = rows.groupby(names, observed=True).size().idxmax()
+        asked = dict(zip(names, common, strict=True))
+        same = np.logical_and.reduce([rows[name] == value for name, value in asked.items()])
+        few, many = rows.loc[same, "hours"].quantile([0.1, 0.9])
+        drawn = made.sample(60, conditions={**asked, "hours": (few, many)}, random_state=1)
+        assert len(drawn) == 60
+        assert all((drawn[name] == value).all() for name, value in asked.items())
+        assert drawn["hours"].between(few, many).all()
+        assert drawn.dtypes.tolist() == rows.dtypes.tolist()
+
     def test_the_columns_have_their_names_order_dtypes_and_ranges(self) -> None:
         private, rows = table(), self.fitted().sample(2000, random_state=1)
         assert rows.columns.tolist() == private.columns.tolist()
@@ -231,8 +246,10 @@ class SynthesizerContract(_GeneratorContract):
         made = self.fitted()
         with pytest.raises(ValueError, match=r"rich='yess' is not a category.*Did you mean 'yes'"):
             made.sample(5, conditions={"rich": "yess"})
-        with pytest.raises(ValueError, match=r"'job' is not a condition.*'rich', 'sex', 'old'"):
-            made.sample(5, conditions={"job": "chef"})
+        with pytest.raises(ValueError, match=r"job='cheff' is not a category.*mean 'chef'"):
+            made.sample(5, conditions={"job": "cheff"})
+        with pytest.raises(ValueError, match=r"no column 'jobb'; it has 'job', 'hours'.*'job'"):
+            made.sample(5, conditions={"jobb": "chef"})
         with pytest.raises(ValueError, match=r"balance must be one of 'label', 'sensitive'"):
             made.sample(5, balance=("labels",))
         with pytest.raises(ValueError, match="n is missing"):

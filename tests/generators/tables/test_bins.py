@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest, ks_2samp
 
 from evenhand.generators.tables.bins import LEAST_BINS, Bins, Cells
 
+FALSE_ALARM = 1e-6
 BOUNDS = [
     (0, 80, True),
     (0, 99_999, True),
@@ -146,3 +148,25 @@ def test_a_range_beside_an_atom_is_cut_by_its_own_count() -> None:
     bins = Bins.from_noisy(cells, counts, sigma=1.0, n_bins=16)
     assert (bins.bin_of_cell == 0).sum() == 1
     assert 12 <= bins.n_bins - 1 <= 16
+
+
+@pytest.mark.parametrize(("low", "high", "integer"), BOUNDS)
+def test_draws_between_two_values_are_those_of_the_bins_that_lie_there(
+    low: float, high: float, integer: bool
+) -> None:
+    cells, rng = Cells.between(low, high, integer=integer), np.random.default_rng(2)
+    noisy = rng.exponential(100, len(cells))
+    bins = Bins.from_noisy(cells, noisy, sigma=1.0, n_bins=3)
+    start, end = low + 0.15 * (high - low), low + 0.7 * (high - low)
+    within, chances = bins.between(start, end)
+    n = 20_000
+    for b in range(bins.n_bins):
+        draws = bins.draw(np.full(n, b), rng)
+        draws = draws[(draws >= start) & (draws <= end)]
+        assert binomtest(len(draws), n, min(float(chances[b]), 1.0)).pvalue > FALSE_ALARM
+        if chances[b] > 0:
+            mine = within.draw(np.full(n, b), rng)
+            assert ((mine >= start) & (mine <= end)).all()
+            assert len(draws) < 1000 or ks_2samp(mine, draws).pvalue > FALSE_ALARM
+    assert bins.between(-np.inf, np.inf)[1] == pytest.approx(np.ones(bins.n_bins))
+    assert not bins.between(high + 1, high + 2)[1].any()

@@ -89,6 +89,22 @@ def test_rows_are_drawn_from_the_law(tree: JunctionTree) -> None:
         assert p_value(tilted / tilted.sum()) < FALSE_ALARM
 
 
+@TREES
+def test_given_an_event_it_is_the_law_of_every_combination_reweighted(tree: JunctionTree) -> None:
+    made = some_tree(4, tree)
+    likelihoods = {1: np.array([0.0, 0.3, 1.0]), 3: np.array([1.0, 0.0, 0.0, 0.25])}
+    held, chances = made.given(likelihoods)
+    joint = by_brute_force(made)
+    for i, likelihood in likelihoods.items():
+        joint = joint * likelihood[STATES[:, i]]
+    assert chances == pytest.approx(joint.sum(axis=1))
+    assert by_brute_force(held) == pytest.approx(joint / joint.sum(axis=1, keepdims=True))
+    rows = held.sample(np.repeat([0, 1, 2], 5000), np.random.default_rng(0))
+    assert set(rows[:, 1]) == {1, 2}
+    assert set(rows[:, 3]) == {0, 3}
+    assert made.given({})[1].tolist() == [1.0, 1.0, 1.0]
+
+
 def noised(tables: Any, values: Any, sigma: float, seed: int) -> list[Table]:
     rng = np.random.default_rng(seed)
     return [

@@ -176,6 +176,38 @@ class Bins:
         last = np.searchsorted(self.bin_of_cell, bins, side="right") - 1
         return self.cells.draw(np.clip(cells, first, last).astype(np.int64), rng)
 
+    def between(self, low: float, high: float) -> tuple[Bins, FloatArray]:
+        """Return bins whose draws lie in [low, high], and how often those of each bin do so.
+
+        The law of a draw is that of these bins, given that it lies there.
+
+        Examples
+        --------
+        >>> cells = Cells.between(0, 9, integer=True)
+        >>> bins = Bins(cells=cells, bin_of_cell=np.arange(10) // 5, weights=np.full(10, 0.2))
+        >>> bins.between(3, 4.5)[1].round(6)
+        array([0.4, 0. ])
+        """
+        cells = self.cells
+        step = 1.0 if cells.integer else 0.0
+        low, high = max(low, cells.starts[0]), min(high, cells.ends[-1] - step)
+        if cells.integer:
+            low, high = float(np.ceil(low)), float(np.floor(high))
+        width = cells.ends - cells.starts
+        inside = np.minimum(cells.ends, high + step) - np.maximum(cells.starts, low)
+        alone = (cells.starts >= low) & (cells.starts <= high)  # a cell of no width
+        share = np.where(
+            width > 0, np.maximum(inside, 0.0) / np.where(width > 0, width, 1.0), alone
+        )
+        weights = self.weights * share
+        chances = np.bincount(self.bin_of_cell, weights, self.n_bins).astype(np.float64)
+        of_bin = np.where(chances > 0, chances, 1.0)[self.bin_of_cell]
+        weights = np.where(chances[self.bin_of_cell] > 0, weights / of_bin, self.weights)
+        starts = np.clip(cells.starts, low, high)
+        ends = np.maximum(np.clip(cells.ends, low, high + step), starts + step)
+        within = Cells(starts=starts, ends=ends, integer=cells.integer)
+        return Bins(cells=within, bin_of_cell=self.bin_of_cell, weights=weights), chances
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {

@@ -16,7 +16,7 @@ from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
-from evenhand.generators.tables.synthesizer import TableSynthesizer
+from evenhand.generators.tables.synthesizer import Draw, TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
     JunctionTree,
     Table,
@@ -201,6 +201,10 @@ class MarginalSynthesizer(TableSynthesizer):
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         return self.distribution_.sample(conditions, rng)
+
+    def _given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[Draw, FloatArray]:
+        held, chances = self.distribution_.given(likelihoods)
+        return held.sample, chances
 
     def _arrays(self) -> dict[str, Array]:
         tree, tables = self.distribution_.tree, self.distribution_.tables

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -10,17 +11,21 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._random import as_generator
 from evenhand.datasets import Schema
+from evenhand.generators.conditions import BALANCES, require_lines
 from evenhand.generators.payload import Progress
 from evenhand.generators.synthesizer import Synthesizer
 from evenhand.generators.tables.codec import TableCodec
+from evenhand.generators.tables.constraints import Constraint
 from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.records import as_roles, read_records
+from evenhand.generators.tables.wanted_rows import Draw, Stock, Wanted
 from evenhand.privacy import Budget, Ledger
 from evenhand.privacy.ledger_store import Store
-from evenhand.typing import IntArray
+from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -187,6 +192,117 @@ class TableSynthesizer(Synthesizer):
             payload, ledger, Budget(epsilon=ledger.budget.epsilon, delta=delta), progress
         )
         return self
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        conditions: Mapping[str, object] | pd.DataFrame | None = None,
+        balance: Sequence[str] = ("label", "sensitive"),
+        shares: ArrayLike | None = None,
+        constraints: Sequence[Constraint] = (),
+        random_state: RandomState = None,
+    ) -> pd.DataFrame:
+        """Draw rows with exact counts; drawing costs no privacy.
+
+        Given conditions on other columns than label and groups, or constraints, rows are those of
+        the learnt distribution that are as asked for: within label and group, and in the shares of
+        label and group as far as these are not balanced.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of rows. Not needed with a table of conditions.
+        conditions : mapping or DataFrame, optional
+            Values of columns that all rows have; or a table of these columns with one line per
+            row that is asked for. Of a numeric column a number, or a tuple ``(low, high)`` for all
+            from low to high. None and NaN stand for a missing value.
+        balance : sequence of str
+            What is spread evenly, with counts that differ by at most 1: "label", "sensitive", both
+            or none. The rest is drawn as often as it is, by the noisy counts.
+        shares : array of shape (n_conditions,), optional
+            Share of each combination of label and group, instead of a balance; see
+            ``even_rates``.
+        constraints : sequence of Constraint
+            What every row keeps, by public knowledge; rows that do not are drawn again.
+        random_state : int, Generator or None
+            Seeds the rows.
+
+        Returns
+        -------
+        DataFrame
+            In random order; those of a table of conditions in its order. With the columns and
+            dtypes that were learnt.
+
+        Raises
+        ------
+        ValueError
+            For what is never drawn, or so rarely that a bounded number of draws holds too few.
+        """
+        self._require_fitted()
+        rng = as_generator(random_state)
+        how: dict[str, Any] = {"balance": balance, "shares": shares}
+        if not isinstance(conditions, pd.DataFrame):
+            asked = dict(conditions or {})
+            wanted = Wanted.of(self.codec_, asked, constraints)
+            given = {name: asked[name] for name in asked if name in self.conditions_.names}
+            return self._sample(wanted, rng, n=n, conditions=given or None, **how)
+        require_lines(n, conditions)
+        table = conditions.reset_index(drop=True)
+        given = [name for name in table if name in self.conditions_.names]
+        others = [name for name in table if name not in given]
+        # Lines that ask the same of the features are drawn together.
+        alike = (
+            table.groupby(others, dropna=False, sort=False).ngroup().to_numpy()
+            if others
+            else np.zeros(len(table), dtype=np.int64)
+        )
+        parts, places = [], [np.flatnonzero(alike == k) for k in range(alike.max() + 1)]
+        for lines in places:
+            values = {name: table[name].iloc[lines[0]] for name in others}
+            wanted = Wanted.of(self.codec_, values, constraints)
+            n, left = (None, table.loc[lines, given]) if given else (len(lines), None)
+            parts.append(self._sample(wanted, rng, n=n, conditions=left, **how))
+        order = np.argsort(np.concatenate(places))
+        return pd.concat(parts, ignore_index=True).iloc[order].set_axis(conditions.index)
+
+    def _sample(self, wanted: Wanted, rng: np.random.Generator, **asked: Any) -> pd.DataFrame:
+        """Draw rows that are as wanted; ``asked`` is of label and group alone."""
+        if not wanted:
+            drawn: pd.DataFrame = super().sample(**asked, random_state=rng)
+            return drawn
+        draw, chances = self._given(wanted.likelihoods)
+        stock = Stock(
+            wanted=wanted,
+            draw=draw or self._draw,
+            likelihoods={} if draw else wanted.likelihoods,
+            rng=rng,
+        )
+        request = self._request(**asked, chances=chances)
+        even = {asked["balance"]} if isinstance(asked["balance"], str) else set(asked["balance"])
+        if stock.rejects and asked["shares"] is None and even != set(BALANCES):
+            # A first lot tells the shares of label and group among the rows that are kept.
+            stock.add_lot(request)
+            request = self._request(**asked, chances=chances * stock.chances)
+        rows = stock.take(request.rows(rng))
+        seen = self._known_counts() * chances * stock.chances
+        thin = np.flatnonzero((request.counts > 0) & (seen < 2.0 * self.counts_sigma_))
+        if request.counts[thin].sum() > 0.1 * len(rows):
+            named = (f"{seen[c]:.0f} with {self.conditions_.words(int(c))}" for c in thin[:5])
+            warnings.warn(
+                f"Few private records have {wanted.words}: by the noisy counts (standard "
+                f"deviation {self.counts_sigma_:.0f}) {'; '.join(named)}"
+                f"{'; ...' if len(thin) > 5 else ''}. These rows may be noise alone.",
+                stacklevel=3,
+            )
+        return rows
+
+    def _given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[Draw | None, FloatArray]:
+        """Return what draws features given an event (see ``Wanted``), and its chance by condition.
+
+        None where a method cannot do better than to draw again what does not fit.
+        """
+        return None, np.ones(self.conditions_.n)
 
     def states(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw the states of the features, one row per combination of label and group.

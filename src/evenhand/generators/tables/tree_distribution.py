@@ -26,8 +26,8 @@ column, makes that half of the noise itself (``TRUST``, set by hand on ACS-Incom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
@@ -163,6 +163,21 @@ class TreeDistribution:
                 above = tuple(drawn[rows, parent] for parent in self.tree.parents[i])
                 drawn[rows, i] = _draw(up.given[i][(c, *above)], rng)
         return drawn
+
+    def given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[TreeDistribution, FloatArray]:
+        """Return the distribution given an event, and the event's probability by condition.
+
+        Parameters
+        ----------
+        likelihoods : mapping of int to ndarray, shape (states of the column,)
+            Of columns: the event's probability in each state, independent of all else.
+        """
+        tables = list(self.tables)
+        with np.errstate(divide="ignore"):
+            for i, likelihood in likelihoods.items():
+                tables[i] = replace(tables[i], values=tables[i].values + np.log(likelihood))
+        before, after = (_Upward.of(self.tree, some).log_z for some in (self.tables, tables))
+        return replace(self, tables=tuple(tables)), np.exp(after - before)
 
     def expected(self, weights: FloatArray) -> list[FloatArray]:
         """Return what the distribution expects of each of its tables.

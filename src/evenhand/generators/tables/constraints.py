@@ -1,0 +1,109 @@
+"""What is publicly known to hold in every row of a table, and rows that are drawn keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from evenhand.datasets.columns import Column
+from evenhand.typing import BoolArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Constraint:
+    """A rule that every row keeps, such as "begin is at most end".
+
+    Declare what is public knowledge: a rule that was read off the private rows tells about them,
+    and no claim covers that.
+
+    Parameters
+    ----------
+    words : str
+        The rule in words, for messages.
+    columns : tuple of str
+        The columns that it reads.
+    keeps : callable
+        Takes rows, a DataFrame, and returns for each whether it keeps the rule.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"begin": [1, 5, None], "end": [2, 3, 3]})
+    >>> Constraint.order("begin", "end").keeps(rows).tolist()
+    [True, False, True]
+    >>> Constraint.range("end", 3, 9).keeps(rows).tolist()
+    [False, True, True]
+    """
+
+    words: str
+    columns: tuple[str, ...]
+    keeps: Callable[[pd.DataFrame], BoolArray]
+
+    @classmethod
+    def order(cls, low: str, high: str) -> Self:
+        """Return the rule that ``low <= high``; a missing value breaks no order."""
+
+        def keeps(rows: pd.DataFrame) -> BoolArray:
+            above = _ordered(rows, low) > _ordered(rows, high)
+            return ~above.fillna(False).to_numpy(dtype=np.bool_)
+
+        return cls(words=f"{low} <= {high}", columns=(low, high), keeps=keeps)
+
+    @classmethod
+    def range(cls, column: str, low: Any, high: Any) -> Self:
+        """Return the rule that a column lies in [low, high]; a missing value is no breach.
+
+        For a rare range ``conditions={column: (low, high)}`` is faster: nothing is thrown away.
+        """
+        if not low <= high:
+            raise ValueError(f"A range is (low, high) with low <= high, got {(low, high)!r}.")
+
+        def keeps(rows: pd.DataFrame) -> BoolArray:
+            values = _ordered(rows, column)
+            return (values.between(low, high) | values.isna()).to_numpy(dtype=np.bool_)
+
+        return cls(words=f"{low} <= {column} <= {high}", columns=(column,), keeps=keeps)
+
+    @classmethod
+    def combinations(cls, allowed: pd.DataFrame) -> Self:
+        """Return the rule that the columns of a table are together as in one of its lines.
+
+        A missing value is a value like others: it is allowed where a line has it.
+        """
+        if not len(allowed) or not allowed.shape[1]:
+            raise ValueError("The table of allowed combinations is empty: give a line for each.")
+        names = tuple(map(str, allowed.columns))
+        texts = {name: Column(allowed[name]).texts for name in names}
+
+        def codes(rows: pd.DataFrame) -> IntArray:
+            at = []
+            for name in names:
+                column = Column(rows[name])
+                place = column.places(texts[name]) + 2
+                # 0 is no value of the table, 1 is missing.
+                at.append(np.where(column.missing, 1, np.where(place < 2, 0, place)))
+            sizes = [len(texts[name]) + 2 for name in names]
+            joined: IntArray = np.ravel_multi_index(tuple(at), sizes).astype(np.int64)
+            return joined
+
+        known = codes(allowed)
+
+        def keeps(rows: pd.DataFrame) -> BoolArray:
+            return np.isin(codes(rows), known)
+
+        words = f"{', '.join(names)} as in one of {len(allowed)} lines"
+        return cls(words=words, columns=names, keeps=keeps)
+
+
+def _ordered(rows: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a column that has an order."""
+    dtype, known = rows[name].dtype, pd.api.types
+    if not (known.is_numeric_dtype(dtype) or known.is_datetime64_any_dtype(dtype)):
+        raise ValueError(
+            f"Column {name!r} is {dtype}: an order or a range is one of numbers or dates. For "
+            f"text use Constraint.combinations, or a Constraint with keeps= of your own."
+        )
+    return rows[name]
