@@ -382,7 +382,7 @@ class RowsToDraw:
         groups = None
         if self.groups is not None:
             groups = encode_groups(frame[group], names=self.groups)
-        labels = pd.Index(self.classes).get_indexer(frame[label]).astype(np.int64)
+        labels = pd.Index(self.classes).get_indexer(pd.Index(frame[label])).astype(np.int64)
         return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups, labels
 
     def _schema(self, maker: MarginalSynthesizer) -> Schema:

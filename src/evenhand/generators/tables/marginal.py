@@ -16,13 +16,14 @@ from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.private_table import EncodedTable
-from evenhand.generators.tables.synthesizer import Draw, TableSynthesizer
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
     JunctionTree,
     Table,
     TreeDistribution,
     fit_tree,
 )
+from evenhand.generators.tables.wanted_rows import Draw
 from evenhand.typing import Array, FloatArray, IntArray
 
 OWN: Final = "counts of each column by label and group"

@@ -245,8 +245,8 @@ class TableSynthesizer(Synthesizer):
         if not isinstance(conditions, pd.DataFrame):
             asked = dict(conditions or {})
             wanted = Wanted.of(self.codec_, asked, constraints)
-            given = {name: asked[name] for name in asked if name in self.conditions_.names}
-            return self._sample(wanted, rng, n=n, conditions=given or None, **how)
+            roles = {name: asked[name] for name in asked if name in self.conditions_.names}
+            return self._sample(wanted, rng, n=n, conditions=roles or None, **how)
         require_lines(n, conditions)
         table = conditions.reset_index(drop=True)
         given = [name for name in table if name in self.conditions_.names]
@@ -259,7 +259,7 @@ class TableSynthesizer(Synthesizer):
         )
         parts, places = [], [np.flatnonzero(alike == k) for k in range(alike.max() + 1)]
         for lines in places:
-            values = {name: table[name].iloc[lines[0]] for name in others}
+            values = {str(name): table[name].iloc[lines[0]] for name in others}
             wanted = Wanted.of(self.codec_, values, constraints)
             n, left = (None, table.loc[lines, given]) if given else (len(lines), None)
             parts.append(self._sample(wanted, rng, n=n, conditions=left, **how))
