@@ -100,10 +100,10 @@ class Constraint:
 
 def _ordered(rows: pd.DataFrame, name: str) -> pd.Series[Any]:
     """Return a column that has an order."""
-    dtype, known = rows[name].dtype, pd.api.types
-    if not (known.is_numeric_dtype(dtype) or known.is_datetime64_any_dtype(dtype)):
+    column = Column(rows[name])
+    if not (column.is_number or column.is_date):
         raise ValueError(
-            f"Column {name!r} is {dtype}: an order or a range is one of numbers or dates. For "
-            f"text use Constraint.combinations, or a Constraint with keeps= of your own."
+            f"Column {name!r} is {column.dtype}: an order or a range is one of numbers or "
+            f"dates. For text use Constraint.combinations, or a Constraint with keeps= of your own."
         )
-    return rows[name]
+    return column.values

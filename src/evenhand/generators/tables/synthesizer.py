@@ -215,8 +215,8 @@ class TableSynthesizer(Synthesizer):
             Number of rows. Not needed with a table of conditions.
         conditions : mapping or DataFrame, optional
             Values of columns that all rows have; or a table of these columns with one line per
-            row that is asked for. Of a numeric column a number, or a tuple ``(low, high)`` for all
-            from low to high. None and NaN stand for a missing value.
+            row that is asked for. Of a column of numbers or dates one of these, or a tuple
+            ``(low, high)`` for all from low to high. None and NaN stand for a missing value.
         balance : sequence of str
             What is spread evenly, with counts that differ by at most 1: "label", "sensitive", both
             or none. The rest is drawn as often as it is, by the noisy counts.

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import did_you_mean
+from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column, some
 from evenhand.generators.conditions import Conditions, Request
 from evenhand.generators.tables.codec import ColumnCode, TableCodec
@@ -199,22 +200,26 @@ def _given(column: ColumnCode, value: object) -> tuple[ColumnCode, FloatArray]:
         known = Conditions(names=(column.name,), categories=(column.schema.categories,))
         likelihood[known.position(column.name, text)] = 1.0
     else:
+        schema, kind = column.schema, "number" if column.schema.date_unit is None else "date"
         try:
-            numbers = given.numbers
+            frame = pd.DataFrame({column.name: list(values)})
+            dated = Schema(columns=(schema,)).parse_dates(frame, "the conditions")
+            numbers = schema.numbers(Column(dated[column.name]))
         except (TypeError, ValueError):
             numbers = np.array([np.nan])
         if len(values) > 2 or not numbers[0] <= numbers[-1]:
             raise ValueError(
-                f"The condition {column.name}={value!r} must be a number, or a range (low, high) "
+                f"The condition {column.name}={value!r} must be a {kind}, or a range (low, high) "
                 f"with low <= high."
             )
+        cells = column.bins.cells
         bins, likelihood[: column.n_values] = column.bins.between(numbers[0], numbers[-1])
         if not likelihood.any():
-            cells, kind = bins.cells, "whole" if bins.cells.integer else "real"
+            whole = "whole " if cells.integer and kind == "number" else ""
             raise ValueError(
-                f"No row is drawn with {column.name}={value!r}: the column holds {kind} numbers "
-                f"from {column.bins.cells.starts[0]:g} to "
-                f"{column.bins.cells.ends[-1] - cells.integer:g}, and none there by the noisy "
+                f"No row is drawn with {column.name}={value!r}: the column holds {whole}{kind}s "
+                f"from {schema.said(cells.starts[0])} to "
+                f"{schema.said(cells.ends[-1] - cells.integer)}, and none there by the noisy "
                 f"counts. Ask for a range (low, high), or a wider one."
             )
         column = replace(column, bins=bins)
