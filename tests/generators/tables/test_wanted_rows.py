@@ -1,5 +1,6 @@
 """Rows under conditions on any column and under constraints: exact counts, and the law."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,11 @@ BAD = {
         {"conditions": {"jobb": "chef"}, "constraints": [Constraint.order("begin", "ende")]},
         r"no column 'jobb', 'ende'; it has 'begin'.*Did you mean 'job'",
     ),
+    "two bad values": (
+        {"conditions": {"job": "nurs", "end": "soon"}},
+        r"(?s)job='nurs' is not a category.*end='soon' must be a number",
+    ),
+    "a rule without words": ({"constraints": [replace(NEVER, words="")]}, "0 of 50,000 draws"),
     "no such category": ({"conditions": {"job": "nurs"}}, "not a category.*mean 'nurse'"),
     "a range of text": ({"conditions": {"job": ("a", "b")}}, "not a category"),
     "no number": ({"conditions": {"end": "soon"}}, r"end='soon' must be a number, or a range"),

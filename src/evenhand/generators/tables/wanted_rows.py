@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Self
 
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import did_you_mean
+from evenhand._checks import did_you_mean, together
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column, some
 from evenhand.generators.conditions import Conditions, Request
@@ -64,10 +65,12 @@ class Wanted:
                 f"{did_you_mean(absent[0], codec.names)}"
             )
         likelihoods, columns = {}, {column.name: column for column in codec.columns}
-        for name, value in conditions.items():
-            if name in codec.features:
-                columns[name], likelihood = _given(codec[name], value)
-                likelihoods[codec.features.index(name)] = likelihood
+
+        def read(name: str) -> None:
+            columns[name], likelihood = _given(codec[name], conditions[name])
+            likelihoods[codec.features.index(name)] = likelihood
+
+        together(partial(read, name) for name in conditions if name in codec.features)
         said = [f"{n}={v!r}" for n, v in conditions.items() if n in codec.features]
         return cls(
             codec=replace(codec, columns=tuple(columns.values())),
@@ -77,7 +80,7 @@ class Wanted:
         )
 
     def __bool__(self) -> bool:
-        return bool(self.words)
+        return bool(self.likelihoods or self.constraints)
 
 
 @dataclass(kw_only=True, eq=False)
