@@ -36,14 +36,22 @@ def test_it_writes_rows_claim_and_report_with_exact_counts(town: Path, run: Run)
     assert "loan=granted, sex=F" in done.stdout
 
 
-def test_rows_can_be_asked_for_by_any_column(town: Path, run: Run) -> None:
+def test_rows_can_be_asked_for_by_any_column(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
     asked = ("--where", "job=nurse", "--where", "hours=20..45", "--balance", "label")
-    run(*ASKED, *asked, "--where", "race=A")
+    assert "Keep it with --save FOLDER" in refuse(*ASKED, *asked)
+    run(*ASKED, *asked, "--where", "race=A", "--save", "kept")
     rows = pd.read_csv("made.csv")
     assert rows["loan"].value_counts().tolist() == [200, 200]
     assert set(rows["job"]) == {"nurse"}
     assert set(rows["race"]) == {"A"}
     assert rows["hours"].between(20, 45).all()
+    # What no row has is told after the fit, which is kept.
+    other = ("--where", "job=pope", "--out", "other.csv", "--save", "other")
+    assert "pope" in refuse(*ASKED, *other)
+    assert not Path("other.csv").exists()
+    assert len(load("other").sample(10, conditions={"job": "nurse"}, random_state=0)) == 10
 
 
 def test_a_remark_about_the_fit_is_printed_once(town: Path, run: Run) -> None:
@@ -156,9 +164,15 @@ BAD = {
     "an unknown label": (["--label", "laon"], "Did you mean 'loan'"),
     "an unknown sensitive column": (["--sensitive", "sexx"], "Did you mean 'sex'"),
     "an unknown method": (["--method", "margin"], "Did you mean 'marginal'"),
-    "a condition without a value": (["--where", "job"], "--where is COLUMN=VALUE"),
-    "a condition on the unit": (["--unit", "race", "--where", "race=A"], "that is learnt"),
-    "a condition on no column": (["--where", "jbo=nurse"], "Did you mean 'job'"),
+    "a condition without a value": (
+        ["--where", "job", "--save", "kept"],
+        "--where is COLUMN=VALUE",
+    ),
+    "a condition on the unit": (
+        ["--unit", "race", "--where", "race=A", "--save", "kept"],
+        "that is learnt",
+    ),
+    "a condition on no column": (["--where", "jbo=nurse", "--save", "kept"], "Did you mean 'job'"),
     "an unknown balance": (["--balance", "labels"], "Did you mean 'label'"),
     "no rows": (["--rows", "0"], "--rows must be at least 1"),
     "an epsilon of zero": (["--epsilon", "0"], "epsilon must be finite and > 0"),

@@ -87,6 +87,8 @@ def _make(
             per_unit=given.per_unit,
             progress=bars,
         )
+    if given.save is not None:  # what was paid for stays, whatever fails from here on
+        generator.save(given.save, sign=given.sign)
     bars.begin(f"drawing {data.words}")
     drawn = data.draw(generator)
     found = None if given.test is None else data.evaluate(generator, drawn, bars)
@@ -99,8 +101,6 @@ def _make(
         data.write(drawn, made["data"])
         made["claim"].write_text(_claim_text(generator), encoding="utf-8")
         data.report(generator, drawn, made["report"], found)
-    if given.save is not None:
-        generator.save(given.save, sign=given.sign)
     summary = _summary_of(generator.fitted_, data.conditions(drawn), found) | {
         "method": method,
         "out": str(given.out),

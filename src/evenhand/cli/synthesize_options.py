@@ -105,7 +105,7 @@ class SynthesizeOptions(ReadsPrivate):
         typer.Option(
             metavar="COLUMN=VALUE",
             help="Draw only rows with this value, or numbers from LOW to HIGH by LOW..HIGH; "
-            "repeat it for more columns. --rows are still that many.",
+            "repeat it for more columns. --rows are still that many. Needs --save.",
             rich_help_panel=_ROWS,
         ),
     ] = None

@@ -119,8 +119,13 @@ class Tables(SyntheticData):
     where: dict[str, str]
 
     def refuse(self) -> None:
-        """Refuse a name that is no table's."""
+        """Refuse a name that is no table's, and a condition that could cost the whole fit."""
         require_table_name(self.given.out)
+        if self.given.where and self.given.save is None:
+            raise ValueError(
+                "--where may ask for what no row has, which only the fit can tell, and the fit "
+                "would be lost with its budget. Keep it with --save FOLDER."
+            )
 
     def read(self) -> None:
         """Read schema, private table, reference and test rows."""
