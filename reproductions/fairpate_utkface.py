@@ -67,11 +67,10 @@ method with settings of ten other splits of them ("choose again"), at epsilon 2 
 penalty of the teachers chosen too; they are ``AGAIN_AS`` below. This was written, and the settings
 were set, before it was run on test rows; the other rows stay.
 
-A fourth: rows of ", held out" were run again (the first seeds) when blind rules had become optima
+A fourth: rows of ", held out" were run again when blind rules had become optima
 of a linear program that keeps its bound in each way of reading; those of the rule before it were
-dropped. "DP-SGD, margin" with 3,730 public rows was added at epsilon 1 and 2, and ages by gender,
-which have no rule: nine classes and two genders through gate and student. Three splits of ages, and
-as many of them as were run, stand in the column of seeds.
+dropped. "DP-SGD, margin" with 3,730 public rows was added, and ages by gender, which have no rule:
+nine classes and two genders through gate and student. How many seeds were run stands in a column.
 
 The page says why a goal is missed; what it says of DP-FERMI's label is read off its repository
 (github.com/devanshgupta160/Stochastic-Differentially-Private-and-Fair-Learning): ``dataloader.py``
