@@ -491,3 +491,39 @@ class Story(RuleBasedStateMachine):
 
 TestStory = Story.TestCase
 TestStory.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+# ---------------------------------------------------------------- plans
+
+
+def test_a_plan_is_charged_whole_or_not_at_all_and_holds_no_more() -> None:
+    outer = ledger()
+    whole = outer.budget.mu_squared
+    with outer.set_aside({"first": 0.25 * whole, "rest": 0.5 * whole}) as inner:
+        assert outer.remaining == pytest.approx(0.25 * whole)
+        assert [entry.purpose for entry in outer.entries] == ["first", "rest"]
+        assert inner.remaining == pytest.approx(0.75 * whole)
+        mechanism = GNMax(sigma=(2.0 / (0.6 * whole)) ** 0.5)  # its cost is .6 of the budget
+        inner.release(mechanism, [[5, 3]], purpose="first")
+        with pytest.raises(BudgetExceeded):
+            inner.release(mechanism, [[5, 3]], purpose="rest")
+        with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+            outer.set_aside({"more": 0.5 * whole}).__enter__()
+    assert outer.spent == pytest.approx(0.75 * whole)
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_plan_that_fails_is_given_back_unless_something_was_drawn(drawn: bool) -> None:
+    outer = ledger()
+    whole = outer.budget.mu_squared
+
+    def fail() -> None:
+        with outer.set_aside({"all": whole}) as inner:
+            if drawn:
+                inner.release(GNMax(sigma=1e3), [[5, 3]], purpose="all")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert outer.spent == pytest.approx(whole if drawn else 0.0)
+    assert [entry.settled for entry in outer.entries] == [not drawn]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import Aggregator, TableCounts
-from evenhand.privacy import BudgetExceeded, Ledger
-from evenhand.privacy.gaussian import epsilon_from_mu, sigma_for
+from evenhand.privacy import Ledger
+from evenhand.privacy.gaussian import sigma_for
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.typing import FloatArray, IntArray
@@ -23,8 +24,6 @@ LEAST_SNR: Final = 50.0
 
 Door: TypeAlias = Callable[[IntArray], FloatArray]
 """Takes whole totals; charges, draws noise, and gives what left, in the aggregator's scale."""
-
-_ROUNDING: Final = 1e-8  # plans spend 1e-9 less than their shares, and budgets round down
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,24 +63,18 @@ class BudgetPlan:
         if total > 1 + 1e-12:
             raise ValueError(f"The shares of the budget must sum to at most 1, got {total!r}.")
 
-    def require_room(self) -> None:
-        """Refuse the whole plan if the account does not hold it: half a plan makes no generator.
+    @contextmanager
+    def set_aside(self) -> Iterator[BudgetPlan]:
+        """Charge the whole plan at once, or nothing: half a plan makes no generator.
 
         Raises
         ------
         BudgetExceeded
             With what is left. Nothing is charged then.
         """
-        ledger = self.ledger
-        needed = ledger.budget.mu_squared * math.fsum(self.shares.values())
-        if ledger.remaining < needed * (1.0 - _ROUNDING):
-            left = epsilon_from_mu(math.sqrt(ledger.remaining), ledger.budget.delta)
-            raise BudgetExceeded(
-                f"The account {ledger.account!r} has epsilon={left:.3f} left at "
-                f"delta={ledger.budget.delta:g}, and this fit needs all of "
-                f"{ledger.budget.epsilon:g}. Nothing was charged or drawn. Take another account, "
-                f"or a smaller budget."
-            )
+        whole = self.ledger.budget.mu_squared
+        with self.ledger.set_aside({p: whole * share for p, share in self.shares.items()}) as inner:
+            yield replace(self, ledger=inner)
 
     def release(
         self, aggregator: Aggregator, total: IntArray, purpose: str, *, n_steps: int = 1

@@ -292,21 +292,24 @@ class Synthesizer(ABC):
         progress: Progress | None,
     ) -> Self:
         """Learn from private records that were read, under a ledger of its own."""
-        # What the payload needs of delta beside the ledger: the rest speaks at less.
-        delta = budget.delta * payload.delta_aside[0]
-        ledger = Ledger(
-            Budget(epsilon=budget.epsilon, delta=budget.delta - delta),
-            noise=self._noise_source(),
-            store=store,
-            account=account,
-            unit=unit,
-            neighbors=neighbors,
+        ledger = self._ledger(
+            payload, budget, neighbors=neighbors, unit=unit, store=store, account=account
         )
         self._learn_under(payload, ledger, budget, progress)
         for words in self.warnings_:
             if words not in self.doubts_:
                 warnings.warn(words, NotedWarning, stacklevel=3)
         return self
+
+    def _ledger(self, payload: Payload, budget: Budget, **account: Any) -> Ledger:
+        """Return the ledger of a fit."""
+        # What the payload needs of delta beside the ledger: the rest speaks at less.
+        delta = budget.delta * payload.delta_aside[0]
+        return Ledger(
+            Budget(epsilon=budget.epsilon, delta=budget.delta - delta),
+            noise=self._noise_source(),
+            **account,
+        )
 
     def _learn_under(
         self, payload: Payload, ledger: Ledger, budget: Budget, progress: Progress | None
@@ -319,15 +322,13 @@ class Synthesizer(ABC):
         rng = as_generator(self.random_state)
         share, purpose = payload.delta_aside
         delta = budget.delta * share
-        payload.check(ledger, delta)
-        self._foresee(payload.known)
-        plan = BudgetPlan(ledger=ledger, shares=payload.shares(self._shares()))
-        plan.require_room()
-        progress("records", 0, 1)
-        found = payload.encode(plan, delta)  # the first draw: from here on all stays charged
-        self.codec_, self.conditions_ = found.codec, found.codec.conditions
-        progress("records", 1, 1)
-        self._learn(found.data, plan, rng, progress)
+        with self._plan(payload, ledger, delta).set_aside() as plan:
+            progress("records", 0, 1)
+            found = payload.encode(plan, delta)  # the first draw: from here on all stays charged
+            self.codec_, self.conditions_ = found.codec, found.codec.conditions
+            progress("records", 1, 1)
+            self._learn(found.data, plan, rng, progress)
+        ledger = plan.ledger
         claim = self._claim(budget, ledger, payload.public)
         if share:
             accounting = f"{claim.accounting}, with {share:.0%} of delta for {purpose}"
@@ -338,6 +339,12 @@ class Synthesizer(ABC):
         self.doubts_ = tuple(found.doubts)
         self.warnings_ = (*found.doubts, *certain)
         self.notes_ = (*found.notes, *self._remarks(), *self.warnings_)
+
+    def _plan(self, payload: Payload, ledger: Ledger, delta: float) -> BudgetPlan:
+        """Refuse all that can be known to be wrong; nothing is drawn, and nothing charged."""
+        payload.check(ledger, delta)
+        self._foresee(payload.known)
+        return BudgetPlan(ledger=ledger, shares=payload.shares(self._shares()))
 
     def _open(self, named: str | None) -> str:
         """Return the relation between neighbors; ``named`` is what a unit is, if there are any."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -30,6 +31,8 @@ from evenhand.privacy.noise import DiscreteNoise, Noise
 from evenhand.privacy.relation import check_relation, is_attribute
 from evenhand.typing import Array, ArrayLike
 
+_ROUNDING = 1e-8
+"""A plan may pass what is left by this share of itself: budgets are rounded down."""
 _SINGLE = "valid only at delta"
 _OWN_FACTS = ("epsilon", "delta", "unit", "neighbors", "test_mode", "schema_version", _SINGLE)
 
@@ -244,6 +247,60 @@ class Ledger:
         inner._open(within=self.account)
         return inner
 
+    @contextmanager
+    def set_aside(self, planned: Mapping[str, float]) -> Iterator[Ledger]:
+        """Charge a whole plan at once or not at all, and open a ledger that spends it.
+
+        Of two runs that share an account, in one process or in several, only one gets what is there
+        for one. What is released inside stands in the ledger that is opened, in memory; here
+        stands a line for each purpose. Leaving with an exception before any noise was drawn gives
+        all of it back; afterwards, or after a crash, all of it stays charged.
+
+        Parameters
+        ----------
+        planned : mapping of str to float
+            ``mu**2`` by purpose.
+
+        Raises
+        ------
+        BudgetExceeded
+            With what is left; nothing was charged then.
+        """
+        if self.single:
+            raise ValueError(f"{_only(self.budget)} It holds no plan. Open another account.")
+        left = self.store.remaining(self.account)
+        units = {purpose: units_down(mu_squared) for purpose, mu_squared in planned.items()}
+        over = sum(units.values()) - left
+        if 0 < over < sum(units.values()) * _ROUNDING:
+            units[max(units, key=units.__getitem__)] -= over
+        charges = [
+            Charge(mechanism="SetAside()", n_uses=1, units_each=each, purpose=purpose)
+            for purpose, each in units.items()
+        ]
+        try:
+            ids = self.store.charge(self.account, charges)
+        except OverLimit as full:
+            there, needed = (
+                epsilon_from_mu(mu_squared_of(max(0, some)) ** 0.5, self.budget.delta)
+                for some in (full.limit - full.spent, full.asked)
+            )
+            raise BudgetExceeded(
+                f"The account {full.account!r} has epsilon={there:.3f} left at "
+                f"delta={self.budget.delta:g}, and this fit needs {needed:.3g}. Nothing was "
+                f"charged or drawn. Take another account, or a smaller budget."
+            ) from None
+        inner = Ledger.__new__(Ledger)
+        inner.__dict__.update(self.__dict__)
+        inner.store = MemoryStore()
+        inner._open(within=None, limit=sum(units.values()))
+        try:
+            yield inner
+        except BaseException:
+            if not inner.entries:
+                self.store.settle(self.account, dict.fromkeys(ids, 0))
+            raise
+        self.store.settle(self.account, dict.fromkeys(ids, 1))
+
     def spent_epsilon(self, delta: float) -> float:
         """Epsilon of what was charged so far, at ``delta``.
 
@@ -314,7 +371,7 @@ class Ledger:
             f"spent={self.spent:.6g} of mu_squared={self.budget.mu_squared:.6g})"
         )
 
-    def _open(self, *, within: str | None) -> None:
+    def _open(self, *, within: str | None, limit: int | None = None) -> None:
         facts: dict[str, Fact] = {
             **self.facts,
             "epsilon": self.budget.epsilon,
@@ -325,7 +382,8 @@ class Ledger:
             "schema_version": SCHEMA_VERSION,
         }
         # mu comes from a root search: SLACK keeps its last digits from passing the budget.
-        limit = units_down(self.budget.mu_squared * (1.0 - SLACK))
+        if limit is None:
+            limit = units_down(self.budget.mu_squared * (1.0 - SLACK))
         self._limit = limit
         self.store.open(Account(name=self.account, limit=limit, facts=facts, within=within))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import traceback
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +22,8 @@ from evenhand.generators import (
     RONGaussSynthesizer,
 )
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import Budget, BudgetExceeded, SeededNoise
-from evenhand.privacy.ledger_store import MemoryStore
+from evenhand.privacy import Budget, BudgetExceeded, DatabaseStore, SeededNoise
+from evenhand.privacy.ledger_store import UNITS_PER_ONE, MemoryStore
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
 pytestmark = pytest.mark.filterwarnings(
@@ -232,6 +235,52 @@ def test_an_account_that_holds_a_part_of_the_plan_stays_as_it_is(
     with pytest.raises(BudgetExceeded):
         fit(store=store)
     assert spent(store) == charged
+
+
+def test_of_two_processes_that_share_an_account_one_is_refused_before_it_draws(
+    tmp_path: Path,
+) -> None:
+    # The second fit starts when the first has passed its checks, and has drawn nothing yet.
+    path = tmp_path / "accounts.db"
+    said: list[int] = []
+
+    def other() -> None:
+        with pytest.raises(BudgetExceeded, match=r"has epsilon=0.000 left"):
+            fit(schema=SCHEMA, store=DatabaseStore(path))
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if not said:
+            child = os.fork()
+            if child == 0:
+                try:
+                    other()
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
+                os._exit(0)
+            said.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    store = DatabaseStore(path)
+    made = fit(schema=SCHEMA, store=store, progress=progress)
+    assert said == [0]
+    assert made.ledger_.spent == pytest.approx(BUDGET.mu_squared)
+    entries = store.entries("default")
+    assert all(entry.settled and entry.n_uses == 1 for entry in entries)
+    assert [e.purpose for e in entries] == [e.purpose for e in made.ledger_.entries]
+    assert sum(e.mu_squared for e in entries) == pytest.approx(BUDGET.mu_squared)
+
+
+def test_a_fit_that_ends_before_its_first_draw_gives_back_what_was_set_aside() -> None:
+    store = MemoryStore()
+
+    def stop(stage: str, done: int, total: int) -> None:
+        assert spent(store) == pytest.approx(BUDGET.mu_squared * UNITS_PER_ONE)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(schema=SCHEMA, store=store, progress=stop)
+    assert spent(store) == 0
+    fit(schema=SCHEMA, store=store)
 
 
 def test_a_boolean_column_with_gaps_is_learnt_and_comes_back_as_it_was() -> None:

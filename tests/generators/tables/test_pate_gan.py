@@ -205,7 +205,7 @@ def test_the_number_of_answers_is_fixed_and_reserved_before_training(
     with pytest.raises(RuntimeError, match="power"):
         new().fit(table(), **ROLES, budget=BUDGET, schema=SCHEMA, store=store)
     entries = store.entries("default")
-    assert entries[-1].n_uses == 8  # charged in full, though one answer was given
+    assert entries[-1].purpose == module.VOTES  # charged in full, though one answer was given
     assert sum(e.mu_squared for e in entries) == pytest.approx(BUDGET.mu_squared, rel=1e-6)
 
 

@@ -164,6 +164,15 @@ class TableSynthesizer(Synthesizer):
             notes=filled,
         )
 
+    def check(self, frame: pd.DataFrame, *, budget: Budget, **columns: Any) -> None:
+        """Raise what ``fit`` would raise before its first draw; nothing is charged or released.
+
+        Arguments as for ``fit``, less the names of units and accounts.
+        """
+        payload = self.read(frame, **columns)
+        ledger = self._ledger(payload, budget, neighbors=self.neighbors)
+        self._plan(payload, ledger, budget.delta * payload.delta_aside[0])
+
     def fit_within(
         self,
         payload: PrivateTable,
