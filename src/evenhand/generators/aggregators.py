@@ -20,6 +20,12 @@ from evenhand.typing import FloatArray, IntArray
 UNIT: Final = 2.0**-20
 """Real numbers are counted in this unit, after rounding towards zero."""
 
+GRID: Final = 2.0**-14
+"""Those of which products are added up are multiples of this."""
+
+DIAGONAL, BESIDE = 985, 1393  # whole numbers; the second over the first is just below sqrt(2)
+_EXACT: Final = 2**20  # rows whose products sum below 2**53, where doubles are exact
+
 
 class Aggregator(Protocol):
     """A bounded sum.
@@ -186,37 +192,36 @@ class OuterSums(OfRecords):
     With ``|z| <= 1`` enforced here, a record adds a matrix of Frobenius norm at most 1 to one
     block. Replacing it moves the sums by at most sqrt(2): in one block ``|zz' - ww'|`` is largest
     for orthogonal unit vectors, in two blocks the norms add in squares. Entries off the diagonal
-    are released once, times sqrt(2), so that the norm of what is released is Frobenius'. Rounding
-    towards zero keeps norms, but can turn orthogonal products a little apart: each entry of a
-    difference moves by less than two units, and that is added.
+    are released once, times 1393/985, so that the norm of what is released is Frobenius', or a
+    millionth less. z is rounded towards zero before it is multiplied, and products and sums are
+    whole numbers: nothing is rounded after it.
     """
 
     n_features: int
     n_conditions: int
-    unit = UNIT
+    unit = GRID**2 / DIAGONAL
 
     def l2_sensitivity(self, neighbors: str) -> float:
-        """``r``, or ``r sqrt(2)`` for "replace one" and two for the rounding, in units."""
-        if _cells_moved(neighbors) == 1:
-            return self.per_unit / self.unit
-        n_entries = self.n_features * (self.n_features + 1) // 2
-        return self.per_unit * (math.sqrt(2.0) / self.unit + 2.0 * math.sqrt(n_entries))
+        """``r``, or ``r sqrt(2)`` for "replace one", in units."""
+        return self.per_unit * math.sqrt(_cells_moved(neighbors)) / self.unit
 
     def total(self, z: FloatArray, condition: IntArray) -> IntArray:
         """Add up; rows of ``z`` (n, n_features) longer than 1 are shortened to 1."""
-        short = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)
+        short = within_norm(z, 1.0, GRID)
         i, j = np.triu_indices(self.n_features)
-        products = short[:, i] * short[:, j] * np.where(i == j, 1.0, math.sqrt(2.0))
-        bounded = within_norm(products, 1.0, self.unit)
+        times = np.where(i == j, DIAGONAL, BESIDE)
         sums = np.zeros((self.n_conditions, len(i)), dtype=np.int64)
         for c in range(self.n_conditions):
-            sums[c] = bounded[condition == c].sum(axis=0)
-        return sums.reshape(-1)
+            own = short[condition == c]
+            for first in range(0, len(own), _EXACT):
+                rows = own[first : first + _EXACT]
+                sums[c] += (rows.T @ rows)[i, j].astype(np.int64)
+        return (sums * times).reshape(-1)
 
     def apart(self, values: FloatArray) -> FloatArray:
         """Return released values as symmetric matrices, (n_conditions, n_features, n_features)."""
         i, j = np.triu_indices(self.n_features)
-        table = values.reshape(self.n_conditions, -1) / np.where(i == j, 1.0, math.sqrt(2.0))
+        table = values.reshape(self.n_conditions, -1) / np.where(i == j, 1.0, BESIDE / DIAGONAL)
         out = np.zeros((self.n_conditions, self.n_features, self.n_features))
         out[:, i, j] = table
         out[:, j, i] = table
