@@ -24,6 +24,7 @@ HOMES: Final[Mapping[Key, str]] = {
     ("tables", "ron-gauss"): "generators.tables.ron_gauss",
     ("tables", "ffpdg"): "generators.tables.ron_gauss",
     ("images", "mean-embedding"): "generators.images.mean_embedding",
+    ("images", "gaussian"): "generators.images.gaussian",
     ("images", "teacher-gan"): "generators.images.teacher_gan",
     ("images", "gs-wgan"): "generators.images.teacher_gan",
     ("images", "g-pate"): "generators.images.g_pate",
