@@ -22,6 +22,7 @@ HOMES: Final[Mapping[str, str]] = {
     "dpsgd": "evenhand.estimators.dpsgd",
     "dp-fermi": "evenhand.baselines.fermi",
     "dp-post-processing": "evenhand.baselines.post_processing",
+    "dp-decoupled": "evenhand.baselines.decoupled",
     "sf-student": "evenhand.estimators.sf_pate.classifier",
     "sf-teachers": "evenhand.estimators.sf_pate.classifier",
     "randomized-response": "evenhand.baselines.randomized_response",

@@ -46,6 +46,7 @@ def test_the_kinds_differ_in_whether_they_need_the_group() -> None:
         FairnessKind.THRESHOLDS,
         FairnessKind.DERIVED,
         FairnessKind.REJECT_OPTION,
+        FairnessKind.DRAWN_ROWS_BY_GROUP,
     }
     for kind in FairnessKind:
         assert ("no group needed" in kind) is not kind.needs_group

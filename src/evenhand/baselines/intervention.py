@@ -213,6 +213,13 @@ class InterventionClassifier(PATEClassifier):
                 f"answers='labels', or another point."
             )
 
+    @property
+    def no_labels_beside(self) -> str:
+        """Also where the margin is kept before the student: these labels are no answers."""
+        if self.at in ("S_in", "S_post"):
+            return super().no_labels_beside
+        return f"at={self.at!r} keeps the margin before the student. Take S_in or S_post"
+
     def _teachers(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Teachers:
         """Return teachers that choose their records (step 1) or train under the margin (2)."""
         assert self.fairness is not None

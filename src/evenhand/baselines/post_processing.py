@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Final, NoReturn, Self
+from typing import Any, ClassVar, Final, NoReturn, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -27,7 +27,7 @@ from evenhand.learners import DPSGD
 from evenhand.privacy.table import LaplaceTable
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
-from evenhand.typing import Array, FloatArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
 
@@ -126,10 +126,12 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
     table_budget: float = 0.25
     learning_rate: float = 4.0
 
+    _default: ClassVar[RateNotion] = DEFAULT
+
     @property
     def notion(self) -> RateNotion:
         """What is held: ``fairness``, or its default."""
-        return DEFAULT if self.fairness is None else self.fairness
+        return self._default if self.fairness is None else self.fairness
 
     def _learn(self, given: FitArguments) -> None:
         pure, left = split_epsilon(self._checked_steps(given.ledger), self._checked_parts())
@@ -139,18 +141,20 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         groups = self._counted_groups(given.sensitive_features, data)
         mechanism, noise = self._sampled(left, data), self._float_noise()
         run = self._own_ledger(left, noise)
-        network = learner.network(X_encoded.shape[1:], data.n_classes, rng)
+        rows = self._base_rows(X_encoded, groups)
+        network = learner.network(rows.shape[1:], data.n_classes, rng)
         with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
             trained = learner.fit(
                 network,
-                X_encoded,
+                rows,
                 data.y_private,
                 noise=grant.draw_by_step(mechanism, learner.n_released(network)),
                 **self._steps(mechanism, data, noise, given),
             )
+        self.groups_ = groups.names
         weights, bias = trained.network[0]
-        student = linear_classifier(weights, bias, data.n_classes)
-        decided = student.predict(X_encoded).astype(np.int64)
+        self.student_ = self._trained(weights, bias, data.n_classes)
+        decided = self._own_decisions(X_encoded, groups)
         shape = (groups.n_groups, data.n_classes, data.n_classes)
         cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)
         table_ledger, noisy = release_table(
@@ -161,7 +165,7 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         )
         self.table_ = noisy.reshape(shape)
         self._derive()
-        self.student_, self.groups_, self.mechanism_ = student, groups.names, mechanism
+        self.mechanism_ = mechanism
         self.fairness_kind_ = FairnessKind.DERIVED
         self.ledger_ = SeparateLedgers(run, table_ledger)
         claim = self._claim(left, data, noise, public=("the names of the groups",))
@@ -262,6 +266,23 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         rates_of(self.notion, data.n_classes)  # before anything is spent
         return several(self._private_groups(sensitive_features, data))
 
+    def _base_rows(self, X_encoded: Array, groups: GroupCodes) -> Array:
+        """Return what the model below the rule reads."""
+        return X_encoded
+
+    def _trained(self, weights: FloatArray, bias: FloatArray, n_classes: int) -> Any:
+        """Return the model below the rule."""
+        return linear_classifier(weights, bias, n_classes)
+
+    def _own_decisions(self, encoded: Array, groups: GroupCodes) -> IntArray:
+        """Return the class codes that the model below the rule gives."""
+        decided: IntArray = self.student_.predict(encoded).astype(np.int64)
+        return decided
+
+    def _rule_within(self, fairness: RateNotion) -> DerivedRule:
+        """Return the rule of a margin, by the noisy table."""
+        return DerivedRule.fit(self.table_, fairness)
+
     def _derive(self) -> None:
         """Solve for the rule on the noisy table; reads nothing private."""
         assert self.budget is not None
@@ -270,18 +291,17 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         self.noise_bound_ = noise_bound(self.table_, self.notion, scale=scale)
         slack = self.noise_bound_ if self.slack is None else self.slack
         allowed = min(1.0, self.notion.margin + slack)
-        self.rule_ = DerivedRule.fit(self.table_, replace(self.notion, margin=allowed))
+        self.rule_ = self._rule_within(replace(self.notion, margin=allowed))
         self.table_gap_ = self.rule_.gap(self.table_, self.notion)
 
     def _told(self, X: Any, sensitive_features: Any) -> tuple[Any, GroupCodes]:
         """Return the model's own decisions, and the groups."""
         encoded = self._encode(X)
-        decided = self.student_.predict(encoded).astype(np.int64)
         if sensitive_features is None:
             raise ValueError(
                 "This model needs the group of each row at prediction: pass sensitive_features=. "
                 "For a model that needs none use a margin in training."
             )
         groups = encode_groups(sensitive_features, names=self.groups_)
-        _checks.same_length(X=decided, sensitive_features=groups)
-        return decided, groups
+        _checks.same_length(X=encoded, sensitive_features=groups)
+        return self._own_decisions(encoded, groups), groups

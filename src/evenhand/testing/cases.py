@@ -111,6 +111,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
         },
     },
     "dp-post-processing": {"": {"fairness": EqualizedOdds(margin=0.2, reference="pairwise")}},
+    "dp-decoupled": {"": {"fairness": DemographicParity(margin=0.2, reference="pairwise")}},
     "sf-teachers": {
         "": {"pull": 1.0},
         "labels": {"pull": 0.0, "relation": GROUP_AND_CLASS_LABEL},
@@ -184,6 +185,13 @@ def _drawn_rows() -> Iterator[Case]:
             public=SyntheticRows(n_rows=_N_PUBLIC, share=0.5),
             schema=Schema.declared(_DECLARED),
         )
+    for name in ("pate", "fairpate", "fair-shares"):
+        yield _classifier(
+            METHODS[name],
+            f"{name}, public rows and counts",
+            public=SyntheticRows(share=0.5),
+            public_rows=True,
+        )
     case = _classifier(
         METHODS["fair-shares"],
         "fair-shares, drawn rows, noisy schema",
@@ -209,9 +217,13 @@ def _classifier(
     *,
     budget: Budget = BUDGET,
     relation: str = "",
+    public_rows: bool | None = None,
     **settings: Any,
 ) -> Case:
-    """Return the case of a method; the relation is that of its record, if no other is named."""
+    """Return the case of a method; the relation is that of its record, if no other is named.
+
+    ``public_rows`` says whether it is given some. Default: if it takes them, and makes none itself.
+    """
     rows, other = table(), table(_N_PUBLIC, seed=1)
     takes = signature(spec.estimator).parameters
     settings = {k: v for k, v in SMALL.items() if k in takes} | dict(spec.fixed) | settings
@@ -222,7 +234,9 @@ def _classifier(
         )
     by_group = bool(spec.private_groups) and ("fairness" in settings or spec.margin == "weight")
     by_group |= bool({"public", "check_drift"} & set(settings)) and spec.public_groups
-    public = "X_public" in spec.takes and not {"public", "public_fraction"} & set(settings)
+    public = public_rows
+    if public is None:
+        public = "X_public" in spec.takes and not {"public", "public_fraction"} & set(settings)
 
     def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
         given: dict[str, Any] = {}

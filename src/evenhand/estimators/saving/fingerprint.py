@@ -29,7 +29,7 @@ def fingerprint(model: Any) -> str:
     if fitted.encoder is not None and fitted.inside is None:
         parts = [fitted.student, fitted.encoder.to_dict(), fitted.classes]
         if fitted.derived is not None:
-            parts.append(fitted.derived.rule.probabilities)
+            parts += [fitted.derived.rule.probabilities, *fitted.numbers.values()]
     for part in parts:
         _feed(digest, part, [])
     return digest.hexdigest()
