@@ -75,6 +75,7 @@ BELOW: dict[str, set[str]] = {
         "students",
         "baselines",
         "estimators",
+        "generators",
         "report",
     },
     "serve": {"fairness", "datasets", "estimators", "report"},

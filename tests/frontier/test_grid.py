@@ -163,8 +163,8 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'non-private'\] beside it, "
             "but by 'fair-shares', 'fairpate', 'fairpate-published', 'fairpate-as-printed', "
             "'intervention', 'dpsgd', "
-            "'dp-post-processing', 'sf-student', 'sf-teachers', 'randomized-response', 'pf-ld', "
-            "'pf-ld-as-printed', "
+            "'dp-post-processing', 'dp-decoupled', 'sf-student', 'sf-teachers', "
+            "'randomized-response', 'pf-ld', 'pf-ld-as-printed', "
             "'fair-only'",
         ),
         (
@@ -194,6 +194,14 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
             "about true classes.*calibration_fraction = 0.2.*answer_margin = false, or 'fair-sha",
         ),
         (ADULT + RUN + 'admit_by = "limits"\n', r"Did you mean 'limit'\?"),
+        (
+            ADULT + RUN + "synthetic_share = 1\n",
+            "synthetic_share must lie strictly between 0 and 1",
+        ),
+        (
+            ADULT + RUN.replace('"fairpate"', '"dpsgd"') + "synthetic_share = 0.5\n",
+            "synthetic_share = 0.5 is not read by method = 'dpsgd'",
+        ),
         (ADULT + RUN + "gate_level = 1\n", "gate_level must lie strictly between 0 and 1"),
         (ADULT + RUN + 'answer_margin = "no"\n', "answer_margin must be true or false, got 'no'"),
         (ADULT + RUN + "answer_margin = 0\n", "answer_margin must be true or false, got 0"),

@@ -65,6 +65,7 @@ EVERY: Tables = (
         "margin": [0.1],
         "fairness": ["demographic-parity", "equalized-odds"],
     },
+    {"method": ["dp-decoupled"], "epsilon": [3], "margin": [0.1]},
     {"method": ["non-private", "fair-only"], "margin": [0.1]},
     {"method": ["pate"], "epsilon": [9], "n_teachers": [30], "gap_of": ["equalized-odds"]},
     {
@@ -219,7 +220,7 @@ def test_what_is_measured_is_what_the_model_decides(
         )
         assert run.error == report["error_rate"].value
         assert run.gap == report[run.gap_name].value
-    assert asked_for_groups == {"intervention", "dp-post-processing"}
+    assert asked_for_groups == {"intervention", "dp-post-processing", "dp-decoupled"}
 
 
 @pytest.mark.parametrize(
@@ -324,6 +325,25 @@ def test_calibration_rows_are_read_by_the_notions_about_true_classes_alone(files
         ("fairpate", None, False),
         ("fairpate", "equalized-odds", True),
         ("pate", None, False),
+    }
+
+
+def test_a_share_for_counts_beside_the_public_rows_is_an_argument(files: Path) -> None:
+    found = swept(
+        files,
+        "",
+        'method = ["fair-shares", "pate"]\nmargin = 0.1\nsynthetic_share = [0.2, 0.5]\n',
+    )
+    said = {
+        (run.setting.method, run.setting.arguments["synthetic_share"], share)
+        for run in found
+        for share in ("20%", "50%")
+        if f"with labels for the student ({share} of the budget)" in run.guarantee["accounting"]
+    }
+    assert said == {
+        (method, share, f"{share:.0%}")
+        for method in ("fair-shares", "pate")
+        for share in (0.2, 0.5)
     }
 
 

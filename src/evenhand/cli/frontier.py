@@ -228,6 +228,7 @@ def _known(value: float) -> str:
 
 def _train(grid: Grid, key: str, out: Path, *, json: bool) -> None:
     """Train one setting anew and save the model."""
+    from evenhand.frontier.subjects import draws_rows
     from evenhand.frontier.train import train_one
 
     require_free(out)
@@ -243,6 +244,7 @@ def _train(grid: Grid, key: str, out: Path, *, json: bool) -> None:
     if json:
         emit({"model": str(out), "guarantee": claim})
         return
-    show(claim, f"The model is in {out}.")
+    what = "generator" if draws_rows(chosen[0].method) else "model"
+    show(claim, f"The {what} is in {out}.")
     if grid.data.kind == "private":
         show(TRAINED_ANEW)

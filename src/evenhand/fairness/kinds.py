@@ -26,6 +26,8 @@ class FairnessKind(StrEnum):
     THRESHOLDS = "group-aware thresholds, group needed"
     DERIVED = "group-aware probabilities, group needed"
     REJECT_OPTION = "reject option, group needed"
+    DRAWN_ROWS = "in the rows it learned from, no group needed"
+    DRAWN_ROWS_BY_GROUP = "in the rows it learned from, group needed"
 
     @property
     def needs_group(self) -> bool:
@@ -34,6 +36,7 @@ class FairnessKind(StrEnum):
             FairnessKind.THRESHOLDS,
             FairnessKind.DERIVED,
             FairnessKind.REJECT_OPTION,
+            FairnessKind.DRAWN_ROWS_BY_GROUP,
         )
 
     @property
@@ -59,4 +62,9 @@ _WORDS = {
     "and treats groups differently; whether that is lawful is not for this page to say.",
     FairnessKind.REJECT_OPTION: "Some predictions are refused, depending on the group, so that the "
     "given ones stay within a margin. A prediction needs the group of each person.",
+    FairnessKind.DRAWN_ROWS: "How labels and groups are spread over the drawn rows that the model "
+    "learned from is all that holds the groups’ rates together. A prediction reads no group.",
+    FairnessKind.DRAWN_ROWS_BY_GROUP: "How labels and groups are spread over the drawn rows that "
+    "the model learned from is all that holds the groups’ rates together. A prediction needs the "
+    "group of each person, as one column among others.",
 }

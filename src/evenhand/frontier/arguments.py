@@ -9,26 +9,32 @@ from evenhand import _checks
 from evenhand._words import ADMIT_BY, ANSWERS, AUTO, POINTS, REFERENCES
 from evenhand.estimators.auto import Case, choose
 from evenhand.estimators.spec import MethodSpec
+from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
+from evenhand.frontier.judged_rows import BALANCES, EVEN_RATES, OF_ROWS
 from evenhand.frontier.run import Plain, Setting
-from evenhand.methods import METHODS, method_named
+from evenhand.frontier.subjects import SUBJECTS, draws_rows, subject_named
+from evenhand.generators.tables.utility import MODELS
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import InversionNoise
 
 DELTA: Final = 1e-5
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "method": (*METHODS, AUTO),
+    "method": (*SUBJECTS, AUTO),
     "reference": REFERENCES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
     "at": POINTS,
     "admit_by": ADMIT_BY,
+    "neighbors": ("add or remove one", "replace one"),
+    "balance": tuple(BALANCES),
+    "judge": tuple(MODELS),
 }
 """Arguments that are words, and which."""
 
-FLAGS: Final = ("answer_margin",)
+FLAGS: Final = ("answer_margin", "use_sensitive")
 """Arguments that are true or false."""
 
 OF_NOTIONS: Final = ("fairness", "gap_of")
@@ -47,6 +53,9 @@ NUMBERS: Final = (
     "blind_margin",
     "confidence",
     "gate_level",
+    "synthetic_share",
+    "amount",
+    "n_rows",
 )
 OF_ANY: Final = ("gap_of", "reject_margin", "blind_margin")
 """What is asked of any model: which gap is measured, what is refused on the test rows, and the
@@ -70,13 +79,14 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
     "answer_margin": True,
     "admit_by": "limit",
     "gate_level": 0.95,
+    **OF_ROWS,
 }
 
 
 def check_value(name: str, value: Plain) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
     if name == "method":
-        return AUTO if value == AUTO else method_named(name, str(value)).name
+        return AUTO if value == AUTO else subject_named(name, str(value)).name
     if name in OF_NOTIONS:
         return spelled(str(value))
     if name in WORDS:
@@ -87,25 +97,30 @@ def check_value(name: str, value: Plain) -> Plain:
         return value
     if isinstance(value, str) or value is None:
         raise TypeError(f"{name} must be a number, got {value!r}.")
-    if name == "n_teachers":
+    if name in ("n_teachers", "n_rows"):
         return _checks.at_least(name, value, 1)  # type: ignore[arg-type]  # it checks the type
-    if name in ("margin", "reject_margin", "blind_margin"):
+    if name in ("margin", "reject_margin", "blind_margin", "amount"):
         return _checks.closed_unit(name, value)
     if name == "fairness_weight":
         return _checks.non_negative(name, value)
-    if name in ("delta", "confidence", "gate_level"):
+    if name in ("delta", "confidence", "gate_level", "synthetic_share"):
         return _checks.open_unit(name, value)
     return _checks.positive(name, value)
 
 
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
     """Raise ValueError for an argument that no method of a table reads."""
+    if "amount" in run and EVEN_RATES not in run.get("balance", ()):
+        raise ValueError(
+            f"amount = {_said(run['amount'])} says how far of the way to even rates to go, and no "
+            f"balance is {EVEN_RATES!r}. Add balance = {EVEN_RATES!r}, or leave amount out."
+        )
     for name, values in run.items():
         if _of_a_rule(name, run):
             continue
-        if name in ("method", *OF_ANY) or any(_varies(METHODS[m], name) for m in methods):
+        if name in ("method", *OF_ANY) or any(_varies(SUBJECTS[m], name) for m in methods):
             continue
-        readers = ", ".join(repr(m) for m, known in METHODS.items() if _varies(known, name))
+        readers = ", ".join(repr(m) for m, known in SUBJECTS.items() if _varies(known, name))
         raise ValueError(
             f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "
             f"{readers}. Leave it out, or take one of them."
@@ -122,8 +137,8 @@ def chosen_methods(
     """
     if AUTO not in run["method"]:
         return [dict(run)]
-    by_gradients = METHODS["dpsgd"]
-    of_teachers = (METHODS["fair-shares"], METHODS["pate"])
+    by_gradients = SUBJECTS["dpsgd"]
+    of_teachers = (SUBJECTS["fair-shares"], SUBJECTS["pate"])
     found: list[dict[str, Sequence[Plain]]] = []
     for notion in run.get("fairness", (DEFAULTS["fairness"],)):
         case = Case(
@@ -150,8 +165,8 @@ def refuse_mixed(methods: Iterable[str]) -> None:
     """Raise ValueError if methods of one grid promise privacy of different things."""
     kinds: dict[str, str] = {}
     for method in methods:
-        if METHODS[method].private:
-            kinds.setdefault(METHODS[method].protects, method)
+        if SUBJECTS[method].private:
+            kinds.setdefault(SUBJECTS[method].protects, method)
     if len(kinds) > 1:
         raise ValueError(
             f"method = {kinds['record']!r} protects the whole record and method = "
@@ -169,7 +184,9 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         For an argument that the method needs, a notion that it does not know, half a noisy
         threshold, and arguments that exclude each other.
     """
-    known = METHODS[method]
+    known = SUBJECTS[method]
+    if draws_rows(method):
+        values = _of_rows(method, values)
     kept = {
         name: value
         for name, value in values.items()
@@ -184,8 +201,11 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
             )
     notion = str(values.get("fairness", DEFAULTS["fairness"]))
     held = notion_named(notion).name
-    if held not in known.notions and (_varies(known, "fairness") or "margin" in kept):
-        able = next(name for name, other in METHODS.items() if held in other.notions)
+    holds = _varies(known, "fairness") or "margin" in kept
+    if draws_rows(method):  # else they are asked for as often as they are wanted
+        holds = kept.get("balance") == EVEN_RATES
+    if held not in known.notions and holds:
+        able = next(name for name, other in SUBJECTS.items() if held in other.notions)
         raise ValueError(
             f"The method {method!r} holds {' or '.join(map(repr, known.notions))} alone, got "
             f"fairness = {notion!r}. Give it a table [[runs]] of its own, or take {able!r}, which "
@@ -221,19 +241,37 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     return kept
 
 
+def _of_rows(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Leave out what a generator does not read, so that two settings differ in what is done."""
+    if "blind_margin" in values:
+        raise ValueError(
+            f"blind_margin puts a rule around a classifier, and {method!r} draws rows. Give it a "
+            f"table [[runs]] of its own."
+        )
+    given = dict(values)
+    if given.get("balance") != EVEN_RATES:
+        given.pop("amount", None)
+        if "reject_margin" not in given:  # the notion says no more than which gap is measured
+            given["gap_of"] = measured_notion(given)
+            given.pop("fairness", None)
+    return given
+
+
 def estimator_of(setting: Setting, *, unit: str | None = None, **values: Any) -> Any:
     """Return the unfitted estimator that a setting stands for.
 
     ``unit`` names the units of methods that deal records to teachers by them; ``values`` are
     further arguments of the estimators that have them.
     """
-    known = METHODS[setting.method]
+    known = SUBJECTS[setting.method]
     given = {**DEFAULTS, **setting.arguments}
     if unit:
         values["unit"] = unit
     if "noise" in known.reads:
         values["noise"] = InversionNoise() if given["noise"] == "exact" else FloatNoise()
     held = known.margin == "weight" or (known.margin != "none" and "margin" in given)
+    if share := given.get("synthetic_share"):
+        values["public"] = SyntheticRows(share=float(share))
     return known.make(
         given,
         fairness=notion_of(setting) if held else None,
@@ -282,7 +320,7 @@ def reject_of(setting: Setting) -> Any:
 def notion_of(setting: Setting) -> Any:
     """Return the notion that is held, with the margin, or 0 where none is kept."""
     given = {**DEFAULTS, **setting.arguments}
-    reference = METHODS[setting.method].reference or str(given["reference"])
+    reference = SUBJECTS[setting.method].reference or str(given["reference"])
     return _notion(str(given["fairness"]), given, reference)
 
 
@@ -301,12 +339,14 @@ def _of_a_rule(name: str, values: Mapping[str, Any]) -> bool:
 
 def _varies(known: MethodSpec, name: str) -> bool:
     """Return whether settings of a method can differ in an argument."""
+    if name == "synthetic_share":
+        return known.accepts(name)
     return len(known.notions) > 1 if name == "fairness" else name in known.reads
 
 
 def _refuse_without_score(method: str, kept: Mapping[str, Plain]) -> None:
     """Raise ValueError where a model decides by more than the score that is compared."""
-    if METHODS[method].kind_for(kept).needs_group:
+    if SUBJECTS[method].kind_for(kept).needs_group:
         who = f"the method {method!r}" + (f" at {kept['at']!r}" if "at" in kept else "")
     elif "reject_margin" in kept:
         who = f"a reject option (reject_margin = {kept['reject_margin']!r})"

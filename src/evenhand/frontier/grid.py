@@ -6,6 +6,7 @@ import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from evenhand.frontier.arguments import (
 )
 from evenhand.frontier.material import PICTURE_SETS, DataSource
 from evenhand.frontier.run import Plain, Setting
-from evenhand.methods import METHODS
+from evenhand.frontier.subjects import SUBJECTS, draws_rows
 
 MOST_SETTINGS: Final = 1_000_000
 """A grid above it is a slip of the pen more likely than a plan."""
@@ -80,13 +81,22 @@ class Grid:
     def __post_init__(self) -> None:
         if not self.runs:
             raise ValueError("The grid has nothing to run: add a table [[runs]] with a method.")
+        runs: list[Mapping[str, Sequence[Plain]]] = []
         units = self.data.unit is not None
-        runs = [chosen for run in self.runs for chosen in chosen_methods(_values_of(run), units)]
-        object.__setattr__(self, "runs", tuple(map(_read, runs)))
+
+        def read(run: Mapping[str, Sequence[Plain]]) -> None:
+            runs.extend(map(_read, chosen_methods(_values_of(run), units)))
+
+        _checks.together(partial(read, run) for run in self.runs)
+        object.__setattr__(self, "runs", tuple(runs))
         methods = [str(method) for run in self.runs for method in run["method"]]
-        _refuse_records_for_units(self.data, methods)
-        _refuse_pixels(self.data, methods, self.runs)
-        refuse_mixed(methods)
+        _checks.together(
+            (
+                partial(_refuse_records_for_units, self.data, methods),
+                partial(_refuse_pixels, self.data, methods, self.runs),
+                partial(refuse_mixed, methods),
+            )
+        )
         seeds = tuple(_checks.at_least("seeds", seed, 0) for seed in self.seeds)
         if max(seeds, default=0) > LARGEST_SEED:
             raise ValueError(f"seeds must be at most {LARGEST_SEED}, got {max(seeds)}.")
@@ -143,20 +153,28 @@ class Grid:
         """Return all settings in one order: seeds last, so that a front is whole early."""
         name, fingerprint = self.data.name, self.data.fingerprint
         found: dict[str, Setting] = {}
+        wrong: dict[str, None] = {}
         for seed in self.seeds:
             for run in self.runs:
                 names = [name for name in ARGUMENTS if name in run]
                 for values in itertools.product(*(run[name] for name in names)):
                     given = dict(zip(names, values, strict=True))
                     method = str(given.pop("method"))
+                    try:
+                        arguments = arguments_of(method, given)
+                    except ValueError as error:
+                        wrong[str(error)] = None
+                        continue
                     setting = Setting(
                         data=name,
                         fingerprint=fingerprint,
                         method=method,
-                        arguments=arguments_of(method, given),
+                        arguments=arguments,
                         seed=seed,
                     )
                     found.setdefault(setting.key, setting)
+        if wrong:
+            raise ValueError(" ".join(wrong))
         return list(found.values())
 
 
@@ -168,12 +186,15 @@ def _values_of(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...
             "The grid has nothing to run: [[runs]] names no method. For example: "
             'method = "fair-shares".'
         )
-    checked = {}
-    for name, values in run.items():
-        values = (values,) if isinstance(values, str | int | float) else tuple(values)
+    checked: dict[str, tuple[Plain, ...]] = {}
+
+    def check(name: str, given: Sequence[Plain]) -> None:
+        values = (given,) if isinstance(given, str | int | float) else tuple(given)
         if not values:
             raise ValueError(f"The grid has nothing to run: {name} is an empty list.")
         checked[name] = tuple(check_value(name, value) for value in values)
+
+    _checks.together(partial(check, *item) for item in run.items())
     return checked
 
 
@@ -185,8 +206,8 @@ def _read(run: Mapping[str, Sequence[Plain]]) -> Mapping[str, Sequence[Plain]]:
 
 def _refuse_records_for_units(data: DataSource, methods: Sequence[str]) -> None:
     for method in methods:
-        if data.unit is not None and METHODS[method].private and not METHODS[method].teachers:
-            able = ", ".join(repr(m) for m, known in METHODS.items() if known.teachers)
+        if data.unit is not None and SUBJECTS[method].private and not _takes_units(method):
+            able = ", ".join(repr(m) for m in SUBJECTS if _takes_units(m))
             raise ValueError(
                 f"The method {method!r} promises something for each record, and [data] unit = "
                 f"{data.unit!r} asks for a promise for each {data.unit_name}. Take {able}, or "
@@ -194,15 +215,25 @@ def _refuse_records_for_units(data: DataSource, methods: Sequence[str]) -> None:
             )
 
 
+def _takes_units(method: str) -> bool:
+    return "unit_ids" in SUBJECTS[method].takes
+
+
 def _refuse_pixels(
     data: DataSource, methods: Sequence[str], runs: Sequence[Mapping[str, Sequence[Plain]]]
 ) -> None:
     """Raise ValueError where rows are pictures, and a method or a rule reads rows of numbers."""
+    drawing = [method for method in methods if draws_rows(method)]
+    if data.pictures is not None and drawing:
+        raise ValueError(
+            f"method = {_listed(drawing)} draws rows of a table, and [data] holds pictures. Take "
+            f"methods that decide about pictures; for drawn ones see evenhand synthesize."
+        )
     if not data.reads_pixels:
         return
-    blind = [method for method in methods if not METHODS[method].reads_pictures]
+    blind = [method for method in methods if not SUBJECTS[method].reads_pictures]
     if blind:
-        able = ", ".join(repr(m) for m, known in METHODS.items() if known.reads_pictures)
+        able = ", ".join(repr(m) for m, known in SUBJECTS.items() if known.reads_pictures)
         raise ValueError(
             f"[data] extractor = 'none' hands out pixels, and method = {_listed(blind)} reads "
             f"features. Name an extractor, or take {able}."
@@ -230,7 +261,7 @@ def _refuse_gates_without_truth(data: DataSource, settings: Sequence[Setting]) -
                 f"tells it of them. Add labelled public rows to [data]: calibration = a file, or "
                 f"calibration_fraction = 0.2 for a built-in set; or take 'demographic-parity'."
             )
-        gated = METHODS[setting.method].accepts("admit_by") and setting.arguments.get(
+        gated = SUBJECTS[setting.method].accepts("admit_by") and setting.arguments.get(
             "answer_margin", True
         )
         if gated and notion_named(name).needs_labels:

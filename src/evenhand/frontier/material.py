@@ -38,7 +38,9 @@ class Material:
         The favourable class.
     units : whose record each private row is, where the claim is for these
     schema : Schema or None
-        Declared columns; else they are read from the public rows.
+        Declared columns of the features; else they are read from the public rows.
+    declared : Schema or None
+        All that is declared, of label and groups too.
     calibration : mapping
         Labelled public rows, as the arguments of ``fit`` that they are; empty without them.
     """
@@ -54,6 +56,7 @@ class Material:
     positive: Any
     units: pd.Series[Any] | None = None
     schema: Schema | None = None
+    declared: Schema | None = None
     calibration: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -439,6 +442,9 @@ def _from_files(source: DataSource) -> Material:
             (source.test, test),
         )
     )
+    declared = None
+    if source.schema is not None:
+        declared = _declared(source.schema, _version(source.schema))
     return Material(
         X=X_private,
         y=private.y,
@@ -450,7 +456,8 @@ def _from_files(source: DataSource) -> Material:
         groups_test=test.groups,
         positive=positive,
         units=private.units,
-        schema=_schema(source, columns),
+        schema=None if declared is None else _only(declared, columns),
+        declared=declared,
         calibration=calibration,
     )
 
@@ -530,11 +537,8 @@ def _declared(file: str, _: object) -> Schema:
         raise ValueError(said if file in said else f"{file}: {said}") from error
 
 
-def _schema(source: DataSource, columns: Sequence[str]) -> Schema | None:
-    """Return what is declared of the features; the label may be declared too."""
-    if source.schema is None:
-        return None
-    declared = _declared(source.schema, _version(source.schema))
+def _only(declared: Schema, columns: Sequence[str]) -> Schema:
+    """Return what is declared of the features."""
     return Schema(columns=tuple(c for c in declared.columns if c.name in columns))
 
 

@@ -21,9 +21,9 @@ from evenhand.frontier.cluster import RayTasks
 from evenhand.frontier.grid import Grid
 from evenhand.frontier.run import Run, Setting
 from evenhand.frontier.scratch import scratch_votes
-from evenhand.frontier.train import Task, Trained, shared_with, teach, train
+from evenhand.frontier.subjects import SUBJECTS
+from evenhand.frontier.train import Task, Trained, check, shared_with, teach, train
 from evenhand.frontier.votes_cache import VotesCache
-from evenhand.methods import METHODS
 
 LARGEST_TASK: Final = 500
 """Settings that are trained together at most; what a process that is killed loses."""
@@ -136,10 +136,12 @@ def sweep(
     started = time.perf_counter()
     _check_backend(cache)
     settings = grid.settings()
-    here = {setting.key for setting in settings}
-    n_before = len(here & store.keys())
-    if n_before < len(settings):
+    before = store.keys()
+    missing = [setting for setting in settings if setting.key not in before]
+    n_before = len(settings) - len(missing)
+    if missing:
         grid.data.prepare(progress)
+        check(grid.data, missing)
     skipped: dict[str, tuple[Setting, str]] = {}
     new = 0
     with _votes(cache) as kept:
@@ -237,7 +239,7 @@ def _tasks(
 
 
 def _shares_teachers(task: Task) -> bool:
-    return METHODS[task.settings[0].method].shares_votes
+    return SUBJECTS[task.settings[0].method].shares_votes
 
 
 def _on_one_thread(job: Callable[[Task], Any], task: Task, shows_values: bool) -> Any:

@@ -6,13 +6,14 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
+from evenhand import _checks
 from evenhand.datasets.features.extraction import Features
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
@@ -39,8 +40,8 @@ from evenhand.frontier.arguments import (
 )
 from evenhand.frontier.material import DataSource, Material
 from evenhand.frontier.run import Plain, Run, Setting
+from evenhand.frontier.subjects import SUBJECTS, draws_rows
 from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
-from evenhand.methods import METHODS
 from evenhand.privacy import BudgetExceeded
 from evenhand.teachers import LogisticTeachers
 from evenhand.teachers.ensemble import Teachers
@@ -88,12 +89,13 @@ class Trained:
 
 def shared_with(setting: Setting) -> tuple[object, ...]:
     """Return what settings that are trained together have in common."""
-    shares = METHODS[setting.method].shares_votes
+    shares = SUBJECTS[setting.method].shares_votes
+    counted = setting.arguments.get("synthetic_share")
     if shares and "n_teachers" in setting.arguments:
-        return (setting.method, setting.seed, setting.arguments["n_teachers"])
+        return (setting.method, setting.seed, counted, setting.arguments["n_teachers"])
     if shares:  # the number of teachers follows from the budget
         budget = tuple(setting.arguments.get(name) for name in ("epsilon", "delta"))
-        return (setting.method, setting.seed, budget)
+        return (setting.method, setting.seed, counted, budget)
     return (setting.key,)
 
 
@@ -142,6 +144,34 @@ def teach(task: Task) -> None:
     )
 
 
+def check(source: DataSource, settings: Sequence[Setting]) -> None:
+    """Raise what a generator can know to be wrong with the rows, of all settings at once.
+
+    Before any fit, on the rows of the first seed; nothing is spent. The smallest budget asks the
+    most, so that the others need not be tried.
+    """
+    first: dict[tuple[object, ...], Setting] = {}
+    for setting in sorted(settings, key=lambda s: float(str(s.arguments.get("epsilon", 0)))):
+        if draws_rows(setting.method):
+            said = (setting.method, *map(setting.arguments.get, ("balance", "neighbors")))
+            first.setdefault(said, setting)
+    if not first:
+        return
+    material = source.load(min(setting.seed for setting in first.values()))
+    rows = {"sensitive_features": material.groups, "unit_ids": material.units}
+    _checks.together(
+        partial(
+            _model(
+                setting, Task(source=source, settings=(setting,), cache=None, spec=""), material
+            ).check,
+            material.X,
+            material.y,
+            **rows,
+        )
+        for setting in first.values()
+    )
+
+
 def train_one(source: DataSource, setting: Setting) -> Any:
     """Train one setting anew, with noise of its own, and return the fitted model.
 
@@ -162,12 +192,16 @@ def train_one(source: DataSource, setting: Setting) -> Any:
 
 def _model(setting: Setting, task: Task, material: Material) -> Any:
     """Return the unfitted estimator of a setting, with teachers that are remembered."""
-    shared: dict[str, Any] = {"schema": material.schema, "unit": task.source.unit_name}
+    shared: dict[str, Any] = {
+        "schema": material.schema,
+        "declared": material.declared,
+        "unit": task.source.unit_name,
+    }
     teachers: Teachers = LogisticTeachers()
     if (network := task.source.architecture) is not None:
         teachers = NetworkTeachers(network)
         shared |= {"teachers": teachers, "student": network, "architecture": network}
-    known = METHODS[setting.method]
+    known = SUBJECTS[setting.method]
     votes_only = known.shares_votes or setting.arguments.get("at") in VOTES_ONLY
     if task.cache is None or not votes_only:
         return estimator_of(setting, **shared)
@@ -180,18 +214,18 @@ def _model(setting: Setting, task: Task, material: Material) -> Any:
 
 
 def _fit(task: Task, models: Sequence[Any], material: Material) -> list[Exception | None]:
-    known = METHODS[task.settings[0].method]
-    tables: dict[str, Any] = {}
-    if known.protects == "record":  # else the features of all rows are public
-        tables["X_public"] = material.X_public
-    if known.teachers:
-        tables["unit_ids"] = material.units
-    if known.public_groups or known.shares_votes:
-        tables["sensitive_features_public"] = material.groups_public
+    known = SUBJECTS[task.settings[0].method]
+    tables: dict[str, Any] = {
+        "X_public": material.X_public,
+        "unit_ids": material.units,
+        "sensitive_features_public": material.groups_public,
+        "sensitive_features": material.groups,
+    }
     if known.shares_votes:
+        # Their margins read the public groups alone.
+        del tables["sensitive_features"]
         return fit_many(models, material.X, material.y, **tables, **material.calibration)
-    if known.margin != "none":
-        tables["sensitive_features"] = material.groups
+    tables = {name: table for name, table in tables.items() if name in known.takes}
     refused: list[Exception | None] = []
     for model in models:
         try:
@@ -244,9 +278,9 @@ class _Trial:
         if reject is not None:
             predicted = self._within(reject, model, predicted)
         joint = JointTally.of(groups.codes, self._truth, predicted, groups.n_groups, len(classes))
-        error, gap = error_rate(joint), self._gap(setting, fitted, joint)
+        error, gap = error_rate(joint), self._gap(setting, model, joint)
         guarantee = fitted.guarantee
-        private = METHODS[setting.method].private
+        private = SUBJECTS[setting.method].private
         return {
             "setting": setting,
             "epsilon": guarantee.epsilon if private else np.inf,
@@ -295,10 +329,9 @@ class _Trial:
             self._truth = np.array(
                 [place[value] for value in self._material.y_test.tolist()], dtype=np.int64
             )
-        if not fitted.needs_group:
+        if fitted.encoder is not None and not fitted.needs_group:
             # Every model of a task encodes with the same public rows.
             if self._encoded is None:
-                assert fitted.encoder is not None
                 X = self._material.X_test
                 rows = np.asarray(X, dtype=np.float64) if isinstance(X, Features) else X
                 self._encoded = fitted.encoder.transform(rows)
@@ -318,11 +351,14 @@ class _Trial:
         pictures = self._source.pictures is not None
         return self._encoded if pictures else csr_array(self._encoded)
 
-    def _gap(self, setting: Setting, fitted: FittedModel, joint: JointTally) -> Estimate:
+    def _gap(self, setting: Setting, model: Any, joint: JointTally) -> Estimate:
         """Return the gap that is asked for: of decisions, or of the distributions of the score."""
         if not of_score(setting.arguments):
             return gap_of(gap_notion_of(setting), joint)
-        probabilities = fitted.student.predict_proba(self._encoded)
+        if model.fitted_.encoder is None:
+            probabilities = model.predict_proba(self._material.X_test)
+        else:
+            probabilities = model.fitted_.student.predict_proba(self._encoded)
         reference = str({**DEFAULTS, **setting.arguments}["reference"])
         return generalized_demographic_parity(
             probabilities, self._groups.codes, n_groups=self._groups.n_groups, reference=reference

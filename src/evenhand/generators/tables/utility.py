@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -79,11 +80,7 @@ def utility(
     for name in models:
         _checks.one_of("models", name, MODELS)
     sources = {"synthetic": synthetic} | ({} if train is None else {"real": train})
-    away = {label} | (set() if use_sensitive else set(sensitive))
-    features = [name for name in test.columns if name not in away]
     known = Schema.of_public(test, max_categories=len(test) + 1) if schema is None else schema
-    kinds = {column.name: column.kind for column in known.columns}
-    numeric = [n for n in features if kinds.get(n) == "numeric" and n not in sensitive]
     classes = sorted({text_of(value) for value in test[label]})
     truth = _codes(test[label], classes)
     groups = encode_groups(test[list(sensitive)] if len(sensitive) > 1 else test[sensitive[0]])
@@ -92,9 +89,16 @@ def utility(
         for number, name in enumerate(models):
             if progress:
                 progress("models", at * len(models) + number, len(sources) * len(models))
-            probabilities = _train(
-                rows, test, label, features, numeric, classes, name, random_state
+            judge = Judge.of(
+                rows[list(test.columns)],
+                label=label,
+                sensitive=sensitive,
+                model=name,
+                use_sensitive=use_sensitive,
+                schema=known,
+                random_state=random_state,
             )
+            probabilities = judge.probabilities(test, classes)
             out.append(
                 measure(
                     name, source, truth, probabilities, groups.codes, groups.names, random_state
@@ -103,36 +107,63 @@ def utility(
     return tuple(out)
 
 
-def _train(
-    rows: pd.DataFrame,
-    test: pd.DataFrame,
-    label: str,
-    features: Sequence[str],
-    numeric: Sequence[str],
-    classes: Sequence[str],
-    name: str,
-    seed: int,
-) -> FloatArray:
-    """Return the probability of each class for each test row; 0 for a class that was not learnt."""
-    texts = [n for n in features if n not in numeric]
-    encoder = ColumnTransformer(
-        [
-            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), list(numeric)),
-            ("texts", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
-        ]
-    )
-    model = make_pipeline(encoder, MODELS[name](seed))
-    y = rows[label].map(text_of).to_numpy(dtype=object).astype(str)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a fixed number of steps is the point
-        model.fit(_plain(rows, features, numeric), y)
-    learnt = [str(value) for value in model.classes_]
-    found = model.predict_proba(_plain(test, features, numeric))
-    probabilities = np.zeros((len(test), len(classes)))
-    for column, value in enumerate(learnt):
-        if value in classes:
-            probabilities[:, classes.index(value)] = found[:, column]
-    return probabilities
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judge:
+    """A model that was trained on rows of a table, to be tested on others.
+
+    Parameters
+    ----------
+    model : scikit-learn pipeline
+        Fitted; its classes are texts.
+    features, numeric : tuple of str
+        Columns that it reads, and those of them that are numbers.
+    """
+
+    model: Any
+    features: tuple[str, ...]
+    numeric: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        rows: pd.DataFrame,
+        *,
+        label: str,
+        sensitive: Sequence[str],
+        model: str,
+        use_sensitive: bool,
+        schema: Schema,
+        random_state: int,
+    ) -> Judge:
+        """Train one of ``MODELS`` on rows; arguments as for ``utility``."""
+        away = {label} | (set() if use_sensitive else set(sensitive))
+        features = [name for name in rows.columns if name not in away]
+        kinds = {column.name: column.kind for column in schema.columns}
+        numeric = [n for n in features if kinds.get(n) == "numeric" and n not in sensitive]
+        texts = [n for n in features if n not in numeric]
+        encoder = ColumnTransformer(
+            [
+                ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), numeric),
+                ("texts", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
+            ]
+        )
+        fitted = make_pipeline(encoder, MODELS[model](random_state))
+        y = rows[label].map(text_of).to_numpy(dtype=object).astype(str)
+        with warnings.catch_warnings():
+            # A fixed number of steps is the point.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted.fit(_plain(rows, features, numeric), y)
+        return cls(model=fitted, features=tuple(features), numeric=tuple(numeric))
+
+    def probabilities(self, rows: pd.DataFrame, classes: Sequence[str]) -> FloatArray:
+        """Return the probability of each class for each row; 0 for a class that was not learnt."""
+        learnt = [str(value) for value in self.model.classes_]
+        found = self.model.predict_proba(_plain(rows, self.features, self.numeric))
+        probabilities = np.zeros((len(rows), len(classes)))
+        for column, value in enumerate(learnt):
+            if value in classes:
+                probabilities[:, classes.index(value)] = found[:, column]
+        return probabilities
 
 
 def _plain(rows: pd.DataFrame, features: Sequence[str], numeric: Sequence[str]) -> pd.DataFrame:
