@@ -75,7 +75,10 @@ def refused(refuse: Run, asked: Run, town: Path) -> Run:
             {"--public": None, "--method": "fairpate-as-printed"},
             "either --public FILE or --public-fraction SHARE, got neither",
         ),
-        ({"--synthetic-share": "0.3"}, "and --public was given. Leave one of them out"),
+        (
+            {"--public": None, "--public-fraction": "0.2", "--synthetic-share": "0.3"},
+            "--public-fraction gives rows away, which drawn rows are to spare",
+        ),
         ({"--public": None, "--synthetic-share": "1"}, "--synthetic-share must lie strictly"),
         (
             {"--public": None, "--synthetic-share": "0.3", "--method": "dpsgd", "--teachers": None},

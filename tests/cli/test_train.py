@@ -114,6 +114,17 @@ def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
         assert f"on the test rows the gap is {gap:.4f}, {beyond}" in words
 
 
+def test_a_share_for_counts_beside_public_rows_is_said_and_kept(town: Path, train: Run) -> None:
+    said = train({}, "--synthetic-share", "0.5", "--test", "test.csv")
+    assert said["margin_source"] == "public rows"
+    assert said["drawn_rows"][0].startswith("Beside the public rows: 50% of the budget pays")
+    public = said["guarantee"].split("taken as public: ")[1]
+    assert public.startswith(f"the features of the {said['n_queries']} public rows")
+    assert "two releases: noisy counts of the private rows" in said["guarantee"]
+    assert evenhand.load("model").public.share == 0.5
+    assert said["measured"]["error"] < 0.3  # a guess errs on .44
+
+
 def test_public_rows_are_compared_with_the_private_ones_where_that_is_asked_for(
     town: Path, train: Run
 ) -> None:

@@ -159,10 +159,11 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Without public rows: share of the budget, in (0, 1), that pays for the noisy "
-            "counts from which rows are drawn.",
-            show_default=f"{_words.SYNTHETIC_SHARE:g} where shares are released, else "
-            f"{_words.SHARE_FOR_ROWS:g}",
+            help="Share of the budget, in (0, 1), that pays for the noisy counts from which rows "
+            "are drawn. With --public the teachers are asked about its rows, and the student "
+            "learns labels by the counts beside the answers.",
+            show_default=f"without public rows {_words.SYNTHETIC_SHARE:g} where shares are "
+            f"released, else {_words.SHARE_FOR_ROWS:g}; with them no counts",
             rich_help_panel=PRIVACY,
         ),
     ] = None
@@ -615,8 +616,8 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
 
 
 def _drawn_rows(given: TrainOptions) -> SyntheticRows | None:
-    """Return how rows are drawn; None where there are public ones."""
-    if not given.draws_rows:
+    """Return how rows are drawn; None where there are public ones, and no share for counts."""
+    if not given.draws_rows and given.synthetic_share is None:
         return None
     from evenhand.estimators.synthetic_rows import SyntheticRows
 
@@ -786,11 +787,17 @@ def _check_public(given: TrainOptions) -> None:
         )
     if given.synthetic_share is not None:
         open_unit("--synthetic-share", given.synthetic_share)
-        if not given.draws_rows:
+        wrong = []
+        if given.public_fraction is not None:
+            wrong.append("--public-fraction gives rows away, which drawn rows are to spare")
+        if given.images:
+            wrong.append("--images lists pictures, and rows of a table are drawn")
+        if streams(given):
+            wrong.append("the rows stream, and are counted in memory alone")
+        if wrong:
             raise ValueError(
-                "--synthetic-share pays for rows where there are no public ones, and "
-                f"{'--public' if has_public else '--public-fraction'} was given. Leave one of "
-                "them out."
+                f"--synthetic-share pays for noisy counts, and {'; '.join(wrong)}. Leave one of "
+                f"them out."
             )
 
 

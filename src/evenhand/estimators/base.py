@@ -30,7 +30,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets.parquet import ParquetRows
-from evenhand.estimators import drift, synthetic_rows
+from evenhand.estimators import drift
 from evenhand.estimators.calibration import calibration_gap, warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.drift import (
@@ -73,6 +73,7 @@ from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.privacy.guarantee import delta_warning
+from evenhand.students.learned_features import as_network
 from evenhand.students.student import LabelsBeside, Student, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
@@ -82,6 +83,9 @@ from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import Answers, Reason, Shares, Votes, aggregate
 from evenhand.voting.blocks import Mechanism
 from evenhand.voting.shares import Rounds, release_shares
+
+_DRAWN = 2
+"""Which child of the fit's seed draws rows beside public ones: 0 and 1 have other tasks."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -235,7 +239,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 given,
                 rng=rng,
                 public_fraction=self.public_fraction,
-                synthetic=self._synthetic,
+                synthetic=self._synthetic(given.X_public is not None),
                 needs_groups=self._needs_groups,
             )
         if data.stream is not None:
@@ -280,12 +284,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             purpose=type(self).__name__,
             moves=moves,
         )
-        counts, votes = None, run
-        if share := self._share_of_counts:
-            purposes = (drift.PURPOSE, drift.VOTES)
-            if to_draw is not None:
-                purposes = (synthetic_rows.PURPOSE, synthetic_rows.VOTES)
-            counts, votes = parted(run, share, purposes)
+        votes, counts, compared = self._parted(run, data)
         n_voters = n_teachers if data.cast is None else data.cast.votes.n_teachers
         mechanism, why = choose_mechanism(
             self.mechanism,
@@ -299,20 +298,38 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         return Plan(
             ledger=votes,
             counts=counts,
+            compared=compared,
             around=run,
             mechanism=mechanism,
             gate=gate,
             n_teachers=n_teachers,
-            choices=(*(() if to_draw is None else (to_draw.settings.said,)), why_so_many, why),
+            choices=(*(() if to_draw is None else (to_draw.said,)), why_so_many, why),
         )
 
+    def _parted(self, run: Ledger, data: FitInputs) -> tuple[Ledger, Ledger | None, Ledger | None]:
+        """Return what pays for answers, for counts to draw rows from, and to compare rows by."""
+        shares, rest = {}, drift.VOTES
+        if check := as_drift_check(self.check_drift):
+            shares[drift.PURPOSE] = check.share
+        if data.to_draw is not None:
+            assert data.to_draw.settings.share is not None
+            purpose, rest = data.to_draw.purposes
+            shares[purpose] = data.to_draw.settings.share
+        if not shares:
+            return run, None, None
+        *paying, votes = parted(run, shares, rest)
+        return votes, None if data.to_draw is None else paying[-1], paying[0] if check else None
+
     def draw_rows(self, given: Given, plan: Plan) -> Given:
-        """Pay for noisy counts and draw public rows from them, where there are none."""
+        """Pay for noisy counts and draw rows from them, where that was asked for."""
         to_draw = given.data.to_draw
         if to_draw is None:
             return given
         assert plan.counts is not None
-        drawn = to_draw.draw(plan.counts, self._checked_budget().delta, given.rng.spawn(1)[0])
+        # Beside public rows everything else is drawn as it is without them.
+        rng = given.rng if to_draw.asked else copy.deepcopy(given.rng)
+        seed = rng.spawn(1 if to_draw.asked else _DRAWN + 1)[-1]
+        drawn = to_draw.draw(plan.counts, self._checked_budget().delta, seed)
         return replace(given, data=given.data.with_rows(drawn))
 
     def compare(self, given: Given, plan: Plan) -> Plan:
@@ -320,24 +337,14 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         rows = given.to_compare
         if rows is None:
             return plan
-        assert plan.counts is not None
-        found = rows.release(plan.counts, given.rng.spawn(1)[0])
+        assert plan.compared is not None
+        found = rows.release(plan.compared, given.rng.spawn(1)[0])
         return replace(plan, drift=found, choices=(*plan.choices, *sentences(rows.check, found)))
 
     @property
-    def _share_of_counts(self) -> float:
-        """Share of the budget for counts of private rows: to draw rows from, or to compare."""
-        if (drawn := self._synthetic) is not None:
-            assert drawn.share is not None
-            return drawn.share
-        check = as_drift_check(self.check_drift)
-        return 0.0 if check is None else check.share
-
-    @property
-    def _synthetic(self) -> SyntheticRows | None:
-        """How rows are drawn, with what the caller left open."""
-        settings = as_synthetic(self.public)
-        return None if settings is None else settings.decided(self._what_is_released())
+    def no_labels_beside(self) -> str:
+        """Why the student learns no labels of drawn rows beside answers; empty where it does."""
+        return _reads_no_labels(self.student)
 
     def _paid_for(self, sums: NoisySums, why_so_many: str) -> Plan:
         """Return the plan of a round that the owners have answered with their own noise."""
@@ -358,7 +365,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def teach(self, given: Given, progress: Progress | None = None) -> Taught:
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
-        schema = self.schema if data.drawn is None else data.drawn.schema
+        drawn = data.drawn if data.asks_drawn_rows else None
+        schema = self.schema if drawn is None else drawn.schema
         encoder, X_public = encoded(data.X_public, schema)
         if data.cast is not None:
             votes = None if isinstance(data.cast, NoisySums) else data.cast.votes
@@ -515,6 +523,27 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             warn_of_unread(student.within, data)
         self.guarantee_ = self._guarantee(data, plan.whole, given.partition)
 
+    def _synthetic(self, beside: bool) -> SyntheticRows | None:
+        """How rows are drawn, alone or beside public ones, with what the caller left open."""
+        settings = as_synthetic(self.public)
+        if settings is None:
+            return None
+        return settings.decided(self._what_is_released(), beside=beside)
+
+    def _share_of_counts(self, data: FitInputs) -> float:
+        """Share of the budget for counts of private rows: to draw rows from, and to compare."""
+        check = as_drift_check(self.check_drift)
+        share = 0.0 if check is None else check.share
+        if data.to_draw is not None:
+            assert data.to_draw.settings.share is not None
+            share += data.to_draw.settings.share
+        if share >= 1.0:
+            raise ValueError(
+                f"The noisy counts of check_drift= and public= would have {share:.0%} of the "
+                f"budget, which leaves nothing for answers. Lower share= of one of them."
+            )
+        return share
+
     def _what_is_released(self) -> str:
         """Labels or shares; refuses a mechanism that releases the other."""
         raise NotImplementedError
@@ -532,7 +561,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             if self.n_teachers is None
             else self.n_teachers,
             n_private=None if data.by_unit else data.n_private,
-            mu=answers_budget(self._checked_budget(), self._share_of_counts).mu,
+            mu=answers_budget(self._checked_budget(), self._share_of_counts(data)).mu,
         )
 
     def _deal(self, data: FitInputs, seed: np.random.Generator) -> Partition:
@@ -575,8 +604,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def _beside(self, taught: Taught) -> LabelsBeside | None:
         """Return labelled rows that were drawn from the noisy counts, where there are any."""
-        settings, drawn = self._synthetic, taught.given.data.drawn
-        if drawn is None or settings is None or not settings.label_weight:
+        data = taught.given.data
+        if (drawn := data.drawn) is None or drawn.labels_natural is None:
+            return None
+        assert data.to_draw is not None
+        settings = data.to_draw.settings
+        if not settings.label_weight:
             return None
         return LabelsBeside(
             X=taught.encoder.transform(drawn.natural),
@@ -614,7 +647,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             + ("" if data.groups_public is None else " and their groups"),
         )
         public = [
-            *(rows if data.to_draw is None else data.to_draw.public),
+            *(() if data.asks_drawn_rows else rows),
+            *(() if data.to_draw is None else data.to_draw.public),
             *data.made_by,
             "the names of columns and classes",
             "all settings",
@@ -655,6 +689,16 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             ),
         )
         return claim if data.to_draw is None else data.to_draw.claim(claim, self._checked_budget())
+
+
+def _reads_no_labels(student: Any) -> str:
+    """Why a student of one's own reads no labels of drawn rows."""
+    if student is None or as_network(student) is not None:
+        return ""
+    return (
+        f"student={type(student).__name__} learns released labels alone. Leave student=None, or "
+        f"give a network"
+    )
 
 
 def _votes_for_a_unit(taught: Taught) -> int:

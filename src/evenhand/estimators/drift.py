@@ -449,7 +449,7 @@ def _require_two_tables(data: FitInputs) -> None:
     why = ""
     if data.set_aside:
         why = "the public rows are set aside from the private table itself, so they cannot differ"
-    elif data.to_draw is not None:
+    elif data.asks_drawn_rows:
         why = "the public rows are drawn from noisy counts of the private ones"
     elif data.cast is not None:
         why = "the private rows stay with their owners"

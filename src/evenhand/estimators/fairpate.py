@@ -281,6 +281,16 @@ class FairPATEClassifier(MarginClassifier):
     def _binds_student(self) -> bool:
         return self.student_margin
 
+    @property
+    def no_labels_beside(self) -> str:
+        """Also where the margin is kept by answers alone: these labels are none."""
+        if self.student_margin:
+            return super().no_labels_beside
+        return (
+            "student_margin=False leaves the margin to the gate, which sees answers alone. Leave "
+            "one of them out"
+        )
+
     def _within(self, taught: Taught) -> Within | None:
         return super()._within(taught) if self.student_margin else None
 

@@ -16,7 +16,7 @@ from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.estimators.drift import OF_DRIFT, ColumnDrift
 from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
-from evenhand.estimators.synthetic_rows import NO_PUBLIC_ROWS, OF_DRAWN_ROWS
+from evenhand.estimators.synthetic_rows import BESIDE_ROWS, NO_PUBLIC_ROWS, OF_DRAWN_ROWS
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.notion import Notion, RateNotion
@@ -168,9 +168,14 @@ class FittedModel:
 
     @property
     def of_drawn_rows(self) -> tuple[str, ...]:
-        """How the rows were made that teachers were asked about; none where they were public."""
-        about = (NO_PUBLIC_ROWS, OF_DRAWN_ROWS)
+        """How rows were drawn from noisy counts; none where that was not asked for."""
+        about = (NO_PUBLIC_ROWS, BESIDE_ROWS, OF_DRAWN_ROWS)
         return tuple(words for words in self.core.choices if words.startswith(about))
+
+    @property
+    def asked_drawn_rows(self) -> bool:
+        """Whether the teachers were asked about drawn rows, and not about public ones."""
+        return any(words.startswith(NO_PUBLIC_ROWS) for words in self.core.choices)
 
     @property
     def of_drift(self) -> tuple[str, ...]:

@@ -147,7 +147,8 @@ class FitInputs:
     cast : OwnerVotes, NoisySums or None
         Votes of teachers elsewhere; there are no private rows then.
     to_draw : RowsToDraw or None
-        How public rows are to be made of noisy counts; None where there are some.
+        How rows are to be made of noisy counts, to ask about or beside the public ones; None where
+        none are.
     drawn : DrawnRows or None
         Those rows, once they are made.
     stream : Stream or None
@@ -170,7 +171,9 @@ class FitInputs:
     stream: Stream | None = None
 
     def with_rows(self, drawn: DrawnRows) -> FitInputs:
-        """Return the same with public rows that were drawn."""
+        """Return the same with drawn rows, which are asked about where none are public."""
+        if drawn.X is None:
+            return replace(self, drawn=drawn)
         return replace(self, X_public=drawn.X, groups_public=drawn.groups, drawn=drawn)
 
     @property
@@ -221,8 +224,15 @@ class FitInputs:
 
     @property
     def n_public(self) -> int:
-        """Number of public rows, those that are still to be drawn included."""
-        return len(self.X_public) if self.to_draw is None else self.to_draw.settings.n_rows
+        """Number of rows to ask about, those that are still to be drawn included."""
+        if self.to_draw is None or not self.to_draw.asked:
+            return len(self.X_public)
+        return self.to_draw.settings.n_rows
+
+    @property
+    def asks_drawn_rows(self) -> bool:
+        """Whether the rows to ask about are drawn from noisy counts."""
+        return self.to_draw is not None and self.to_draw.asked
 
     @property
     def n_classes(self) -> int:
@@ -248,7 +258,8 @@ def read_fit_inputs(
 ) -> FitInputs:
     """Check everything that ``fit`` was given and part it; nothing is fitted here.
 
-    With ``synthetic`` there are no public rows yet: ``FitInputs.with_rows`` adds drawn ones.
+    With ``synthetic`` and no ``X_public`` there are no public rows yet: ``FitInputs.with_rows``
+    adds drawn ones.
     ``n_is_public`` says that neighbors replace a record; without it, and with ``unit_ids``, they
     add or remove one. Then ``coins``, the noise of the fit, decide which rows are set aside; None,
     for a fit that protects nobody, leaves it to ``rng``.
@@ -279,8 +290,10 @@ def read_fit_inputs(
         _checks.same_length(X=X, sensitive_features=of_private)
 
     set_aside, private = 0, np.arange(n)
+    drawn_alone = synthetic is not None and given.X_public is None
     if synthetic is not None:
-        _refuse_public(estimator, given, public_fraction)
+        _refuse_beside(estimator, given, public_fraction, synthetic)
+    if drawn_alone:
         X_public = take(X, np.zeros(0, dtype=np.int64))
     elif given.X_public is not None:
         X_public = checked_features(estimator, given.X_public, reset=False, name="X_public")
@@ -298,14 +311,19 @@ def read_fit_inputs(
             of_private = take(_frame_or_array(of_private), private)
         X, codes = take(X, private), codes[private]
         units = None if units is None else units[private]
-    to_draw = None
-    if synthetic is not None:
+    known = None
+    if drawn_alone:
         known = _groups_to_draw(of_private, len(codes)) if needs_groups else None
-        to_draw = RowsToDraw.of(synthetic, X, codes, classes, known, units, estimator.schema)
         groups = None if known is None else encode_groups([], names=known.names)
     else:
         groups = groups_of_public(
             X_public, of_public, needs_groups, set_aside, private_given=of_private is not None
+        )
+    to_draw = None
+    if synthetic is not None:
+        rows = None if drawn_alone else X_public
+        to_draw = RowsToDraw.of(
+            synthetic, X, codes, classes, known, units, estimator.schema, X_public=rows
         )
     if len(np.unique(codes)) < 2:
         raise ValueError(
@@ -533,17 +551,28 @@ def _set_aside(
     return np.flatnonzero(mask), np.flatnonzero(~mask)
 
 
-def _refuse_public(estimator: Any, given: FitArguments, fraction: float | None) -> None:
-    """Refuse public rows beside those that are to be drawn, all of them at once."""
-    names = ("X_public", "sensitive_features_public")
-    also = [f"{name}=" for name in names if getattr(given, name) is not None]
-    also += ["public_fraction="] if fraction is not None else []
-    if also:
-        raise ValueError(
-            f"{type(estimator).__name__} has public={estimator.public!r}, which draws the rows to "
-            f"ask about, and {', '.join(also)} beside. Leave one of them out; real public rows "
-            f"serve better where there are some."
+def _refuse_beside(
+    estimator: Any, given: FitArguments, fraction: float | None, settings: SyntheticRows
+) -> None:
+    """Refuse what makes no sense beside rows that are to be drawn, all of it at once."""
+    name, public = type(estimator).__name__, f"public={estimator.public!r}"
+    wrong = []
+    if fraction is not None:
+        wrong.append(
+            "public_fraction= gives rows of X away, which drawn rows are to spare; pass X_public=, "
+            "or leave it out"
         )
+    if given.X_public is None and given.sensitive_features_public is not None:
+        wrong.append(
+            "sensitive_features_public= are the groups of X_public=, which is not given; the "
+            "groups of X are sensitive_features="
+        )
+    if given.X_public is not None:
+        wrong += [f"{said}; leave it out" for said in settings.useless_beside()]
+        if why := estimator.no_labels_beside:
+            wrong.append(f"beside X_public= drawn rows have labels for the student, and {why}")
+    if wrong:
+        raise ValueError(f"{name} has {public}: {'; '.join(wrong)}.")
 
 
 def _groups_to_draw(of_private: Any, n: int) -> GroupCodes:

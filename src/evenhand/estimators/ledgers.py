@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from evenhand import _checks
@@ -73,8 +74,8 @@ def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Nois
     return default() if noise is None else copy.deepcopy(noise)
 
 
-def parted(run: Ledger, share: float, purposes: tuple[str, str]) -> tuple[Ledger, Ledger]:
-    """Part what a fit may spend: ``share`` for noisy counts, the rest for answers.
+def parted(run: Ledger, shares: Mapping[str, float], rest: str) -> tuple[Ledger, ...]:
+    """Part what a fit may spend: ``shares`` by their purposes, and last the ``rest``.
 
     Nothing is charged.
 
@@ -89,11 +90,12 @@ def parted(run: Ledger, share: float, purposes: tuple[str, str]) -> tuple[Ledger
             f"Nothing is left of what {run.account!r} may spend, so no rows can be counted. "
             f"Nothing was charged or drawn. Take another account."
         )
-    counts, answers = (
-        Budget(epsilon=epsilon_from_mu(math.sqrt(part), delta), delta=delta)
-        for part in (share * whole, (1.0 - share) * whole)
-    )
-    return run.run(counts, purpose=purposes[0]), run.run(answers, purpose=purposes[1])
+    parts = {**shares, rest: 1.0 - math.fsum(shares.values())}
+    budgets = {
+        purpose: Budget(epsilon=epsilon_from_mu(math.sqrt(part * whole), delta), delta=delta)
+        for purpose, part in parts.items()
+    }
+    return tuple(run.run(budget, purpose=purpose) for purpose, budget in budgets.items())
 
 
 def answers_budget(budget: Budget, share: float) -> Budget:

@@ -82,7 +82,7 @@ def fit_many(
     Cost : each model is a release of its own, with its own ledger and noise: publishing all of them
         costs the sum of their ``mu_squared``. Training teachers once saves time and no privacy.
     """
-    first = _require_one_training(models)
+    first = _require_one_training(models, X_public)
     tables = FitArguments(X=X, y=y, X_public=X_public, unit_ids=unit_ids)
     if isinstance(first, MarginClassifier):
         tables = replace(
@@ -110,6 +110,10 @@ def fit_many(
         except BudgetExceeded as error:
             refused[i] = error
             continue
+        if given.data.to_draw is not None:  # which is read once, and by each of them
+            to_draw = copy.deepcopy(given.data.to_draw)
+            own[i] = replace(own[i], data=replace(own[i].data, to_draw=to_draw))
+            own[i] = model.draw_rows(own[i], plans[i])
         _require_same_number(plans[i], given)
     if not plans:
         return refused
@@ -205,7 +209,7 @@ def _require_same_number(plan: Plan, given: Given) -> None:
         )
 
 
-def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:
+def _require_one_training(models: Sequence[TeacherEnsembleClassifier], X_public: Any) -> Any:
     """Return a copy of the first model, which trains the teachers for all."""
     kinds = {type(model) for model in models}
     sharing = {spec.estimator for spec in REGISTERED.values() if spec.shares_votes}
@@ -224,7 +228,7 @@ def _require_one_training(models: Sequence[TeacherEnsembleClassifier]) -> Any:
                 f"Models that share their teachers need the same {name}, got "
                 f"{', '.join(sorted({repr(value) for value in values})[:3])}. Fit them apart."
             )
-    if first.public is not None:
+    if first.public is not None and X_public is None:
         raise ValueError(
             f"Models that share their teachers share the public rows, and public={first.public!r} "
             f"draws them from the budget of each. Fit them apart, or give X_public=."

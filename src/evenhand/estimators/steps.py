@@ -65,9 +65,11 @@ class Plan:
     choices : tuple of str
         What was chosen by default, and why.
     counts : Ledger or None
-        Pays for noisy counts, where public rows are drawn from such, or compared with private ones.
+        Pays for noisy counts, where rows are drawn from such.
+    compared : Ledger or None
+        Pays for noisy counts, where public rows are compared with private ones.
     around : Ledger or None
-        The ledger of the whole fit, where it is around those of counts and answers.
+        The ledger of the whole fit, where it is around the others.
     drift : tuple of ColumnDrift or None
         What a comparison found, once ``compare`` has paid for it.
     """
@@ -78,6 +80,7 @@ class Plan:
     n_teachers: int
     choices: tuple[str, ...]
     counts: Ledger | None = None
+    compared: Ledger | None = None
     around: Ledger | None = None
     drift: tuple[ColumnDrift, ...] | None = None
 

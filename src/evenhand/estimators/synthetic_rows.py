@@ -1,4 +1,4 @@
-"""Public rows where there are none: drawn from noisy counts that a share of the budget pays for."""
+"""Rows drawn from noisy counts that a share of the budget pays for, alone or beside public ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pandas as pd
 from evenhand import _checks, _values, _words
 from evenhand._stored import stored
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import text_of
+from evenhand.datasets.columns import TypedTable, text_of
+from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.generators.tables.codec import OTHER
@@ -30,7 +31,13 @@ NO_ROWS: Final = (
     "no row: the {n:,} rows that the teachers are asked about were drawn from noisy counts, which "
     "the same budget pays for"
 )
+COUNTS: Final = "noisy counts of the private rows, with labels for the student"
+ANSWERS: Final = "answers about the public rows"
+BY_PUBLIC: Final = (
+    "the categories and bounds of the columns by which private rows are counted, {whose}"
+)
 NO_PUBLIC_ROWS: Final = "No public rows: "
+BESIDE_ROWS: Final = "Beside the public rows: "
 OF_DRAWN_ROWS: Final = "Of the drawn rows: "
 """How sentences about them begin."""
 
@@ -48,7 +55,7 @@ class SyntheticRowsWarning(UserWarning):
 @stored
 @dataclass(frozen=True, kw_only=True)
 class SyntheticRows:
-    """How rows are made for the teachers to be asked about, where nobody has public ones.
+    """How rows are drawn from noisy counts, where there are no public ones, or beside these.
 
     ``MarginalSynthesizer`` counts features, label and group with noise under the ledger of the fit;
     rows are drawn from these counts, and the teachers are asked for their labels. A student that
@@ -56,17 +63,21 @@ class SyntheticRows:
     know what counts of single and pairs of columns do not, and counts have less noise. What a
     schema does not declare of the columns is released from the same share.
 
+    With ``X_public`` the teachers are asked about the public rows, and a margin is read there; the
+    drawn rows have labels for the student alone. Categories and bounds are then those of the public
+    rows, at no cost, and no groups are counted.
+
     Parameters
     ----------
     share : float, optional
         Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.5 where
         the student learns labels by the counts, else 0.2.
     n_rows : int, default 2000
-        Rows to draw and to ask about. Drawing costs no privacy; asking about more rows puts more
-        noise on each answer.
+        Rows to draw and to ask about; with ``X_public`` nobody is asked about drawn rows. Drawing
+        costs no privacy; asking about more rows puts more noise on each answer.
     balance : {"none", "group", "label", "both"}, default "none"
-        What is drawn evenly, and else as often as it is by the noisy counts. A margin is read on
-        rows that are drawn as they are, whatever is balanced here.
+        What is drawn evenly among the rows to ask about, and else as often as it is by the noisy
+        counts. A margin is read on rows that are drawn as they are, whatever is balanced here.
     n_bins : int, default 16
         Bins of a numeric column, at most.
     pairs : bool, default True
@@ -77,7 +88,8 @@ class SyntheticRows:
         Columns to take as they are although they look like identifiers or dates.
     label_weight : float, default 1.0
         What the labels by the counts weigh in the student's loss, beside the answers; 0 for
-        answers alone. At least 0. A student of released labels (``FairPATEClassifier``) reads none.
+        answers alone. At least 0. Without public rows a student of released labels
+        (``FairPATEClassifier``) reads none.
 
     Privacy
     -------
@@ -120,16 +132,41 @@ class SyntheticRows:
         _checks.non_negative("label_weight", self.label_weight)
         object.__setattr__(self, "keep", tuple(self.keep))
 
-    def decided(self, released: str) -> SyntheticRows:
-        """Return the same with what was left open, where "shares" or "labels" are released."""
-        weight = self.label_weight if released == "shares" else 0.0
+    def decided(self, released: str, *, beside: bool = False) -> SyntheticRows:
+        """Return the same with what was left open.
+
+        Parameters
+        ----------
+        released : {"shares", "labels"}
+            What is released of the votes.
+        beside : bool
+            Whether there are public rows.
+        """
+        weight = self.label_weight if beside or released == "shares" else 0.0
         share = _words.SYNTHETIC_SHARE if weight else _words.SHARE_FOR_ROWS
         return replace(self, label_weight=weight, share=self.share or share)
 
-    @property
-    def said(self) -> str:
-        """The choice, in a sentence, once it is ``decided``."""
+    def useless_beside(self) -> list[str]:
+        """Return what of these settings says nothing where there are public rows."""
+        plain = SyntheticRows()
+        out = [
+            f"{name}={getattr(self, name)!r} is about rows to ask about"
+            for name in ("n_rows", "balance")
+            if getattr(self, name) != getattr(plain, name)
+        ]
+        if not self.label_weight:
+            out.append("label_weight=0 leaves nothing that the student learns of the counts")
+        return out
+
+    def said(self, *, beside: bool = False) -> str:
+        """Return the choice in a sentence, once it is ``decided``."""
         assert self.share is not None
+        if beside:
+            return (
+                f"{BESIDE_ROWS}{self.share:.0%} of the budget pays for noisy counts of the private "
+                f"rows, and {1 - self.share:.0%} for the teachers' answers about the public rows. "
+                f"The student learns both: the answers, and labels of rows drawn from the counts."
+            )
         evenly = {
             "none": "as often as they are by these counts",
             "group": "with as many of each group",
@@ -169,13 +206,13 @@ class DrawnRows:
 
     Parameters
     ----------
-    X : DataFrame or ndarray, shape (n_rows, n_columns)
-        To ask about, as the user's rows are.
+    X : DataFrame, ndarray or None, shape (n_rows, n_columns)
+        To ask about, as the user's rows are; None where public rows are asked about.
     groups : GroupCodes or None
     natural, groups_natural : as X and groups
-        To read a margin on: others, drawn as they are and more of them, which nobody is asked
-        about.
-    labels_natural : ndarray of int64
+        To read a margin on, and for the student: others, drawn as they are and more of them, which
+        nobody is asked about. None where the counts show one class alone, beside public rows.
+    labels_natural : ndarray of int64 or None
         Class codes of the natural rows, by the noisy counts.
     schema : Schema
         Of the columns, as declared and as released.
@@ -187,7 +224,7 @@ class DrawnRows:
     groups: GroupCodes | None
     natural: Any
     groups_natural: GroupCodes | None
-    labels_natural: IntArray
+    labels_natural: IntArray | None
     schema: Schema
     notes: tuple[str, ...]
 
@@ -208,6 +245,10 @@ class RowsToDraw:
         Names of the groups, which are public; None where none are read.
     classes : tuple of str
         Names of the classes, in the order of their codes.
+    asked : bool
+        Whether the teachers are asked about these rows, and not about public ones.
+    declared : bool
+        Whether somebody declared the columns.
     """
 
     settings: SyntheticRows
@@ -216,6 +257,8 @@ class RowsToDraw:
     is_frame: bool
     groups: tuple[str, ...] | None
     classes: tuple[str, ...]
+    asked: bool = True
+    declared: bool = False
 
     @classmethod
     def of(
@@ -227,8 +270,9 @@ class RowsToDraw:
         groups: GroupCodes | None,
         units: Array | None,
         schema: Schema | None,
+        X_public: Any = None,
     ) -> RowsToDraw:
-        """Read the private rows.
+        """Read the private rows; with ``X_public`` by what is known of its columns.
 
         Raises
         ------
@@ -236,9 +280,11 @@ class RowsToDraw:
             For rows that cannot be counted, such as pictures, and a schema that does not fit.
         """
         if not hasattr(X, "columns") and np.ndim(X) != 2:
+            way_out = (
+                "Pass X_public=, or set public_fraction=." if X_public is None else "Leave it out."
+            )
             raise ValueError(
-                f"public={SYNTHETIC!r} draws rows of a table, and X holds pictures. Pass "
-                f"X_public=, or set public_fraction=."
+                f"public={SYNTHETIC!r} draws rows of a table, and X holds pictures. {way_out}"
             )
         is_frame = hasattr(X, "columns")
         frame = (
@@ -246,7 +292,10 @@ class RowsToDraw:
             if is_frame
             else pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
         )
-        columns = tuple(map(str, frame.columns))
+        columns, declared, keep = tuple(map(str, frame.columns)), schema, settings.keep
+        if X_public is not None:
+            schema, frame = _by_public_rows(frame, X_public, schema)
+            is_frame, keep = True, (*keep, *(name for name in columns if name not in keep))
         label, group, unit = (_free(name, columns) for name in ("label", "group", "unit"))
         names = None if groups is None else groups.names
         of_groups = (EVERYBODY,) if names is None else names
@@ -256,7 +305,7 @@ class RowsToDraw:
             group: np.array(of_groups, dtype=object)[0 if groups is None else groups.codes],
         }
         frame = frame.assign(**more, **({} if units is None else {unit: units}))
-        declared = Schema(
+        known = Schema(
             columns=(
                 *(() if schema is None else schema.columns),
                 _categories(label, list(of_classes)),
@@ -268,10 +317,10 @@ class RowsToDraw:
             frame,
             label=label,
             sensitive=group,
-            schema=declared,
+            schema=known,
             unit=None if units is None else unit,
             per_unit=settings.per_unit,
-            keep=settings.keep,
+            keep=keep,
             keep_rare=True,  # a teacher can be asked about a row of which a column is not known
         )
         return cls(
@@ -281,7 +330,19 @@ class RowsToDraw:
             is_frame=is_frame,
             groups=names,
             classes=of_classes,
+            asked=X_public is None,
+            declared=declared is not None,
         )
+
+    @property
+    def said(self) -> str:
+        """How rows are drawn, in a sentence."""
+        return self.settings.said(beside=not self.asked)
+
+    @property
+    def purposes(self) -> tuple[str, str]:
+        """What the counts and the answers are for, in the ledger."""
+        return (PURPOSE, VOTES) if self.asked else (COUNTS, ANSWERS)
 
     @property
     def delta_aside(self) -> float:
@@ -290,7 +351,15 @@ class RowsToDraw:
 
     @property
     def public(self) -> tuple[str, ...]:
-        """What the claim takes as public: no row of anybody."""
+        """What the claim takes as public: of drawn rows no row of anybody."""
+        if not self.asked:
+            whose = "which are those of the public rows"
+            if self.declared:
+                whose = "as declared, and of the public rows"
+            return (
+                "the order and the dtypes of the columns",
+                BY_PUBLIC.format(whose=whose),
+            )
         return (
             NO_ROWS.format(n=self.settings.n_rows),
             "the order and the dtypes of the columns",
@@ -318,6 +387,10 @@ class RowsToDraw:
 
     def claim(self, claim: Guarantee, budget: Budget) -> Guarantee:
         """Return the claim of the whole fit from that of its ledger."""
+        if not self.asked:
+            share = self.settings.share
+            parts = f"{COUNTS} ({share:.0%} of the budget), and {ANSWERS}"
+            return replace(claim, accounting=f"{claim.accounting} of two releases: {parts}")
         if not self.delta_aside:
             return claim
         purpose = self.payload.delta_aside[1]
@@ -350,16 +423,37 @@ class RowsToDraw:
             random_state=rng.spawn(1)[0],
         )
         maker.fit_within(self.payload, ledger, delta=delta)
-        shares = _shares(maker, self.settings.balance, groups=self.groups)
-        X, groups, _ = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
-        as_it_is = _shares(maker, "none", groups=self.groups)
-        n_natural = max(self.settings.n_rows, MARGIN_ROWS)
-        natural, groups_natural, labels = self._drawn(maker, as_it_is, n_natural, rng.spawn(1)[0])
+        X = groups = None
+        if self.asked:
+            shares = _shares(maker, self.settings.balance, groups=self.groups)
+            X, groups, _ = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
+        natural = groups_natural = labels = None
+        if few := _too_few(maker, self.groups):
+            warnings.warn(
+                f"{few} The student learns the answers alone; what was spent on the counts stays "
+                f"spent. Raise epsilon or share=, or leave public= out.",
+                SyntheticRowsWarning,
+                stacklevel=6,
+            )
+        else:
+            n_natural = max(self.settings.n_rows, MARGIN_ROWS)
+            natural, groups_natural, labels = self._drawn(
+                maker,
+                _shares(maker, "none", groups=self.groups),
+                n_natural,
+                rng.spawn(1)[0],
+            )
         left_out = set(maker.warnings_) - set(maker.doubts_) - {maker.snr_.warning}
         if left_out:
+            rows = "the rows to ask about" if self.asked else "the drawn rows"
+            way_out = (
+                "Declare what is public of the columns with schema= (--schema), raise epsilon, or "
+                "give public rows."
+                if self.asked
+                else "Raise epsilon, or the share of the counts."
+            )
             warnings.warn(
-                f"Of the rows to ask about: {'; '.join(sorted(left_out))}. Declare what is public "
-                f"of the columns with schema= (--schema), raise epsilon, or give public rows.",
+                f"Of {rows}: {'; '.join(sorted(left_out))}. {way_out}",
                 SyntheticRowsWarning,
                 stacklevel=6,
             )
@@ -406,25 +500,13 @@ def _shares(
     maker: MarginalSynthesizer, balance: str, *, groups: tuple[str, ...] | None
 ) -> FloatArray:
     """Return the share of each combination of class and group; of what was not seen, none."""
-    known = maker.conditions_
-    counts = np.maximum(maker.counts_, 0.0)
-    counts[list(maker.unseen_)] = 0.0
-    table = counts.reshape(known.sizes)
-    seen = table > 0
-    few = [
-        what
-        for what, enough in (
-            ("class", seen.any(axis=1).sum() >= 2),
-            ("group", groups is None or seen.any(axis=0).sum() >= 2),
-        )
-        if not enough
-    ]
-    if few:
+    if few := _too_few(maker, groups):
         raise ValueError(
-            f"The noisy counts show fewer than two {_values.listed(few)} values that stand out of "
-            f"the noise, so no rows can be drawn that differ in it. What was drawn stays charged. "
+            f"{few} So no rows can be drawn that differ in this. What was drawn stays charged. "
             f"Raise epsilon or share=, merge small groups, or give public rows."
         )
+    table = _seen(maker)
+    seen = table > 0
     if balance == "both":
         table = seen.astype(np.float64)
     elif balance in ("label", "group"):
@@ -433,6 +515,72 @@ def _shares(
         table = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
     shares: FloatArray = (table / table.sum()).reshape(-1)
     return shares
+
+
+def _seen(maker: MarginalSynthesizer) -> FloatArray:
+    """Return the noisy count of each class and group, 0 where it cannot be told from noise."""
+    counts = np.maximum(maker.counts_, 0.0)
+    counts[list(maker.unseen_)] = 0.0
+    table: FloatArray = counts.reshape(maker.conditions_.sizes)
+    return table
+
+
+def _too_few(maker: MarginalSynthesizer, groups: tuple[str, ...] | None) -> str:
+    """Say what the noisy counts know of one value alone; empty where that is nothing."""
+    seen = _seen(maker) > 0
+    few = [
+        what
+        for what, enough in (
+            ("class", seen.any(axis=1).sum() >= 2),
+            ("group", groups is None or seen.any(axis=0).sum() >= 2),
+        )
+        if not enough
+    ]
+    if not few:
+        return ""
+    return f"The noisy counts show one {' and one '.join(few)} alone that stands out of the noise."
+
+
+def _by_public_rows(
+    frame: pd.DataFrame, X_public: Any, schema: Schema | None
+) -> tuple[Schema, pd.DataFrame]:
+    """Return what is public of the columns, and the private rows as the encoder will know them.
+
+    A category that it does not name is "other", a number that is missing the median of the public
+    rows, where these miss none: what it cannot tell apart is counted together. Each value follows
+    from its own row and from what is public.
+    """
+    public = TypedTable.of(X_public, "public table")
+    encoder = PublicEncoder(schema).fit(public)
+    private = encoder.schema_.select(TypedTable.of(frame, "private table", keeps=False))
+    columns, values = [], {}
+    for column in encoder.schema_.columns:
+        own = private[column.name]
+        if column.kind == "numeric":
+            numbers = own.numbers
+            if not column.missing:
+                median = encoder.scales_[column.name].median
+                numbers = np.where(np.isnan(numbers), median, numbers)
+            values[column.name] = numbers
+            whole = column.integer or pd.api.types.is_integer_dtype(own.dtype)
+            bounds = column.bounds or _range(public[column.name].numbers)
+            columns.append(replace(column, bounds=bounds, integer=whole))
+            continue
+        places = own.places(column.categories)
+        # The last one stands for what the encoder does not name, so it must not name it.
+        known = np.array([*column.categories, _free(OTHER, column.categories)], dtype=object)
+        texts = known[np.where(places < 0, len(known) - 1, places)]
+        if column.missing:
+            texts[own.missing] = None
+        values[column.name] = texts
+        columns.append(replace(column, categories=tuple(known)))
+    return Schema(columns=tuple(columns)), pd.DataFrame(values)[list(map(str, frame.columns))]
+
+
+def _range(numbers: FloatArray) -> tuple[float, float]:
+    """Return the smallest and the largest number; a little more where they are one."""
+    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    return low, high if high > low else low + 1.0
 
 
 def _categories(name: str, categories: list[str]) -> ColumnSchema:

@@ -35,7 +35,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
         read = super().read(given)
         notion = self._notion(read.data)
         calibration = read_calibration(self, read.data, notion, given)
-        if notion.confidence is not None and read.data.to_draw is not None and calibration is None:
+        if notion.confidence is not None and read.data.asks_drawn_rows and calibration is None:
             raise ValueError(
                 f"confidence={notion.confidence:g} is about new rows from where the public rows "
                 f"are from, and rows drawn from noisy counts are from nowhere. Give X_public=, or "
@@ -82,7 +82,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
         """Say on which rows the student's margin is read."""
         notion, groups = self._notion(taught.given.data), taught.given.data.required_groups
         calibration = taught.given.calibration
-        drawn = taught.given.data.drawn
+        drawn = taught.given.data.drawn if taught.given.data.asks_drawn_rows else None
         if calibration is None and drawn is not None and not notion.needs_labels:
             assert drawn.groups_natural is not None
             return Within(

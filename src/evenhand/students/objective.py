@@ -56,12 +56,15 @@ class LabelLoss:
     n_classes : int
     C : float
         Inverse ridge, as in scikit-learn: the sum of the losses is weighed with C.
+    weights : ndarray of float64, shape (len(rows),), optional
+        What each labelled row weighs. Default: 1 each.
     """
 
     labels: IntArray
     rows: IntArray
     n_classes: int
     C: float
+    weights: FloatArray | None = None
 
     @property
     def n_columns(self) -> int:
@@ -71,24 +74,32 @@ class LabelLoss:
     @property
     def ridge(self) -> float:
         """Weight of the squared length of the coefficients."""
-        return 0.5 / (self.C * len(self.rows))
+        total = len(self.rows) if self.weights is None else float(self.weights.sum())
+        return 0.5 / (self.C * total)
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Mean negative log likelihood of the labels."""
         gradient = np.zeros_like(scores)
-        own, y, n = self._own, self._of_own, len(self.rows)
+        own, y, each = self._own, self._of_own, self._each
         z = scores[own]
         if self.n_columns == 1:
             # log(1 + e^s) and the sigmoid from one exponential that cannot overflow.
             s = z[:, 0]
             small = np.exp(-np.abs(s))
-            value = float((np.log1p(small) + np.maximum(s, 0.0) - y * s).sum()) / n
-            gradient[own, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) / n
+            value = float(each @ (np.log1p(small) + np.maximum(s, 0.0) - y * s))
+            gradient[own, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) * each
             return value, gradient
-        value = -float(log_softmax(z, axis=1)[np.arange(n), y].sum()) / n
-        gradient[own] = softmax(z, axis=1) / n
-        gradient[self.rows, y] -= 1.0 / n
+        value = -float(each @ log_softmax(z, axis=1)[np.arange(len(y)), y])
+        gradient[own] = softmax(z, axis=1) * each[:, None]
+        gradient[self.rows, y] -= each
         return value, gradient
+
+    @cached_property
+    def _each(self) -> FloatArray:
+        """The share of each labelled row in the mean."""
+        weights = np.ones(len(self.rows)) if self.weights is None else self.weights
+        each: FloatArray = weights / weights.sum()
+        return each
 
     @cached_property
     def _own(self) -> slice | IntArray:
@@ -101,9 +112,9 @@ class LabelLoss:
         return self.labels[self.rows]
 
     def curvature(self, scores: FloatArray) -> FloatArray:
-        """``p (1 - p) / n_labels`` on rows with a label, 0 on others."""
+        """``p (1 - p)`` times the row's share on rows with a label, 0 on others."""
         out = np.zeros(len(scores))
-        out[self.rows] = _gradient_of_link(scores[self.rows]) / len(self.rows)
+        out[self.rows] = _gradient_of_link(scores[self.rows]) * self._each
         return out
 
     def alone(self) -> LabelLoss:

@@ -41,7 +41,7 @@ class FewAnswersWarning(UserWarning):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelsBeside:
-    """Rows with labels that a student of shares learns beside them, from a released distribution.
+    """Rows with labels that a student learns beside answers, drawn from released counts.
 
     Parameters
     ----------
@@ -57,12 +57,24 @@ class LabelsBeside:
     labels: IntArray
     weight: float
 
-    def joined(self, X: Array, answers: Shares) -> tuple[Array, ShareLoss]:
+    def joined(self, X: Array, answers: Answers | Shares) -> tuple[Array, LabelLoss | ShareLoss]:
         """Return all rows, and the loss on the answers and on these labels.
 
-        A label is a share of its class whose variance brings their precision to ``weight`` times
-        that of the answers.
+        Beside shares a label is a share of its class whose variance brings the precision of all
+        these labels to ``weight`` times that of the answers; beside released labels they weigh
+        ``weight`` times as much as those.
         """
+        together = np.concatenate([X, self.X])
+        if isinstance(answers, Answers):
+            n, rows = len(self.labels), np.flatnonzero(answers.answered)
+            each = np.full(n, self.weight * len(rows) / n)
+            return together, LabelLoss(
+                labels=np.concatenate([answers.labels, self.labels]),
+                rows=np.concatenate([rows, len(X) + np.arange(n)]),
+                n_classes=answers.n_classes,
+                C=DEFAULT_C,
+                weights=np.concatenate([np.ones(len(rows)), each]),
+            )
         shares = np.eye(answers.n_classes)[self.labels]
         precision = self.weight * float((1.0 / answers.variance).sum())
         variance = np.full(len(self.labels), len(self.labels) / precision)
@@ -70,7 +82,7 @@ class LabelsBeside:
             shares=np.concatenate([answers.shares, shares]),
             variance=np.concatenate([answers.variance, variance]),
         )
-        return np.concatenate([X, self.X]), loss
+        return together, loss
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -136,7 +148,7 @@ def fit_student(
     rng : Generator, optional
         Draws first weights and the order of rows of a network. Default: a fixed public seed.
     beside : LabelsBeside, optional
-        Labelled rows to learn beside shares. A student of released labels does not read them.
+        Labelled rows to learn beside the answers. A student of one's own does not read them.
 
     Returns
     -------
@@ -169,12 +181,13 @@ def fit_student(
                 f"answers='labels'."
             )
         return _warned(_linear(X_public, answers, within, beside), X_public)
-    _warn_of_few(answers, X_public.shape[1])
+    if beside is None:
+        _warn_of_few(answers, X_public.shape[1])
     if student is None:
-        fitted = _linear(X_public, answers, within)
+        fitted = _linear(X_public, answers, within, beside)
     else:
         fitted = _of_labels(student, X_public, answers, within)
-    return _warned(fitted, X_public[answers.answered])
+    return _warned(fitted, X_public[answers.answered] if beside is None else X_public)
 
 
 def _linear(
@@ -199,7 +212,7 @@ def _linear_once(
 ) -> Student:
     if isinstance(answers, Shares):
         return _of_shares(X, answers, within, beside)
-    return _of_labels(None, X, answers, within)
+    return _of_labels(None, X, answers, within, beside)
 
 
 def _of_network(
@@ -249,28 +262,42 @@ def _require_table(X_public: Array) -> None:
 
 
 def _of_labels(
-    student: Any, X_public: FloatArray, answers: Answers, within: Within | None
+    student: Any,
+    X_public: FloatArray,
+    answers: Answers,
+    within: Within | None,
+    beside: LabelsBeside | None = None,
 ) -> Student:
     """Fit a student of one's own, or the linear one, on the rows that carry a label."""
     rows = np.flatnonzero(answers.answered)
-    if (constant := _constant(X_public, answers)) is not None:
+    constant = _constant(X_public, answers)
+    if constant is not None and beside is None:
         return Student(model=constant)
     if student is not None and within is not None and getattr(student, "reads_margin", False):
         return _under_margin(student, X_public, answers, rows, within)
     if student is not None:
         return Student(model=clone(student).fit(X_public[rows], answers.labels[rows]))
-    objective = LabelLoss(
+    X, read_on = X_public, None
+    objective: LabelLoss | ShareLoss = LabelLoss(
         labels=answers.labels, rows=rows, n_classes=answers.n_classes, C=DEFAULT_C
     )
+    if beside is not None:  # these rows have labels to learn, and no group to compare
+        (X, objective), read_on = beside.joined(X_public, answers), X_public
     if within is not None and within.notion.needs_labels and within.labels is None:
-        free = fit_linear(X_public, objective, None, answers.n_classes)
+        free = fit_linear(X, objective, None, answers.n_classes)
         smooth = free.classifier(answers.n_classes).predict_proba(X_public)
         within = with_estimated_classes(answers, smooth, within)
     if within is None:
-        free = fit_linear(X_public, objective, None, answers.n_classes)
+        free = fit_linear(X, objective, None, answers.n_classes)
         return Student(model=free.classifier(answers.n_classes))
     fit, held = fit_with_small_groups(
-        lambda read, quiet: fit_linear(X_public, objective, read, answers.n_classes, quiet=quiet),
+        lambda read, quiet: fit_linear(
+            X,
+            objective,
+            read if read.X is not None else replace(read, X=read_on),
+            answers.n_classes,
+            quiet=quiet,
+        ),
         within,
         X_public,
         np.eye(answers.n_classes)[answers.labels[rows]],
@@ -301,7 +328,8 @@ def _of_shares(
     are smoothed first, by the student without a margin; the one under the margin follows what it
     says, each row once. Labels beside the shares enter by the student without a margin, too.
     """
-    X, loss = X_public, ShareLoss(shares=answers.shares, variance=answers.variance)
+    X = X_public
+    loss: LabelLoss | ShareLoss = ShareLoss(shares=answers.shares, variance=answers.variance)
     if beside is not None:
         X, loss = beside.joined(X, answers)
     free = fit_linear(X, loss, None, answers.n_classes).classifier(answers.n_classes)
