@@ -37,6 +37,7 @@ PAPERS = {
     "fairpate_settings": "FairPATE, Table 1: settings; Algorithm 1",
     "fairpate_utkface": "FairPATE, Section 5, UTKFace; Lowy et al. 2023, UTKFace",
     "fairpate_utkface_figures": "FairPATE, Figures 4 (right), 6, 8, 9, 14 and Table 4",
+    "generator_frontiers": "PFGuard, Appendix E.1 and E.2, Figures 6 to 9, asked of tables",
     "group_thresholds": OWN,
     "intervention_points": "FairPATE, Section 3 with Figure 1, Figure 4, Appendices D and E.2",
     "jagielski_adult": "Jagielski et al. 2019; Hardt et al. 2016",

@@ -280,6 +280,22 @@ def fidelity_beside_sdmetrics(script: Any) -> Checks:
             yield from exact(f"German, {metric}", [row["scores"]], [fresh[metric]], "scores")
 
 
+def generator_frontiers(script: Any) -> Checks:
+    """Adult, the default generator at epsilon 1, natural rows: one setting of the sweep."""
+    wanted = {"method": "marginal", "epsilon": 1.0, "sees group": True, "way": script.NATURAL}
+    row = script.one(rows("generator_frontiers"), data="Adult", **wanted)
+    run_of = {**script.runs_of([1.0])[0], "method": ["marginal"]}
+    grid = script.Grid(data=script.DataSource(name="adult"), runs=(run_of,), seeds=(0,))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        script.RunStore(Path(folder) / "runs.db") as store,
+    ):
+        script.sweep(grid, store, n_jobs=1)
+        (run,) = store.get(store.keys())
+    for name in ("error", "gap"):
+        yield noisy("marginal, epsilon 1, natural", row[f"{name}s"], getattr(run, name), name)
+
+
 def group_thresholds(script: Any) -> Checks:
     """DP-SGD, the first margin."""
     row = rows("group_thresholds")[0]
@@ -622,6 +638,7 @@ CHECKS = {
         fairpate_utkface,
         fairpate_utkface_figures,
         fidelity_beside_sdmetrics,
+        generator_frontiers,
         group_thresholds,
         intervention_points,
         jagielski_adult,
