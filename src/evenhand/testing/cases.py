@@ -112,6 +112,10 @@ VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
     },
     "dp-post-processing": {"": {"fairness": EqualizedOdds(margin=0.2, reference="pairwise")}},
     "dp-decoupled": {"": {"fairness": DemographicParity(margin=0.2, reference="pairwise")}},
+    "dp-ebm": {
+        "": {"n_rounds": 4, "max_bins": 4},
+        "labels": {"n_rounds": 4, "max_bins": 4, "residuals": "label"},
+    },
     "sf-teachers": {
         "": {"pull": 1.0},
         "labels": {"pull": 0.0, "relation": GROUP_AND_CLASS_LABEL},

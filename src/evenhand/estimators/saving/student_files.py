@@ -26,6 +26,7 @@ from evenhand.learners.nets.architectures import (
 )
 from evenhand.learners.skops_files import dump_skops, load_skops
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
+from evenhand.students.additive import AdditiveScores
 from evenhand.students.blind_rule import BlindRule
 from evenhand.students.inferred_groups import InferredGroups, Recalibrated
 from evenhand.typing import Array, FloatArray
@@ -258,6 +259,22 @@ def _to_recalibrated(said: Mapping[str, Any], arrays: Mapping[str, Array], at: s
     return Recalibrated(scores, head)
 
 
+def _additive(student: AdditiveScores, arrays: dict[str, Array], at: str) -> dict[str, Any]:
+    for name, parts in (("edges", student.edges), ("values", student.values)):
+        arrays[f"{at}{name}"] = np.concatenate([*parts, np.zeros(0)])
+    arrays[f"{at}n_edges"] = np.array([len(cuts) for cuts in student.edges], dtype=np.int64)
+    return {"intercept": student.intercept, "link": student.link}
+
+
+def _to_additive(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -> AdditiveScores:
+    n_edges = arrays[f"{at}n_edges"]
+    edges, values = (
+        np.split(arrays[f"{at}{name}"], np.cumsum(n_edges + more)[:-1])
+        for name, more in (("edges", 0), ("values", 1))
+    )
+    return AdditiveScores(edges, values, intercept=float(said["intercept"]), link=said["link"])
+
+
 _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[..., Any]]]] = {
     LogisticRegression: ("linear", _linear, _to_linear),
     MLPClassifier: ("network", _network, _to_network),
@@ -267,6 +284,7 @@ _KINDS: Final[Mapping[type, tuple[str, Callable[..., dict[str, Any]], Callable[.
     ModuleClassifier: ("module", _module, _to_module),
     Recalibrated: ("recalibrated", _recalibrated, _to_recalibrated),
     BlindRule: ("blind-rule", _blind_rule, _to_blind_rule),
+    AdditiveScores: ("additive", _additive, _to_additive),
 }
 """Students that arrays and JSON say in full: their name there, and the ways there and back."""
 
