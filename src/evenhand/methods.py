@@ -23,6 +23,7 @@ HOMES: Final[Mapping[str, str]] = {
     "dp-fermi": "evenhand.baselines.fermi",
     "dp-post-processing": "evenhand.baselines.post_processing",
     "dp-decoupled": "evenhand.baselines.decoupled",
+    "dp2dp": "evenhand.baselines.dp2dp",
     "dp-ebm": "evenhand.baselines.explainable_boosting",
     "sf-student": "evenhand.estimators.sf_pate.classifier",
     "sf-teachers": "evenhand.estimators.sf_pate.classifier",

@@ -65,7 +65,7 @@ EVERY: Tables = (
         "margin": [0.1],
         "fairness": ["demographic-parity", "equalized-odds"],
     },
-    {"method": ["dp-decoupled"], "epsilon": [3], "margin": [0.1]},
+    {"method": ["dp-decoupled", "dp2dp"], "epsilon": [3], "margin": [0.1]},
     {"method": ["non-private", "fair-only"], "margin": [0.1]},
     {"method": ["pate"], "epsilon": [9], "n_teachers": [30], "gap_of": ["equalized-odds"]},
     {
@@ -220,7 +220,7 @@ def test_what_is_measured_is_what_the_model_decides(
         )
         assert run.error == report["error_rate"].value
         assert run.gap == report[run.gap_name].value
-    assert asked_for_groups == {"intervention", "dp-post-processing", "dp-decoupled"}
+    assert asked_for_groups == {"intervention", "dp-post-processing", "dp-decoupled", "dp2dp"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Final, NoReturn, Self
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,12 +24,119 @@ from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import RateNotion, rates_of, require_reference
 from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
+from evenhand.privacy import Budget, Guarantee, Ledger, SubsampledGaussian
 from evenhand.privacy.table import LaplaceTable
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
+
+
+class Trained(NamedTuple):
+    """What the steps leave for what comes after them; rows and groups are private."""
+
+    data: FitInputs
+    X_encoded: Array
+    groups: GroupCodes
+    mechanism: SubsampledGaussian
+    ledger: Ledger
+    claim: Guarantee
+
+
+@dataclass(eq=False, repr=False)
+class GroupRuleClassifier(NoisyGradientClassifier):
+    """Base of those that train by DP-SGD and then set a rule for each group; use a subclass."""
+
+    fairness: RateNotion | None = None
+    _: KW_ONLY
+    learning_rate: float = 4.0
+
+    _default: ClassVar[RateNotion] = DEFAULT
+
+    @property
+    def notion(self) -> RateNotion:
+        """What is held: ``fairness``, or its default."""
+        return self._default if self.fairness is None else self.fairness
+
+    def _train(self, given: FitArguments, left: Budget, rng: np.random.Generator) -> Trained:
+        """Train the model below the rule, and set ``student_``."""
+        learner = DPSGD(clip_norm=self.clip_norm, learning_rate=self.learning_rate)
+        data, X_encoded = self._read(given, rng)
+        groups = self._counted_groups(given.sensitive_features, data)
+        mechanism, noise = self._sampled(left, data), self._float_noise()
+        run = self._own_ledger(left, noise)
+        rows = self._base_rows(X_encoded, groups)
+        network = learner.network(rows.shape[1:], data.n_classes, rng)
+        with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
+            trained = learner.fit(
+                network,
+                rows,
+                data.y_private,
+                noise=grant.draw_by_step(mechanism, learner.n_released(network)),
+                **self._steps(mechanism, data, noise, given),
+            )
+        self.groups_ = groups.names
+        weights, bias = trained.network[0]
+        self.student_ = self._trained(weights, bias, data.n_classes)
+        claim = self._claim(left, data, noise, public=("the names of the groups",))
+        return Trained(data, X_encoded, groups, mechanism, run, claim)
+
+    def _aim(self) -> tuple[str | None, float | None]:
+        return self.notion.name, self.notion.margin
+
+    def with_group_thresholds(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the decisions are derived from the group already."""
+        raise ValueError(
+            "This model's decisions are derived from the group already, and its probabilities are "
+            "probabilities of a decision. Use DPSGDClassifier().with_group_thresholds."
+        )
+
+    def with_reject_option(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the wrapper asks for predictions without groups."""
+        raise ValueError(
+            "A reject option asks for predictions from the features alone, and this model needs "
+            "the group of each row. Use DPSGDClassifier().with_reject_option."
+        )
+
+    def _counted_groups(self, sensitive_features: Any, data: FitInputs) -> GroupCodes:
+        if sensitive_features is None:
+            raise ValueError(
+                "The table counts the groups of the private rows; sensitive_features is missing. "
+                "Pass it, or use DPSGDClassifier for a model that is blind to groups."
+            )
+        rates_of(self.notion, data.n_classes)  # before anything is spent
+        return several(self._private_groups(sensitive_features, data))
+
+    def _base_rows(self, X_encoded: Array, groups: GroupCodes) -> Array:
+        """Return what the model below the rule reads."""
+        return X_encoded
+
+    def _trained(self, weights: FloatArray, bias: FloatArray, n_classes: int) -> Any:
+        """Return the model below the rule."""
+        return linear_classifier(weights, bias, n_classes)
+
+    def _own_decisions(self, encoded: Array, groups: GroupCodes) -> IntArray:
+        """Return the class codes that the model below the rule gives."""
+        decided: IntArray = self.student_.predict(encoded).astype(np.int64)
+        return decided
+
+    def _told(self, X: Any, sensitive_features: Any) -> tuple[Any, GroupCodes]:
+        """Return the model's own decisions, and the groups."""
+        encoded, groups = self._encoded_with(X, sensitive_features)
+        return self._own_decisions(encoded, groups), groups
+
+    def _encoded_with(self, X: Any, sensitive_features: Any) -> tuple[FloatArray, GroupCodes]:
+        """Encode rows to be predicted, with their groups."""
+        encoded = self._encode(X)
+        if sensitive_features is None:
+            raise ValueError(
+                "This model needs the group of each row at prediction: pass sensitive_features=. "
+                "For a model that needs none use a margin in training."
+            )
+        groups = encode_groups(sensitive_features, names=self.groups_)
+        _checks.same_length(X=encoded, sensitive_features=groups)
+        return encoded, groups
 
 
 @registered(
@@ -45,7 +152,7 @@ DEFAULT: Final = EqualizedOdds(margin=0.05, reference="pairwise")
     )
 )
 @dataclass(eq=False, repr=False)
-class DPPostProcessingClassifier(NoisyGradientClassifier):
+class DPPostProcessingClassifier(GroupRuleClassifier):
     """Train privately, count privately how each group is judged, and even the rates at random.
 
     Three steps: logistic regression by DP-SGD with a part of epsilon, blind to groups; a noisy
@@ -120,41 +227,15 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
     (2.0, True)
     """
 
-    fairness: RateNotion | None = None
     _: KW_ONLY
     slack: float | None = 0.0
     table_budget: float = 0.25
-    learning_rate: float = 4.0
-
-    _default: ClassVar[RateNotion] = DEFAULT
-
-    @property
-    def notion(self) -> RateNotion:
-        """What is held: ``fairness``, or its default."""
-        return self._default if self.fairness is None else self.fairness
 
     def _learn(self, given: FitArguments) -> None:
         pure, left = split_epsilon(self._checked_steps(given.ledger), self._checked_parts())
-        learner = DPSGD(clip_norm=self.clip_norm, learning_rate=self.learning_rate)
-        rng = as_generator(self.random_state)
-        data, X_encoded = self._read(given, rng)
-        groups = self._counted_groups(given.sensitive_features, data)
-        mechanism, noise = self._sampled(left, data), self._float_noise()
-        run = self._own_ledger(left, noise)
-        rows = self._base_rows(X_encoded, groups)
-        network = learner.network(rows.shape[1:], data.n_classes, rng)
-        with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
-            trained = learner.fit(
-                network,
-                rows,
-                data.y_private,
-                noise=grant.draw_by_step(mechanism, learner.n_released(network)),
-                **self._steps(mechanism, data, noise, given),
-            )
-        self.groups_ = groups.names
-        weights, bias = trained.network[0]
-        self.student_ = self._trained(weights, bias, data.n_classes)
-        decided = self._own_decisions(X_encoded, groups)
+        trained = self._train(given, left, as_generator(self.random_state))
+        data, groups = trained.data, trained.groups
+        decided = self._own_decisions(trained.X_encoded, groups)
         shape = (groups.n_groups, data.n_classes, data.n_classes)
         cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)
         table_ledger, noisy = release_table(
@@ -165,11 +246,10 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         )
         self.table_ = noisy.reshape(shape)
         self._derive()
-        self.mechanism_ = mechanism
+        self.mechanism_ = trained.mechanism
         self.fairness_kind_ = FairnessKind.DERIVED
-        self.ledger_ = SeparateLedgers(run, table_ledger)
-        claim = self._claim(left, data, noise, public=("the names of the groups",))
-        self.guarantee_ = (claim + pure_claim(table_ledger)).with_warning(NEEDS_GROUP)
+        self.ledger_ = SeparateLedgers(trained.ledger, table_ledger)
+        self.guarantee_ = (trained.claim + pure_claim(table_ledger)).with_warning(NEEDS_GROUP)
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
@@ -218,9 +298,6 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         self.rule_, self.table_ = fitted.derived.rule, fitted.derived.table
         self.table_gap_, self.noise_bound_ = fitted.derived.gap, fitted.derived.beyond
 
-    def _aim(self) -> tuple[str | None, float | None]:
-        return self.notion.name, self.notion.margin
-
     def with_fairness(self, fairness: RateNotion) -> Self:
         """Return this model with another margin or notion, solved on the table that was released.
 
@@ -236,48 +313,12 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         derived: Self = again
         return derived
 
-    def with_group_thresholds(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the decisions are derived from the group already."""
-        raise ValueError(
-            "This model's decisions are derived from the group already, and its probabilities are "
-            "probabilities of a decision. Use DPSGDClassifier().with_group_thresholds."
-        )
-
-    def with_reject_option(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the wrapper asks for predictions without groups."""
-        raise ValueError(
-            "A reject option asks for predictions from the features alone, and this model needs "
-            "the group of each row. Use DPSGDClassifier().with_reject_option."
-        )
-
     def _checked_parts(self) -> float:
         notion = require_notion(self.notion, "For no margin use DPSGDClassifier.")
         require_reference(notion, "pairwise", "The rule")
         if self.slack is not None:
             _checks.non_negative("slack", self.slack)
         return _checks.open_unit("table_budget", self.table_budget)
-
-    def _counted_groups(self, sensitive_features: Any, data: FitInputs) -> GroupCodes:
-        if sensitive_features is None:
-            raise ValueError(
-                "The table counts the groups of the private rows; sensitive_features is missing. "
-                "Pass it, or use DPSGDClassifier for a model that is blind to groups."
-            )
-        rates_of(self.notion, data.n_classes)  # before anything is spent
-        return several(self._private_groups(sensitive_features, data))
-
-    def _base_rows(self, X_encoded: Array, groups: GroupCodes) -> Array:
-        """Return what the model below the rule reads."""
-        return X_encoded
-
-    def _trained(self, weights: FloatArray, bias: FloatArray, n_classes: int) -> Any:
-        """Return the model below the rule."""
-        return linear_classifier(weights, bias, n_classes)
-
-    def _own_decisions(self, encoded: Array, groups: GroupCodes) -> IntArray:
-        """Return the class codes that the model below the rule gives."""
-        decided: IntArray = self.student_.predict(encoded).astype(np.int64)
-        return decided
 
     def _rule_within(self, fairness: RateNotion) -> DerivedRule:
         """Return the rule of a margin, by the noisy table."""
@@ -293,15 +334,3 @@ class DPPostProcessingClassifier(NoisyGradientClassifier):
         allowed = min(1.0, self.notion.margin + slack)
         self.rule_ = self._rule_within(replace(self.notion, margin=allowed))
         self.table_gap_ = self.rule_.gap(self.table_, self.notion)
-
-    def _told(self, X: Any, sensitive_features: Any) -> tuple[Any, GroupCodes]:
-        """Return the model's own decisions, and the groups."""
-        encoded = self._encode(X)
-        if sensitive_features is None:
-            raise ValueError(
-                "This model needs the group of each row at prediction: pass sensitive_features=. "
-                "For a model that needs none use a margin in training."
-            )
-        groups = encode_groups(sensitive_features, names=self.groups_)
-        _checks.same_length(X=encoded, sensitive_features=groups)
-        return self._own_decisions(encoded, groups), groups

@@ -166,3 +166,19 @@ def split_epsilon(budget: Budget, share: float) -> tuple[Budget, Budget]:
         Budget(epsilon=pure, delta=budget.delta),
         Budget(epsilon=rest, delta=budget.delta),
     )
+
+
+def split_budget(budget: Budget, share: float) -> tuple[Budget, Budget]:
+    """Split epsilon and delta: ``share`` of both, and the rest of both (basic composition).
+
+    Examples
+    --------
+    >>> split_budget(Budget(epsilon=2.0, delta=1e-6), 0.25)
+    (Budget(epsilon=0.5, delta=2.5e-07), Budget(epsilon=1.5, delta=7.5e-07))
+    """
+    pure, rest = split_epsilon(budget, share)
+    part = budget.delta * share
+    left = budget.delta - part
+    if part + left > budget.delta:  # by the last bit
+        left = math.nextafter(left, 0.0)
+    return Budget(epsilon=pure.epsilon, delta=part), Budget(epsilon=rest.epsilon, delta=left)

@@ -112,6 +112,12 @@ VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
     },
     "dp-post-processing": {"": {"fairness": EqualizedOdds(margin=0.2, reference="pairwise")}},
     "dp-decoupled": {"": {"fairness": DemographicParity(margin=0.2, reference="pairwise")}},
+    "dp2dp": {
+        "": {
+            "fairness": DemographicParity(margin=0.2, reference="pairwise"),
+            "n_rule_steps": 5,
+        }
+    },
     "dp-ebm": {
         "": {"n_rounds": 4, "max_bins": 4},
         "labels": {"n_rounds": 4, "max_bins": 4, "residuals": "label"},

@@ -29,7 +29,9 @@ def fingerprint(model: Any) -> str:
     if fitted.encoder is not None and fitted.inside is None:
         parts = [fitted.student, fitted.encoder.to_dict(), fitted.classes]
         if fitted.derived is not None:
-            parts += [fitted.derived.rule.probabilities, *fitted.numbers.values()]
+            parts.append(fitted.derived.rule.probabilities)
+        if fitted.needs_group:  # what the group of a row adds is no part of the student
+            parts += fitted.numbers.values()
     for part in parts:
         _feed(digest, part, [])
     return digest.hexdigest()
