@@ -29,6 +29,7 @@ CLASSIFIERS = sorted(set(methods.estimators()) - {"GroupThresholdClassifier"})
 NOTIONS = {
     "DPPostProcessingClassifier": EqualizedOdds(margin=0.3, reference="pairwise"),
     "DPDecoupledClassifier": DemographicParity(margin=0.3, reference="pairwise"),
+    "FairDPClassifier": EqualizedOdds(margin=0.3, reference="pairwise"),
     "DP2DPClassifier": DemographicParity(margin=0.3, reference="pairwise"),
     "DPFERMIClassifier": DemographicParity(margin=0.0),
     "SFPATEClassifier": EqualizedOdds(margin=0.3, reference="overall"),

@@ -163,7 +163,7 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'non-private'\] beside it, "
             "but by 'fair-shares', 'fairpate', 'fairpate-published', 'fairpate-as-printed', "
             "'intervention', 'dpsgd', "
-            "'dp-post-processing', 'dp-decoupled', 'dp2dp', 'sf-student', 'sf-teachers', "
+            "'dp-post-processing', 'dp-decoupled', 'dp2dp', 'fairdp', 'sf-student', 'sf-teachers', "
             "'randomized-response', 'pf-ld', 'pf-ld-as-printed', "
             "'fair-only'",
         ),

@@ -66,6 +66,12 @@ EVERY: Tables = (
         "fairness": ["demographic-parity", "equalized-odds"],
     },
     {"method": ["dp-decoupled", "dp2dp"], "epsilon": [3], "margin": [0.1]},
+    {
+        "method": ["fairdp"],
+        "epsilon": [3],
+        "margin": [0.1],
+        "fairness": ["demographic-parity", "true-positive-rate-parity"],
+    },
     {"method": ["non-private", "fair-only"], "margin": [0.1]},
     {"method": ["pate"], "epsilon": [9], "n_teachers": [30], "gap_of": ["equalized-odds"]},
     {

@@ -118,6 +118,13 @@ VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
             "n_rule_steps": 5,
         }
     },
+    "fairdp": {
+        "": {"fairness": DemographicParity(margin=0.2, reference="pairwise")},
+        "hidden": {
+            "fairness": EqualizedOdds(margin=0.2, reference="pairwise"),
+            "hidden": (4,),
+        },
+    },
     "dp-ebm": {
         "": {"n_rounds": 4, "max_bins": 4},
         "labels": {"n_rounds": 4, "max_bins": 4, "residuals": "label"},
