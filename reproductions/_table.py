@@ -50,6 +50,8 @@ ALGORITHMS = {
     "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
     "RON-Gauss do not hold.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
+    "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps are "
+    "reconstructions, and FairDP has the certificate of a noisy table.",
     "sf_pate_table1": "ours: SF-PATE with sums over the groups, networks of two hidden layers as "
     "printed; M with unbiased weights; the sound PF-LD.",
     "silos": "ours, on votes of owners; no paper's method.",

@@ -460,6 +460,19 @@ def reviewers(script: Any) -> Checks:
         yield noisy_mean("Adult, apart", *row[name], row["seeds"], fresh[name], name)
 
 
+def rivals(script: Any) -> Checks:
+    """ACS-Income, epsilon 3, one split: two ways, whose noise is drawn anew."""
+    for way in (script.OURS, script.EBM):
+        wanted = ("ACS-Income (CT)", way, 3.0)
+        saved = [
+            script.size(row)
+            for row in rows("rivals")
+            if (row["data"], row["way"], row["epsilon"]) == wanted
+        ]
+        fresh = script.measure(*wanted, 0)
+        yield noisy(f"ACS-Income, {way}", saved, script.size(fresh), "hypervolume")
+
+
 def rows_and_counts(script: Any) -> Checks:
     """ACS-Income, real rows and counts, epsilon 3, without a margin."""
     yield from _without_margin("rows_and_counts", script, script.BOTH)
@@ -664,6 +677,7 @@ CHECKS = {
         pfguard_table5,
         pfguard_table5_methods,
         reviewers,
+        rivals,
         rows_and_counts,
         sf_pate_choices,
         sf_pate_figure2,
