@@ -212,3 +212,24 @@ def test_what_cannot_be_used_is_refused_before_anything_is_drawn(
     with pytest.raises(ValueError, match=message):
         fit(parts, FairDPClassifier(**(loose | settings)), **changes)
     assert not draws.spent
+
+
+def test_a_gap_that_is_surely_outside_the_margin_is_said(parts: Any, loose: dict[str, Any]) -> None:
+    narrow = DemographicParity(margin=0.01, reference="pairwise")
+    model = fit(parts, FairDPClassifier(**(loose | {"fairness": narrow})))
+    least = model.table_gap_ - model.noise_bound_
+    assert least > 0.01
+    said = f"at least {least:.4f} apart, by a noisy table, and the margin is 0.01"
+    assert any(said in words for words in model.fitted_.cautions)
+    assert model.fitted_.to_dict()["table_gap"] == model.table_gap_
+    blind = model.with_blind_rule(parts.X_public, parts.groups_public, fairness=narrow)
+    assert np.isnan(blind.certificate_)
+    assert not blind.certified_
+    assert blind.fitted_.table_gap is None
+    assert blind.fitted_.notion == "demographic-parity"
+    assert blind.without_margin().certificate_ == model.certificate_
+    cut = model.with_group_thresholds(parts.X_public, parts.groups_public, fairness=narrow)
+    assert not any("apart, by a noisy table" in words for words in cut.fitted_.cautions)
+    assert cut.fitted_.to_dict()["table_gap"] is None
+    wide = fit(parts, FairDPClassifier(**(loose | {"fairness": PARITY})))
+    assert not any("apart, by a noisy table" in words for words in wide.fitted_.cautions)

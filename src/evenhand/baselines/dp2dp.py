@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -269,6 +269,10 @@ class DP2DPClassifier(GroupRuleClassifier):
         """Return the probabilities of the model below the rule, shape (n, n_classes)."""
         scores = self.student_.decision_function(encoded).reshape(len(encoded), -1)
         return probabilities(scores + self.group_scores_[groups.codes])
+
+    def _describe(self) -> FittedModel:
+        fitted = super()._describe()
+        return replace(fitted, table_gap=self.table_gap_, table_noise=self.noise_bound_)
 
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+import math
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
+from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.group_shares import pure_claim, release_table, several
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
@@ -36,7 +38,7 @@ DEFAULT: Final = DemographicParity(margin=0.05, reference="pairwise")
         reads=(*BUDGET, *PUBLIC_ROWS, "margin", "hidden", "architecture"),
         needs=("epsilon", "margin"),
         notions=OF_DECISIONS,
-        kind=FairnessKind.WEIGHTS,
+        kind=FairnessKind.NONE,
         reference="pairwise",
         private_groups=True,
     )
@@ -156,16 +158,25 @@ class FairDPClassifier(NoisyNetworkClassifier):
 
     @property
     def certificate_(self) -> float:
-        """Most that two groups' rates differ by among the private records, with 0.95."""
-        return min(1.0, self.table_gap_ + self.noise_bound_)
+        """Most that two groups' rates differ by among the private records, with 0.95.
+
+        NaN where another rule decides than the one that was counted (``with_blind_rule``).
+        """
+        return math.nan if self.bound_ else min(1.0, self.table_gap_ + self.noise_bound_)
 
     @property
     def certified_(self) -> bool:
         """Whether the certificate is within the margin."""
         return self.certificate_ <= self.notion.margin
 
+    def _describe(self) -> FittedModel:
+        fitted = super()._describe()
+        if self.bound_:
+            return fitted
+        return replace(fitted, table_gap=self.table_gap_, table_noise=self.noise_bound_)
+
     def _aim(self) -> tuple[str | None, float | None]:
-        return self.notion.name, self.notion.margin
+        return super()._aim() if self.bound_ else (self.notion.name, self.notion.margin)
 
     def _learn(self, given: FitArguments) -> None:
         pure, left = split_epsilon(self._checked_steps(given.ledger), self._checked_certificate())
@@ -207,7 +218,7 @@ class FairDPClassifier(NoisyNetworkClassifier):
         scale = LaplaceTable.within(pure).scale
         self.noise_bound_ = noise_bound(self.table_, self.notion, scale=scale)
         self.mechanism_ = mechanism
-        self.fairness_kind_ = FairnessKind.WEIGHTS
+        self.fairness_kind_ = FairnessKind.NONE
         self.ledger_ = SeparateLedgers(run, table_ledger)
         public = ("the names of the groups", *self._starts_from())
         self.guarantee_ = self._claim(left, data, noise, public=public) + pure_claim(table_ledger)

@@ -290,7 +290,9 @@ class DPPostProcessingClassifier(GroupRuleClassifier):
             rule=self.rule_,
             table=self.table_,
         )
-        return replace(fitted, derived=derived)
+        return replace(
+            fitted, derived=derived, table_gap=self.table_gap_, table_noise=self.noise_bound_
+        )
 
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)

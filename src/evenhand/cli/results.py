@@ -257,8 +257,8 @@ def run_parts(fitted: FittedModel) -> list[str | Table]:
     from evenhand.report.claim import MARGIN_BINDS, MARGIN_BINDS_ANSWERS, STUDENT_BOUND_ON
 
     claim, kind = str(fitted.guarantee), f"Where the margin sits: {fitted.kind}."
-    if fitted.derived is not None:
-        kept = _against_margin(fitted, fitted.derived.gap)
+    if fitted.own_table_gap is not None:
+        kept = _against_margin(fitted, fitted.own_table_gap)
         return [claim, kind, f"Gap of the decisions by the noisy table: {kept}."]
     if fitted.answers is None:
         return [claim, kind]

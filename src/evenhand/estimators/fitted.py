@@ -93,6 +93,10 @@ class FittedModel:
         How far public and private rows are apart by noisy counts, where that was asked for.
     yardstick : Yardstick or None
         The errors by the released answers, to read beside the model's.
+    table_gap : float or None
+        The gap of its decisions about the private records by a noisy table.
+    table_noise : float
+        How far that can be off, with probability 0.95.
     numbers : mapping of str to float or ndarray
         Further released numbers, by the names of their attributes.
     extractor : ExtractorRecord or None
@@ -136,6 +140,8 @@ class FittedModel:
     choices: tuple[str, ...] = ()
     drift: tuple[ColumnDrift, ...] | None = None
     yardstick: Yardstick | None = None
+    table_gap: float | None = None
+    table_noise: float = 0.0
     numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
     extractor: ExtractorRecord | None = None
     encoder: PublicEncoder | PixelEncoder | None = field(default=None, repr=False)
@@ -186,6 +192,11 @@ class FittedModel:
     def needs_group(self) -> bool:
         """Whether ``predict`` needs the group of each row."""
         return self.kind.needs_group
+
+    @property
+    def own_table_gap(self) -> float | None:
+        """``table_gap``, where no wrapper decides otherwise than the model that was counted."""
+        return self.table_gap if self.inside is None else None
 
     @property
     def core(self) -> FittedModel:
@@ -301,6 +312,13 @@ class FittedModel:
                 f"{self.cuts.notion.margin:g} holds on new rows; the least that they support is "
                 f"{cut.high:.4f}"
             )
+        if self.own_table_gap is not None and self.margin is not None:
+            least = self.own_table_gap - self.table_noise
+            if least > self.margin:
+                said.append(
+                    f"the rates of two groups of the private records are at least {least:.4f} "
+                    f"apart, by a noisy table, and the margin is {self.margin:g}"
+                )
         if noisy is not None and not noisy.met:
             said.append(
                 f"no student with a violation of at most {noisy.margin:g} by the noisy groups "
@@ -331,7 +349,7 @@ class FittedModel:
             "within_alpha": None if found is None else found.met,
             "bounds": [] if found is None else [asdict(bound) for bound in found.bounds],
             "fairness_weight": self.core.arguments.get("fairness_weight"),
-            "table_gap": None if self.derived is None else self.derived.gap,
+            "table_gap": self.own_table_gap,
             "drawn_rows": list(self.of_drawn_rows),
             "drift": None
             if self.core.drift is None
