@@ -25,6 +25,9 @@ from evenhand import (
     RandomizedResponseClassifier,
 )
 from evenhand.baselines import InterventionClassifier
+from evenhand.baselines.dp2dp import DP2DPClassifier
+from evenhand.baselines.explainable_boosting import DPEBMClassifier
+from evenhand.baselines.fairdp import FairDPClassifier
 from evenhand.estimators import EachFitIsARelease
 from evenhand.estimators.auto import AutoClassifier
 from evenhand.privacy import GNMax, SeededNoise
@@ -75,12 +78,19 @@ class GroupedResponse(_Groups, RandomizedResponseClassifier):  # type: ignore[mi
     pass
 
 
-class GroupedPostProcessing(_Groups, DPPostProcessingClassifier):  # type: ignore[misc]
+class GroupedFairDP(_Groups, FairDPClassifier):  # type: ignore[misc]
+    pass
+
+
+class _Told(_Groups):
+    """The group is told where a prediction needs it, too."""
+
     def predict(self, X: Any) -> Any:
-        return super().predict(X, sensitive_features=self.alike(X), random_state=0)
+        told = {"sensitive_features": self.alike(X), "random_state": 0}
+        return super().predict(X, **told)  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Any:
-        return super().predict_proba(X, sensitive_features=self.alike(X))
+        return super().predict_proba(X, sensitive_features=self.alike(X))  # type: ignore[misc]
 
     def alike(self, X: Any) -> Any:
         """One group for all: the checks predict subsets, and want what they had for the whole."""
@@ -88,11 +98,20 @@ class GroupedPostProcessing(_Groups, DPPostProcessingClassifier):  # type: ignor
         return np.zeros(len(rows), dtype=int) if rows.ndim == 2 else None
 
 
+class GroupedPostProcessing(_Told, DPPostProcessingClassifier):  # type: ignore[misc]
+    pass
+
+
+class GroupedDP2DP(_Told, DP2DPClassifier):  # type: ignore[misc]
+    pass
+
+
 BUDGET = LOOSE["budget"]
 SEEDED = {"noise": SeededNoise(0), "random_state": 0}
 ASIDE = {"public_fraction": 0.5, **SEEDED}
 WIDE = DemographicParity(margin=1.0)  # at it a mixture has one member, whose scores decide
 PAIRS = EqualizedOdds(margin=1.0, reference="pairwise")
+RATES = DemographicParity(margin=1.0, reference="pairwise")
 
 
 # No exception is needed. A mixture's `predict` is not the larger column of its `predict_proba`
@@ -108,6 +127,10 @@ PAIRS = EqualizedOdds(margin=1.0, reference="pairwise")
         GroupedFairOnly(WIDE, max_iter=6, public_fraction=0.5, random_state=0),
         GroupedFERMI(BUDGET, n_steps=300, group_shares={0: 0.5, 1: 0.5}, **ASIDE),
         GroupedPostProcessing(BUDGET, fairness=PAIRS, n_steps=300, **ASIDE),
+        # So sharp that no draw differs from the larger probability.
+        GroupedDP2DP(BUDGET, fairness=RATES, n_steps=300, temperature=1e-9, **ASIDE),
+        GroupedFairDP(BUDGET, fairness=RATES, n_steps=300, **ASIDE),
+        DPEBMClassifier(BUDGET, n_rounds=20, **ASIDE),
         GroupedPFLD(BUDGET, WIDE, n_steps=60, **SEEDED),
         # Everybody answers with the true group, up to one in 2**63.
         GroupedResponse(Budget(epsilon=1e6, delta=1e-5), WIDE, max_iter=6, **SEEDED),

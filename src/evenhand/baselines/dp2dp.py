@@ -229,7 +229,7 @@ class DP2DPClassifier(GroupRuleClassifier):
         random_state : int, Generator or None
             Draws the decisions: with None two calls differ. ``predict_proba`` does not draw.
         """
-        upto = np.cumsum(self.predict_proba(X, sensitive_features=sensitive_features), axis=1)
+        upto = np.cumsum(self._drawn_with(X, sensitive_features), axis=1)
         drawn = as_generator(random_state).random(len(upto))[:, None]
         # The last class takes what rounding leaves above the sum.
         labels: Array = self.classes_[(drawn >= upto[:, :-1]).sum(axis=1)]
@@ -240,6 +240,9 @@ class DP2DPClassifier(GroupRuleClassifier):
 
         They are probabilities of a *decision*, given features and group: not of the label.
         """
+        return self._drawn_with(X, sensitive_features)
+
+    def _drawn_with(self, X: Any, sensitive_features: Any) -> FloatArray:
         encoded, groups = self._encoded_with(X, sensitive_features)
         p = self._probabilities(encoded, groups)
         return smoothed(p - self.shifts_[groups.codes], self.temperature)

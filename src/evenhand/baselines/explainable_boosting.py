@@ -161,6 +161,7 @@ class DPEBMClassifier(PrivateClassifier):
         encoder: Any = read.encoder  # a PublicEncoder, for pictures were refused
         if len(data.classes) != 2:
             raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass. "
                 f"DP-EBM is for two classes, got {len(data.classes)}: {data.classes.tolist()}. "
                 f"Use DPSGDClassifier."
             )
@@ -228,6 +229,11 @@ class DPEBMClassifier(PrivateClassifier):
         _checks.at_least("max_leaves", self.max_leaves, 2)
         _checks.at_least("max_bins", self.max_bins, 2)
         return _checks.open_unit("count_budget", self.count_budget)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
     @staticmethod
     def _within(mu_squared: float, n: int, moved: float, noise: Any) -> NoisySum:
