@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import load_file, save_file
 from scipy.special import expit
 
 import evenhand
 from evenhand import Budget, DemographicParity
+from evenhand._folder import seal
 from evenhand.baselines.explainable_boosting import (
     UNIT,
     BinnedColumn,
@@ -20,6 +23,7 @@ from evenhand.baselines.explainable_boosting import (
     binned_columns,
 )
 from evenhand.datasets import PublicEncoder, Schema
+from evenhand.estimators import ModelDamaged
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.privacy import BudgetExceeded, FloatNoise, Ledger, SeededNoise
 from evenhand.privacy.gaussian import epsilon_from_mu
@@ -240,3 +244,21 @@ def test_what_cannot_be_used_is_refused_before_anything_is_drawn(
     rows = np.ones((50, 2))
     with pytest.raises(ValueError, match="No column has two bins"):
         DPEBMClassifier(BUDGET).fit(rows, np.arange(50) % 2, X_public=rows + 1)
+
+
+def test_a_folder_whose_tables_do_not_fit_is_refused(parts: Any, tmp_path: Any) -> None:
+    model = fit(parts, DPEBMClassifier(BUDGET, n_rounds=2))
+    path = model.save(tmp_path / "model")
+    head = json.loads((path / "model.json").read_text())
+    for name, value in (("link", "probit"), ("intercept", "high")):
+        changed = head | {"student": head["student"] | {name: value}}
+        (path / "model.json").write_text(json.dumps(changed))
+        seal(path, "model")
+        with pytest.raises(ModelDamaged):
+            evenhand.load(path)
+    (path / "model.json").write_text(json.dumps(head))
+    arrays = load_file(path / "student.safetensors")
+    save_file(arrays | {"n_edges": arrays["n_edges"] + 1}, path / "student.safetensors")
+    seal(path, "model")
+    with pytest.raises(ModelDamaged):
+        evenhand.load(path)
