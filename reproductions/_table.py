@@ -52,7 +52,8 @@ ALGORITHMS = {
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
     "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps are "
     "reconstructions, and FairDP has the certificate of a noisy table.",
-    "rows_and_counts": "ours: noisy shares with public rows, drawn rows, or both; DP-SGD as published.",
+    "rows_and_counts": "ours: noisy shares about public rows, drawn rows, or both; DP-SGD as "
+    "published.",
     "sf_pate_table1": "ours: SF-PATE with sums over the groups, networks of two hidden layers as "
     "printed; M with unbiased weights; the sound PF-LD.",
     "silos": "ours, on votes of owners; no paper's method.",

@@ -9,7 +9,14 @@ import pytest
 
 from evenhand.generators import load
 from evenhand.generators.aggregators import FeatureSums, OuterSums
-from evenhand.generators.images.gaussian import GaussianImages, denoised, low_frequencies, towards
+from evenhand.generators.images.gaussian import (
+    Components,
+    GaussianImages,
+    affordable,
+    denoised,
+    low_frequencies,
+    towards,
+)
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
@@ -45,7 +52,7 @@ def test_cosines_are_orthonormal_and_the_lowest_come_first(size: Any, n: int) ->
 def test_no_picture_moves_a_release_by_more_than_it_declares(
     relation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # All three releases of whole fits, their exact totals before noise; the extremes among the
+    # All five releases of whole fits, their exact totals before noise; the extremes among the
     # pictures. What a later release reads of earlier ones stays as it was: the noise has a seed,
     # and is far larger than what a picture moves.
     images, y, side = pictures(30)
@@ -64,7 +71,8 @@ def test_no_picture_moves_a_release_by_more_than_it_declares(
     new(neighbors=relation).fit(
         images, y, sensitive_features=side, budget=Budget(epsilon=1.0, delta=1e-5)
     )
-    assert [type(sums) for sums, _, _ in totals] == [FeatureSums, OuterSums, OuterSums]
+    kinds = [FeatureSums, OuterSums, OuterSums, FeatureSums, OuterSums]
+    assert [type(sums) for sums, _, _ in totals] == kinds
     for sums, z, where in totals:
         whole = kept[type(sums)](sums, z, where)
         bound = sums.l2_sensitivity(relation)
@@ -86,13 +94,13 @@ def test_no_picture_moves_a_release_by_more_than_it_declares(
     assert np.linalg.norm(first[:2], axis=1) == pytest.approx(1.0)
 
 
-def test_the_budget_goes_to_three_releases_by_their_shares() -> None:
+def test_the_budget_goes_to_five_releases_by_their_shares() -> None:
     images, y, side = pictures(200)
     budget = Budget(epsilon=5.0, delta=1e-5)
     made = new().fit(images, y, sensitive_features=side, budget=budget)
     spent = [entry.mu_squared / budget.mu_squared for entry in made.ledger_.entries]
-    assert spent == pytest.approx([0.15, 0.25, 0.6], rel=1e-6)
-    sigma = (2.0 / 0.15) ** 0.5 / budget.mu
+    assert spent == pytest.approx([0.1, 0.15, 0.15, 0.2, 0.4], rel=1e-6)
+    sigma = (2.0 / 0.1) ** 0.5 / budget.mu
     assert made.counts_sigma_ == pytest.approx(sigma, rel=1e-6)
 
 
@@ -150,6 +158,62 @@ def test_means_and_covariances_of_drawn_pictures_are_those_of_the_private_ones()
         assert own.std(axis=0)[1:4] == pytest.approx(real.std(axis=0)[1:4], rel=0.2)
 
 
+def shapes(n: int) -> tuple[Any, Any, Any]:
+    """Pictures of one label that are either of two far shapes, and a label that is one shape."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    which = rng.random(n) < 0.25
+    images = np.full((n, 8, 8), 0.1)
+    images[(y == 0) & which, :, :4] = 0.9
+    images[(y == 0) & ~which, :, 4:] = 0.9
+    images[y == 1] = 0.5
+    return np.clip(images + rng.normal(0.0, 0.05, images.shape), 0, 1), y, which
+
+
+def test_a_label_of_two_shapes_is_drawn_as_two_and_not_as_what_lies_between() -> None:
+    images, y, which = shapes(4000)
+    made = new().fit(images, y, budget=MUCH)
+    drawn = made.sample(2000, conditions={"label": "0"}, random_state=1).images
+    left, right = drawn[:, :, :4].mean(axis=(1, 2)), drawn[:, :, 4:].mean(axis=(1, 2))
+    first, second = (left > 0.7) & (right < 0.3), (left < 0.3) & (right > 0.7)
+    assert (first | second).mean() > 0.95
+    # As often as they are: a rate of 2,000 of each is known within 6 * sqrt(.25 * .75 / 2000) * 2.
+    assert abs(first.mean() - which[y == 0].mean()) < 0.12
+    one = new(n_components=1).fit(images, y, budget=MUCH)
+    drawn = one.sample(2000, conditions={"label": "0"}, random_state=1).images
+    left, right = drawn[:, :, :4].mean(axis=(1, 2)), drawn[:, :, 4:].mean(axis=(1, 2))
+    # A single Gaussian with the variance of the two has much between them.
+    assert ((left > 0.3) & (left < 0.7)).mean() > 0.3
+
+
+def test_there_are_as_many_components_as_stand_above_the_noise() -> None:
+    rng = np.random.default_rng(0)
+    m, sigma = 20, 5.0
+    held = np.array([20_000.0, 4_000.0, 10.0])
+    products = held[:, None, None] * np.diag(np.linspace(0.1, 0.01, m)) / 2
+    noisy = products + np.stack([np.diag(rng.normal(0.0, sigma, m)) for _ in held])
+    found = affordable(noisy, sigma, held, 1000)
+    # By hand: the length of the products of n records against the root of twice their noise.
+    noise = (2.0 * sigma**2 * m * (m + 1) / 2) ** 0.5
+    each = np.linalg.norm(np.linspace(0.1, 0.01, m)) / 2
+    assert found == pytest.approx(np.maximum(held * each / noise, 1.0), rel=0.05, abs=1)
+    assert (affordable(noisy, sigma, held, 4) == [4, 4, 1]).all()
+    assert (affordable(noisy, 1e6, held, 4) == 1).all()
+
+
+def test_a_picture_is_in_the_nearest_component_of_its_own_label_and_group() -> None:
+    rng = np.random.default_rng(0)
+    cells = Components(centres=rng.normal(size=(6, 5)), of=np.array([0, 0, 0, 1, 2, 2]))
+    points, condition = rng.normal(size=(200, 5)), rng.integers(0, 3, 200)
+    found = cells.nearest(points, condition)
+    for point, c, cell in zip(points, condition, found, strict=True):
+        apart = ((cells.centres - point) ** 2).sum(axis=1)
+        assert cells.of[cell] == c
+        assert apart[cell] == apart[cells.of == c].min()
+    weights = cells.weights(np.array([30.0, 10.0, 2.0, -3.0, 1.0, -1.0]), sigma=1.0)
+    assert weights == pytest.approx([0.75, 0.25, 0.0, 1.0, 0.5, 0.5])
+
+
 def test_drawn_pictures_show_their_label_and_group() -> None:
     images, y, side = pictures(2000)
     made = new().fit(images, y, sensitive_features=side, budget=Budget(epsilon=50.0, delta=1e-5))
@@ -202,6 +266,7 @@ def test_it_fits_draws_and_comes_back_without_torch(
     [
         ({"n_frequencies": 0}, "n_frequencies must be at least 1"),
         ({"n_directions": 0}, "n_directions must be at least 1"),
+        ({"n_components": 0}, "n_components must be at least 1"),
         ({"radius": 0.0}, "radius must be finite and > 0"),
         ({"neighbors": "change one"}, "neighbors must be one of"),
     ],
@@ -212,4 +277,4 @@ def test_settings_out_of_range_spend_nothing(settings: dict[str, Any], message: 
     with pytest.raises(ValueError, match=message):
         new(**settings).fit(images, y, budget=MUCH, store=store)
     with suppress(KeyError):  # some input is refused before the account is opened
-        assert store.entries("default") == ()
+        assert all(entry.n_uses == 0 for entry in store.entries("default"))

@@ -1,12 +1,13 @@
-"""GaussianImages: means and covariances of low frequencies by label and group, and a draw."""
+"""GaussianImages: mixtures of Gaussians over low frequencies by label and group, and a draw."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
+from sklearn.cluster import KMeans
 
 from evenhand import _checks
 from evenhand.generators.aggregators import OuterSums
@@ -16,23 +17,30 @@ from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.typing import Array, FloatArray, IntArray
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 MEANS: Final = "sums of low frequencies by label and group, with the counts"
 DIRECTIONS: Final = "products of low frequencies over all pictures"
-COVARIANCES: Final = "products along the directions by label and group"
+SHAPES: Final = "products along the directions by label and group"
+COMPONENTS: Final = "sums along the directions by component, with the counts"
+COVARIANCES: Final = "products along the directions by component"
 
-_SHARES: Final = {MEANS: 0.15, DIRECTIONS: 0.25, COVARIANCES: 0.6}
+_SHARES: Final = {MEANS: 0.1, DIRECTIONS: 0.15, SHAPES: 0.15, COMPONENTS: 0.2, COVARIANCES: 0.4}
 _GREY: Final = 0.5  # of a pixel: no picture is farther from it than half the root of its pixels
 _CHUNK: Final = 2048  # pictures that are held as doubles at once
 _ROOM: Final = 1.3  # times the typical length, beyond which a picture is shortened
-_LEAST: Final = 0.1  # of the variance, that is taken to lie within labels and groups
+_LEAST: Final = 0.1  # of the variance, that is taken to lie within labels, groups and components
+_STANDS_OUT: Final = 2.0  # length of a component's products over that of their noise, squared
+_PASSES: Final = 3  # over all pixels
+_SEEN: Final = 3.0  # times its noise, above which a count is not taken for noise
+_KEPT: Final = ("frame", "middle", "means", "roots", "weights", "of")
+_SKETCH: Final = 4000  # points of a Gaussian that are drawn to cut it into components
 
 
 @register
 @dataclass(eq=False, repr=False, kw_only=True)
 class GaussianImages(ImageSynthesizer):
-    """Draw pictures from Gaussian distributions, one per label and group.
+    """Draw pictures from mixtures of Gaussian distributions, one mixture per label and group.
 
     1. Pictures become their lowest frequencies (``low_frequencies``). The sums by label and group,
        with the counts, are released: the means.
@@ -40,10 +48,17 @@ class GaussianImages(ImageSynthesizer):
        pictures is released. Its eigenvectors above the edge of the noise's own spectrum are the
        directions in which pictures are told apart.
     3. Along these, pictures less the mean of their label and group are shortened to 1.3 times their
-       typical length; the sums of their products by label and group are released: the covariances.
-    4. Means and covariances of a group are moved towards those of its label, and covariances of a
-       label towards those of all, by the part of their distance that the noise explains
-       (James-Stein). Nothing is trained, and a picture is drawn in closed form.
+       typical length; the sums of their products by label and group are released. Points that are
+       drawn from this one Gaussian are cut into components by k-means, at no cost: as many as are
+       to be expected to stand above the noise of step 5.
+    4. Each picture is in the component whose centre is nearest; the sums by component, with the
+       counts, are released: the means and weights of the components.
+    5. Pictures less the mean of their component are shortened as in step 3; the sums of their
+       products by component are released: the covariances.
+    6. Means and covariances of a component are moved towards its centre and its label, those of a
+       group towards those of its label, and covariances of a label towards those of all, by the
+       part of their distance that the noise explains (James-Stein). Nothing is trained, and a
+       picture is drawn in closed form.
 
     Parameters
     ----------
@@ -52,24 +67,32 @@ class GaussianImages(ImageSynthesizer):
         small picture all are read.
     n_directions : int
         Along which covariances are released, at most; at least 1.
+    n_components : int
+        Of one label and group, at most; at least 1.
     radius : float
         How far a picture may be from the mean of all, as the root of the mean square over pixels;
         greater than 0. Pictures that are farther are shortened.
     **others
         ``condition``, ``neighbors``, ``noise`` and ``random_state``, see ``ImageSynthesizer``.
 
+    Attributes
+    ----------
+    n_components_ : ndarray of int64, shape (n_conditions,)
+        Components of each label and group.
+
     Privacy
     -------
     Neighbors : add or remove one picture or unit; or replace one picture.
-    Sensitivity : ``sqrt(2)`` of the means with counts (2 for "replace one"); 1 of either products
+    Sensitivity : ``sqrt(2)`` of either sums with counts (2 for "replace one"); 1 of either products
         in Frobenius norm (``sqrt(2)``).
-    Cost : three Gaussian releases; all else reads what was released.
+    Cost : five Gaussian releases; all else reads what was released.
 
     References
     ----------
     Chanyaswad, Liu and Mittal 2019 (RON-Gauss; there directions are random). Dwork, Talwar,
     Thakurta and Zhang 2014 (products with Gaussian noise). Benaych-Georges and Nadakuditi 2011
-    (eigenvalues of a matrix in noise).
+    (eigenvalues of a matrix in noise). McLachlan and Peel 2000 (mixtures of Gaussians; here one
+    step of hard assignments).
     """
 
     method: ClassVar[str] = "gaussian"
@@ -77,6 +100,7 @@ class GaussianImages(ImageSynthesizer):
 
     n_frequencies: int = 400
     n_directions: int = 64
+    n_components: int = 16
     radius: float = 0.3
 
     def _shares(self) -> Mapping[str, float]:
@@ -85,18 +109,20 @@ class GaussianImages(ImageSynthesizer):
     def _foresee(self, known: EncodedImages) -> None:
         _checks.at_least("n_frequencies", self.n_frequencies, known.pixels.shape[1])
         _checks.at_least("n_directions", self.n_directions, 1)
+        _checks.at_least("n_components", self.n_components, 1)
         _checks.positive("radius", self.radius)
         super()._foresee(known)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         read = min(self.n_frequencies, data.pixels[0].size)
         held = 8.0 * read * (6.0 * read + data.pixels[0].size + 2.0 * _CHUNK)
-        covariances = 24.0 * self.conditions_.n * min(self.n_directions, read) ** 2
+        cells = self.conditions_.n * self.n_components
+        along = min(self.n_directions, read)
+        covariances = 8.0 * along * (3.0 * cells * along + 2.0 * len(data))
         return (
-            f"{len(data)} pictures and {read} frequencies for {self.conditions_.n} combinations "
-            f"of label and group",
+            f"{len(data)} pictures, {read} frequencies and {cells} components of labels and groups",
             2.0 * data.pixels.nbytes + held + covariances,
-            "n_frequencies, or the size or the number of the pictures",
+            "n_frequencies, n_components, or the size or the number of the pictures",
         )
 
     def _learn(
@@ -107,7 +133,7 @@ class GaussianImages(ImageSynthesizer):
         longest, passes = _GREY * n_pixels**0.5, 0
 
         def read(rows: slice) -> FloatArray:
-            progress("pictures", passes * len(data) + rows.start, 3 * len(data))
+            progress("pictures", passes * len(data) + rows.start, _PASSES * len(data))
             flat = data.pixels[rows].reshape(-1, n_pixels).astype(np.float64)
             points: FloatArray = (flat - _GREY) @ cosines
             return points
@@ -131,82 +157,200 @@ class GaussianImages(ImageSynthesizer):
             data, lambda rows: (read(rows) - middle) / radius, n_read, plan, DIRECTIONS
         )
         size, frame = denoised(products[0], sigma)
+        self.snr_ = _snr(size[0], edge_of_noise(sigma, n_read))
         m = max(1, min(self.n_directions, int((size > 0).sum())))
         frame = frame[:, :m]
         own = (means - middle) @ frame
         noise = released.sigma * longest / held
         own = self._towards_label(own, held, noise**2 * m)
-        total = radius**2 * float(size[:m].sum()) / held.sum()
-        between = float(held @ (own**2).sum(axis=1)) / held.sum()
-        typical = max(total - between, _LEAST * total) ** 0.5
-        passes, short = 2, max(_ROOM * typical, 1e-6)
+        passes = 2
+        points = np.concatenate(
+            [(read(rows) - middle) @ frame for rows in chunks(len(data), _CHUNK)]
+        )
+        progress("pictures", _PASSES * len(data), _PASSES * len(data))
+        self.frame_ = (cosines @ frame).astype(np.float32)
+        self.middle_ = (cosines @ middle + _GREY).astype(np.float32)
+        variance = radius**2 * float(size[:m].sum()) / held.sum()
+        cells, shapes = self._cut(points, own, data, variance, plan, rng)
+        self._learn_components(points, cells, shapes, data, variance, plan)
+
+    def _cut(
+        self,
+        points: FloatArray,
+        own: FloatArray,
+        data: EncodedImages,
+        variance: float,
+        plan: BudgetPlan,
+        rng: np.random.Generator,
+    ) -> tuple[Components, FloatArray]:
+        """Release the covariances of labels and groups (step 3), and cut these into components.
+
+        ``points`` are the pictures along the directions, ``own`` the means of labels and groups
+        there, and ``variance`` is that of all points.
+        """
+        held, labels = np.maximum(self.counts_, 1.0), self.conditions_.labels()
+        short = self._length(variance, own, held)
         products, sigma = _products(
             data,
-            lambda rows: ((read(rows) - middle) @ frame - own[data.condition[rows]]) / short,
+            lambda rows: (points[rows] - own[data.condition[rows]]) / short,
+            points.shape[1],
+            plan,
+            SHAPES,
+            len(own),
+        )
+        seen = np.isin(np.arange(len(own)), self._unseen(), invert=True)
+        centres = pooled(products, sigma, held, labels, seen)
+        shapes = np.where(
+            seen[:, None, None], towards_each(products, sigma, held, centres), centres
+        )
+        finer = sigma * (_SHARES[SHAPES] / _SHARES[COVARIANCES]) ** 0.5
+        self.n_components_ = affordable(products, finer, held, self.n_components)
+        return Components.cut(own, shapes * short**2, self.n_components_, rng), shapes * short**2
+
+    def _learn_components(
+        self,
+        points: FloatArray,
+        cells: Components,
+        shapes: FloatArray,
+        data: EncodedImages,
+        variance: float,
+        plan: BudgetPlan,
+    ) -> None:
+        """Release means, weights and covariances of the components (steps 4 and 5)."""
+        near, m = cells.nearest(points, data.condition), points.shape[1]
+        by_cell = replace(data, condition=near)
+        short = self._length(variance, cells.centres, cells.shares(self.counts_))
+        released = FeatureMeans.release(
+            by_cell,
+            lambda rows: (points[rows] - cells.centres[near[rows]]) / short,
+            n_features=m,
+            n_conditions=len(cells.of),
+            chunk=_CHUNK,
+            plan=plan,
+            purpose=COMPONENTS,
+        )
+        held = np.maximum(released.counts, 1.0)
+        steps, at_rest = released.means * short, np.zeros(m)
+        noise = (released.sigma * short / held) ** 2 * m
+        self.means_ = cells.centres + np.stack(
+            [towards(step, at_rest, energy) for step, energy in zip(steps, noise, strict=True)]
+        )
+        self.of_ = cells.of
+        self.weights_ = cells.weights(released.counts, released.sigma)
+        short = self._length(variance, self.means_, held)
+        products, sigma = _products(
+            by_cell,
+            lambda rows: (points[rows] - self.means_[near[rows]]) / short,
             m,
             plan,
             COVARIANCES,
-            n_conditions,
+            len(cells.of),
         )
-        progress("pictures", 3 * len(data), 3 * len(data))
-        self.snr_ = _snr(products, sigma)
-        covariances = self._covariances(products, sigma, held) * short**2
-        self.frame_ = (cosines @ frame).astype(np.float32)
-        self.middle_ = (cosines @ middle + _GREY).astype(np.float32)
-        self.means_ = own
-        self.roots_ = np.stack([_root(covariance) for covariance in covariances])
+        many = (self.n_components_ > 1)[cells.of]
+        centres = pooled(products, sigma, held, self.conditions_.labels()[cells.of], many)
+        # What is one component has the shape that it had, and not that of a part of its label.
+        centres[~many] = shapes[cells.of[~many]] / short**2
+        found = towards_each(products, sigma, held, centres)
+        self.roots_ = np.stack([_root(covariance * short**2) for covariance in found])
 
-    def _covariances(self, products: FloatArray, sigma: float, held: FloatArray) -> FloatArray:
-        """Covariances of all, of the labels moved towards them, and of the groups towards those."""
-        n_conditions, m, _ = products.shape
-        size, vectors = denoised(products.sum(axis=0), sigma * n_conditions**0.5)
-        out = np.broadcast_to((vectors * size) @ vectors.T / held.sum(), products.shape).copy()
-        energy = sigma**2 * m * (m + 1) / 2  # of the noise on one block, in squared Frobenius norm
-        for mine in self._seen_by_label():
-            found = products[mine].sum(axis=0) / held[mine].sum()
-            noise = energy * len(mine) / held[mine].sum() ** 2
-            out[self._same_label(mine)] = towards(found, out[mine[0]], noise)
-            for c in mine:
-                out[c] = towards(products[c] / held[c], out[c], energy / held[c] ** 2)
-        return out
+    def _length(self, variance: float, centres: FloatArray, held: FloatArray) -> float:
+        """Return the length to which points less their centre are shortened."""
+        middle = held @ centres / held.sum()
+        between = float(held @ ((centres - middle) ** 2).sum(axis=1)) / held.sum()
+        typical: float = max(variance - between, _LEAST * variance) ** 0.5
+        return max(_ROOM * typical, 1e-6)
 
     def _towards_label(self, own: FloatArray, held: FloatArray, energy: FloatArray) -> FloatArray:
         """Move the means of groups towards that of their label; what was not seen has that."""
         out = np.zeros_like(own)  # the mean of all, where no group of a label was seen
-        for mine in self._seen_by_label():
+        labels, unseen = self.conditions_.labels(), self._unseen()
+        seen = np.setdiff1d(np.arange(self.conditions_.n), unseen)
+        for label in np.unique(labels[seen]):
+            mine = seen[labels[seen] == label]
             middle = held[mine] @ own[mine] / held[mine].sum()
-            out[self._same_label(mine)] = middle
+            out[labels == label] = middle
             if len(mine) > 1:
                 for c in mine:
                     out[c] = towards(own[c], middle, energy[c])
         return out
 
-    def _seen_by_label(self) -> list[IntArray]:
-        """Return the combinations that were seen, in a list for each label that has any."""
-        labels, unseen = self.conditions_.labels(), self._unseen()
-        seen = np.setdiff1d(np.arange(self.conditions_.n), unseen)
-        return [seen[labels[seen] == label] for label in np.unique(labels[seen])]
-
-    def _same_label(self, mine: IntArray) -> IntArray:
-        """Return all combinations of their label."""
-        labels = self.conditions_.labels()
-        return np.flatnonzero(labels == labels[mine[0]])
-
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
         out = np.empty((len(conditions), len(self.middle_)), dtype=np.float32)
-        drawn = rng.normal(size=(len(conditions), self.means_.shape[1]))
+        cell = np.empty_like(conditions)
         for c in np.unique(conditions):
-            at = conditions == c
-            moved = (self.means_[c] + drawn[at] @ self.roots_[c].T).astype(np.float32)
+            own, at = np.flatnonzero(self.of_ == c), conditions == c
+            cell[at] = rng.choice(own, int(at.sum()), p=self.weights_[own])
+        drawn = rng.normal(size=(len(conditions), self.means_.shape[1]))
+        for k in np.unique(cell):
+            at = cell == k
+            moved = (self.means_[k] + drawn[at] @ self.roots_[k].T).astype(np.float32)
             out[at] = moved @ self.frame_.T + self.middle_
         return out.reshape(-1, *self.codec_.size)
 
     def _arrays(self) -> dict[str, Array]:
-        return {name: getattr(self, f"{name}_") for name in ("frame", "middle", "means", "roots")}
+        return {name: getattr(self, f"{name}_") for name in _KEPT}
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
-        for name, values in arrays.items():
-            setattr(self, f"{name}_", values)
+        for name in _KEPT:
+            setattr(self, f"{name}_", arrays[name])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Components:
+    """Where the pictures of each label and group are cut; public.
+
+    Parameters
+    ----------
+    centres : ndarray of float64, shape (n, n_directions)
+    of : ndarray of int64, shape (n,)
+        The combination of label and group that each belongs to, in order.
+    """
+
+    centres: FloatArray
+    of: IntArray
+
+    @classmethod
+    def cut(
+        cls, means: FloatArray, shapes: FloatArray, numbers: IntArray, rng: np.random.Generator
+    ) -> Components:
+        """Cut points that are drawn from each Gaussian by k-means."""
+        centres = []
+        for mean, shape, n in zip(means, shapes, numbers, strict=True):
+            if n == 1:
+                centres.append(mean[None])
+                continue
+            drawn = mean + rng.normal(size=(_SKETCH, len(mean))) @ _root(shape).T
+            found = KMeans(int(n), n_init=1, random_state=int(rng.integers(2**31))).fit(drawn)
+            centres.append(found.cluster_centers_)
+        of: IntArray = np.repeat(np.arange(len(means), dtype=np.int64), numbers)
+        return cls(centres=np.concatenate(centres), of=of)
+
+    def nearest(self, points: FloatArray, condition: IntArray) -> IntArray:
+        """Return the component of each point: the nearest of its own label and group."""
+        out = np.empty_like(condition)
+        for c in np.unique(condition):
+            own, at = np.flatnonzero(self.of == c), np.flatnonzero(condition == c)
+            centres = self.centres[own]
+            # The squared distance, less what does not depend on the centre.
+            far = (centres**2).sum(axis=1) - 2.0 * points[at] @ centres.T
+            out[at] = own[far.argmin(axis=1)]
+        return out
+
+    def shares(self, counts: FloatArray) -> FloatArray:
+        """Return how many records each has, if those of a label and group have equally many."""
+        held = np.maximum(counts, 1.0)
+        shares: FloatArray = (held / np.bincount(self.of, minlength=len(held)))[self.of]
+        return shares
+
+    def weights(self, counts: FloatArray, sigma: float) -> FloatArray:
+        """Return the part of its label and group that each is; 0 for what may be noise."""
+        kept = np.where(counts > _SEEN * sigma, counts, 0.0)
+        out = np.empty_like(kept)
+        for c in np.unique(self.of):
+            own = self.of == c
+            total = kept[own].sum()
+            out[own] = kept[own] / total if total > 0 else 1.0 / own.sum()
+        return out
 
 
 def low_frequencies(size: tuple[int, int, int], n: int) -> FloatArray:
@@ -237,6 +381,15 @@ def low_frequencies(size: tuple[int, int, int], n: int) -> FloatArray:
     return np.kron(np.eye(channels), one.reshape(height * width, -1))
 
 
+def edge_of_noise(sigma: float, d: int) -> float:
+    """Return the largest eigenvalue of symmetric noise, ``sigma**2`` on the diagonal, half beside.
+
+    The edge of the semicircle, reached as d grows.
+    """
+    edge: float = sigma * (2.0 * d) ** 0.5
+    return edge
+
+
 def denoised(products: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
     """Return eigenvalues, largest first, less what noise added to them, and their vectors.
 
@@ -246,7 +399,7 @@ def denoised(products: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray
     """
     values, vectors = np.linalg.eigh(products)
     values, vectors = values[::-1], vectors[:, ::-1]
-    edge = sigma * (2.0 * len(values)) ** 0.5
+    edge = edge_of_noise(sigma, len(values))
     under = np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     return np.where(values > edge, (values + under) / 2.0, 0.0), vectors
 
@@ -261,6 +414,69 @@ def towards(found: FloatArray, centre: FloatArray, energy: float) -> FloatArray:
     kept = max(0.0, 1.0 - energy / max(float((apart**2).sum()), 1e-300))
     moved: FloatArray = centre + kept * apart
     return moved
+
+
+def affordable(products: FloatArray, sigma: float, held: FloatArray, most: int) -> IntArray:
+    """Return how many components of each label and group stand above the noise.
+
+    Parameters
+    ----------
+    products : ndarray, shape (n_conditions, n_directions, n_directions)
+        Noisy sums of products by label and group.
+    sigma : float
+        The noise with which the products of components will be released.
+    held : ndarray, shape (n_conditions,)
+        Noisy numbers of records, at least 1.
+    most : int
+        Not more than these; and at least one.
+
+    Notes
+    -----
+    Products of a component are taken to be as long, for each of its records, as those of all are.
+    Of a component with fewer records than returned here the squared length of the products would
+    be below twice that of their noise.
+    """
+    n_conditions, m, _ = products.shape
+    size, _ = denoised(products.sum(axis=0), sigma * n_conditions**0.5)
+    noise = sigma * (m * (m + 1) / 2) ** 0.5
+    each = float(np.linalg.norm(size)) / held.sum()
+    if each == 0.0:
+        return np.ones(n_conditions, dtype=np.int64)
+    fewest = _STANDS_OUT**0.5 * noise / each
+    numbers: IntArray = np.clip(held / fewest, 1, most).astype(np.int64)
+    return numbers
+
+
+def pooled(
+    products: FloatArray, sigma: float, held: FloatArray, labels: IntArray, used: BoolArray
+) -> FloatArray:
+    """Return for each row the covariance of its label, moved towards that of all.
+
+    ``used`` are the rows that are pooled; all of them where it names none.
+    """
+    used = used if used.any() else ~used
+    size, vectors = denoised(products[used].sum(axis=0), sigma * used.sum() ** 0.5)
+    out = np.repeat(((vectors * size) @ vectors.T / held[used].sum())[None], len(held), axis=0)
+    for label in np.unique(labels[used]):
+        mine = used & (labels == label)
+        found, n = products[mine].sum(axis=0) / held[mine].sum(), int(mine.sum())
+        energy = _energy(sigma, products.shape[1]) * n / held[mine].sum() ** 2
+        out[labels == label] = towards(found, out[mine][0], energy)
+    return out
+
+
+def towards_each(
+    products: FloatArray, sigma: float, held: FloatArray, centres: FloatArray
+) -> FloatArray:
+    """Return the covariance of each row, moved towards its centre."""
+    energy = _energy(sigma, products.shape[1]) / held**2
+    rows = zip(products / held[:, None, None], centres, energy, strict=True)
+    return np.stack([towards(*row) for row in rows])
+
+
+def _energy(sigma: float, m: int) -> float:
+    """Return the expected square of the Frobenius norm of the noise on one sum of products."""
+    return sigma**2 * m * (m + 1) / 2
 
 
 def _products(
@@ -284,14 +500,11 @@ def _products(
     return sums.apart(released.values), released.sigma
 
 
-def _snr(products: FloatArray, sigma: float) -> SignalToNoise:
-    """How far the covariances stand above their noise."""
-    n_conditions, m, _ = products.shape
-    size, _ = denoised(products.sum(axis=0), sigma * n_conditions**0.5)
-    noise = sigma * (m * (m + 1) / 2) ** 0.5
+def _snr(largest: float, edge: float) -> SignalToNoise:
+    """How far the direction in which pictures differ most stands above the noise."""
     return SignalToNoise(
-        value=(float(np.linalg.norm(size)) / n_conditions / noise) ** 2,
-        formula="length of the products of one label and group over that of their noise, squared",
+        value=(largest / edge) ** 2,
+        formula="largest eigenvalue of the products over the largest of their noise, squared",
     )
 
 
