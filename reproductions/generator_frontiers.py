@@ -294,24 +294,26 @@ def picture(rows: Rows) -> str:
                     series=series,
                 )
             )
-    about = "Error against gap of generators and classifiers at epsilon 3, means with intervals"
+    about = (
+        "Figures 6 to 9, asked of tables: error against gap of generators and classifiers at "
+        "epsilon 3, means with intervals"
+    )
     return draw("generator_frontiers", about, panels, 2)
 
 
-def page(name: str, about: dict[str, Any]) -> None:
-    """Write the JSON and the page."""
-    rows, verdicts, beside = about["rows"], about["claims"], about["beside"]
+def save(rows: Rows, claims: Rows, beside: Rows, commit: str) -> None:
+    """Write the runs as JSON, the picture and the page."""
     lines = [
         "# Frontiers of generators of tables\n\n"
         f"Means over {len(SEEDS)} seeds with 95 % half widths; rules, settings and who sees sex "
-        f"stand in [generator_frontiers.py](../generator_frontiers.py). Measured at "
-        f"{', '.join(f'{data}: {sha}' for data, sha in about['commits'].items())}.\n",
+        f"stand in [generator_frontiers.py](../generator_frontiers.py). Commit "
+        f"{commit}.\n",
         picture(rows),
         "\n## What the figures say, of tables\n",
         "| figure | table | generator | epsilon | claim | found | agrees? |",
         rule(7),
     ]
-    for v in verdicts:
+    for v in claims:
         epsilon = "" if v["epsilon"] is None else f"{v['epsilon']:g}"
         lines.append(
             f"| {v['figure']} | {v['data']} | {v['method']} | {epsilon} | {v['claim']} | "
@@ -342,7 +344,8 @@ def page(name: str, about: dict[str, Any]) -> None:
             f"{r['neighbors']} | {r['epsilon']:g} | {r['way']} | {r['error']:.4f} ± "
             f"{r['error_pm']:.4f} | {r['gap']:.3f} ± {r['gap_pm']:.3f} |"
         )
-    write(name, about, *lines)
+    found = {"commit": commit, "claims": claims, "beside": beside, "rows": rows}
+    write("generator_frontiers", found, *lines)
 
 
 def main() -> None:
@@ -357,18 +360,12 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         runs = {data: swept(data, folder) for data in given.data}
     rows = [row for data, own_runs in runs.items() for row in rows_of(data, own_runs)]
-    verdicts = claims(rows)
+    found = claims(rows)
     beside = [row for data, own_runs in runs.items() for row in beside_classifiers(data, own_runs)]
-    about = {
-        "commits": dict.fromkeys(runs, commit()),
-        "claims": [{"data": v.pop("data"), **v} for v in verdicts],
-        "beside": beside,
-        "rows": rows,
-    }
-    for v in (*verdicts, *beside):
+    for v in (*found, *beside):
         print(v)
     if given.save:
-        page("generator_frontiers", about)
+        save(rows, [{"data": v.pop("data"), **v} for v in found], beside, commit())
 
 
 if __name__ == "__main__":
