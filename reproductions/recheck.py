@@ -446,6 +446,14 @@ def pfguard_table5_methods(script: Any) -> Checks:
         yield noisy_mean(row["method"], mean, half, row["seeds"], measured[name], name)
 
 
+def picture_budgets(script: Any) -> Checks:
+    """Digits at epsilon 10: one fit."""
+    wanted = {"data": "MNIST", "method": script.GAUSSIAN, "epsilon": 10.0}
+    saved = [row["accuracy"] for row in script.select(rows("picture_budgets"), **wanted)]
+    fresh = script.measure("MNIST", script.GAUSSIAN, 10.0, 0)["accuracy"]
+    yield noisy("MNIST, epsilon 10", saved, fresh, "accuracy")
+
+
 def reviewers(script: Any) -> Checks:
     """Adult, one model, the widest margin and counts apart."""
     row = next(
@@ -676,6 +684,7 @@ CHECKS = {
         pfguard_sampling,
         pfguard_table5,
         pfguard_table5_methods,
+        picture_budgets,
         reviewers,
         rivals,
         rows_and_counts,

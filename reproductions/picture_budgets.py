@@ -1,0 +1,207 @@
+"""Drawn pictures of ten classes and of faces: a CNN of drawn ones, tested on real ones.
+
+    python reproductions/picture_budgets.py [--data MNIST ...] [--seeds 3] [--keep FILE] [--save]
+
+``GaussianImages`` and the mean embedding, with their defaults, on all pictures of the training
+parts of MNIST and FashionMNIST (28 x 28, ten classes, no groups) and on faces of UTKFace (32 x 32
+in colour, gender, five races as groups); epsilon 1 and 10 at delta 1e-5, add or remove one picture,
+noise from the operating system. No public picture and no public network is used. A seed has noise
+and draws of its own. 20,000 pictures are drawn, as often as labels and groups are, and the CNN of
+PFGuard learns from them in 5 epochs; its accuracy is measured on the official test parts, and of
+faces on 4,000 that a fixed draw sets aside. *Real* is the same CNN on 20,000 private pictures.
+
+Settings were chosen on pictures of the training parts alone: 10,000 digits and garments, and 4,000
+faces. Those of faces are a radius of .2 and 192 frequencies. The official test part of MNIST had
+been read once by the generator before, of one Gaussian a label, at both epsilons; no other test
+picture had.
+
+A goal agrees where the mean over seeds is at least what was asked for before the first run: MNIST
+.85 at epsilon 1 and .88 at 10 without public features, .90 and .95 with; FashionMNIST .78 and .82;
+faces .80 at epsilon 10. "no" rows stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from _table import commit, interval, keep, kept, rule, write
+
+from evenhand import Budget
+from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist, load_utkface
+from evenhand.generators.images import MeanEmbeddingImages
+from evenhand.generators.images.classifiers import classify
+from evenhand.generators.images.gaussian import GaussianImages
+
+EPSILONS = (1.0, 10.0)
+DRAWN, EPOCHS, SET_ASIDE = 20_000, 5, 4_000
+GAUSSIAN, EMBEDDING, REAL = "Gaussian", "mean embedding", "real"
+METHODS: dict[str, Any] = {GAUSSIAN: GaussianImages, EMBEDDING: MeanEmbeddingImages}
+OF_FACES = {GAUSSIAN: {"radius": 0.2, "n_frequencies": 192}, EMBEDDING: {}}
+GOALS = (
+    ("MNIST", 1.0, 0.85, "without public features"),
+    ("MNIST", 10.0, 0.88, "without public features"),
+    ("MNIST", 1.0, 0.90, "with public features"),
+    ("MNIST", 10.0, 0.95, "with public features"),
+    ("FashionMNIST", 1.0, 0.78, "without public features"),
+    ("FashionMNIST", 10.0, 0.82, "without public features"),
+    ("Faces", 10.0, 0.80, "gender"),
+)
+NAME = "picture_budgets"
+
+
+def faces() -> tuple[ImageData, ImageData]:
+    """Return the private faces, and those set aside, at 32 x 32."""
+    data = load_utkface(label="gender", sensitive="race").pooled(2)
+    order = np.random.default_rng(0).permutation(len(data.y))
+    return data.take(order[SET_ASIDE:]), data.take(order[:SET_ASIDE])
+
+
+LOADERS: dict[str, Callable[[], tuple[ImageData, ImageData]]] = {
+    "MNIST": lambda: (load_mnist("train"), load_mnist("test")),
+    "FashionMNIST": lambda: (load_fashion_mnist("train"), load_fashion_mnist("test")),
+    "Faces": faces,
+}
+
+
+@cache
+def load(name: str) -> tuple[ImageData, ImageData]:
+    """Return private and test pictures, read once."""
+    return LOADERS[name]()
+
+
+def channels_first(images: Any) -> Any:
+    """Return pictures as the CNN reads them."""
+    scale = 255.0 if images.dtype == np.uint8 else 1.0
+    found = (images / scale).astype(np.float32)
+    return found[:, None] if found.ndim == 3 else found.transpose(0, 3, 1, 2)
+
+
+def measure(name: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Return the accuracy of the CNN of one fit, and what the fit took."""
+    private, test = load(name)
+    classes = np.unique(private.y)
+    began = time.process_time()
+    if method == REAL:
+        rows = np.random.default_rng(seed).permutation(len(private.y))[:DRAWN]
+        images, y = private.images[rows], private.y[rows]
+    else:
+        more = OF_FACES[method] if name == "Faces" else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of noise: the accuracy says it
+            made = METHODS[method](random_state=seed, **more).fit(
+                private.images,
+                private.y,
+                sensitive_features=private.sensitive_features,
+                budget=Budget(epsilon=epsilon, delta=1e-5),
+            )
+        drawn = made.sample(DRAWN, balance=(), random_state=seed)
+        images, y = drawn.images, drawn.y
+    seconds = time.process_time() - began
+    found = classify(
+        "CNN",
+        channels_first(images),
+        np.searchsorted(classes, y),
+        channels_first(test.images),
+        n_classes=len(classes),
+        epochs=EPOCHS,
+        seed=seed,
+    )
+    right = classes[found.argmax(axis=1)] == test.y
+    about = {"data": name, "method": method, "epsilon": epsilon, "seed": seed}
+    return {**about, "accuracy": float(right.mean()), "seconds": seconds}
+
+
+def select(rows: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
+    """Return the runs with these values."""
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return which goals are met, by the rule of the docstring."""
+    found = []
+    for name, epsilon, goal, about in GOALS:
+        own = select(rows, data=name, method=GAUSSIAN, epsilon=epsilon)
+        if own:
+            mean = float(np.mean([row["accuracy"] for row in own]))
+            agrees = "yes" if mean >= goal else "no"
+            row = {"data": name, "epsilon": epsilon, "goal": goal, "about": about}
+            found.append(row | {"accuracy": mean, "agrees": agrees})
+    return found
+
+
+def cell(rows: list[dict[str, Any]]) -> str:
+    """Return the mean accuracy with its half width, and the processor time of fit and draw."""
+    if not rows:
+        return "-"
+    accuracies = [row["accuracy"] for row in rows]
+    seconds = np.mean([row["seconds"] for row in rows])
+    if len(rows) < 2:
+        return f"{accuracies[0]:.3f} (1 seed), {seconds:.0f} s"
+    mean, half = interval(accuracies)
+    return f"{mean:.3f} ± {half:.3f} ({len(rows)} seeds), {seconds:.0f} s"
+
+
+def lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the tables of the page."""
+    out = [f"| data | epsilon | {GAUSSIAN} | {EMBEDDING} | {REAL} |", rule(5)]
+    for name in LOADERS:
+        real = [f"{row['accuracy']:.3f}" for row in select(rows, data=name, method=REAL)]
+        for epsilon in EPSILONS:
+            cells = [cell(select(rows, data=name, method=way, epsilon=epsilon)) for way in METHODS]
+            out.append(f"| {name} | {epsilon:g} | {' | '.join(cells)} | {', '.join(real)} |")
+    out += ["", "| goal | epsilon | asked for | Gaussian | agrees? |", rule(5)]
+    out += [
+        f"| {v['data']}, {v['about']} | {v['epsilon']:g} | {v['goal']:.2f} | "
+        f"{v['accuracy']:.3f} | {v['agrees']} |"
+        for v in verdicts(rows)
+    ]
+    return out
+
+
+def main() -> None:
+    """Measure what is missing, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", choices=LOADERS, default=list(LOADERS))
+    parser.add_argument("--method", nargs="+", choices=[*METHODS, REAL], default=[*METHODS, REAL])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--keep", type=Path, help="finished runs, to go on after a stop")
+    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = kept(given.keep)
+    done = {(row["data"], row["method"], row["epsilon"], row["seed"]) for row in rows}
+    for method in given.method:
+        for seed in range(1 if method == REAL else given.seeds):
+            for name in given.data:
+                for epsilon in EPSILONS[:1] if method == REAL else EPSILONS:
+                    if (name, method, epsilon, seed) not in done:
+                        fresh = measure(name, method, epsilon, seed)
+                        keep(given.keep, fresh)
+                        rows.append(fresh)
+    print(*lines(rows), sep="\n")
+    if given.save:
+        save(rows, commit())
+
+
+def save(rows: list[dict[str, Any]], commit: str) -> None:
+    """Write the runs as JSON and as tables."""
+    write(
+        NAME,
+        {"commit": commit, "verdicts": verdicts(rows), "rows": rows},
+        "# Drawn pictures: accuracy of a CNN of drawn ones on real ones\n",
+        f"`python reproductions/{NAME}.py --save`; data, settings and the rule of the goals stand "
+        f"in the script. Processor time is that of fit and draw. Commit {commit}.\n",
+        *lines(rows),
+    )
+
+
+if __name__ == "__main__":
+    main()
