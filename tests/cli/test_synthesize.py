@@ -145,7 +145,7 @@ def test_a_group_without_a_record_and_a_memory_that_is_too_small_are_said_in_one
 
 
 def test_the_list_of_generators_says_what_each_says_of_itself() -> None:
-    for payload, default in (("tables", "marginal"), ("images", "mean-embedding")):
+    for payload, default in (("tables", "marginal"), ("images", "gaussian")):
         assert names_of(payload, offered=True)[0] == default
     for key, kind in GENERATORS.items():
         assert (kind.payload, kind.method) == key

@@ -66,7 +66,7 @@ BAD = {
     "an absent array": (["--label", "bars"], "bars.npz has no array 'bars'; it has 'images'"),
     "an absent group": (["--sensitive", "sides"], "Did you mean 'side'"),
     "an unknown method": (["--method", "mean-embeding"], "Did you mean 'mean-embedding'"),
-    "a method of tables": (["--method", "marginal"], "--method must be one of 'mean-embedding'"),
+    "a method of tables": (["--method", "marginal"], "--method must be one of 'gaussian'"),
     "an option of tables": (["--fairness", "equalized-odds"], "--fairness is for tables"),
     "a condition": (["--where", "a=b"], "--where is for tables"),
     "a table as output": (["--out", "made.csv"], "must end in .npz"),

@@ -240,7 +240,7 @@ def _read_table(
 class Pictures(SyntheticData):
     """Private pictures, arrays in an .npz."""
 
-    payload, default, words = "images", "mean-embedding", "pictures"
+    payload, default, words = "images", "gaussian", "pictures"
     title, facts = "Synthetic pictures like", ("Private pictures", "Drawn")
 
     private: ImageData
