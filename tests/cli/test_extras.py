@@ -47,6 +47,7 @@ def test_what_needs_an_extra_says_in_one_line_what_to_install(town: Path) -> Non
     (town / "ray.toml").write_text(GRID)
     made = ["synthesize", "private.csv", *ROLES, "--out", "made.csv", "--method"]
     of_pictures = ["synthesize", "pictures.npz", "--label", "y", "--sensitive", "z"]
+    of_pictures += ["--method", "mean-embedding"]
     account = {"--ledger": "postgresql://me@localhost/there", "--account-epsilon": "9"}
     (town / "folder").mkdir()
     (town / "table.parquet").write_bytes(b"PAR1")
