@@ -5,7 +5,7 @@ How epsilon feels
 Epsilon bounds what an attacker gains who knows everything but one record, and guesses which of two
 possible ones it is. Here that is in numbers that can be felt: how often the guess is right where a
 coin is right 50 %, and how many people are found at the price of how many false alarms. The numbers
-are those of a library of others, `riskcal <https://pypi.org/project/riskcal/>`_ (Kulynych et al.
+are those of a library of others, ``riskcal`` (Kulynych et al.
 2024); the report's own, "is right at most 64.1 % of the time", is checked against it.
 """
 
