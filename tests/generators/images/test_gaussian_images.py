@@ -15,6 +15,7 @@ from evenhand.generators.images.gaussian import (
     affordable,
     denoised,
     low_frequencies,
+    pooled,
     towards,
 )
 from evenhand.generators.images.synthesizer import ImageSynthesizer
@@ -187,6 +188,38 @@ def test_a_label_of_two_shapes_is_drawn_as_two_and_not_as_what_lies_between() ->
     assert either.mean() < 0.8
 
 
+def test_a_small_group_of_one_component_has_the_spread_of_its_label_and_not_of_a_part() -> None:
+    images, y, _ = shapes(4000)
+    side = np.where(np.arange(4000) % 100 < 2, "few", "many")
+    budget, asked = Budget(epsilon=3.0, delta=1e-5), {"label": "0", "sensitive": "few"}
+    spread = []
+    for seed in range(8):
+        made = new(noise=SeededNoise(seed)).fit(images, y, sensitive_features=side, budget=budget)
+        few, many = made.n_components_[:2]  # of the first label
+        assert few == 1
+        assert many > 1
+        drawn = made.sample(500, conditions=asked, random_state=1).images
+        spread.append((drawn[:, :, :4] - drawn[:, :, 4:]).mean(axis=(1, 2)).std())
+    # Two shapes .8 and -.8, one in four: .69 in all, less what is shortened; .05 within one.
+    assert np.mean(spread) > 0.2
+
+
+def test_what_is_pooled_is_the_covariance_of_the_label() -> None:
+    rng = np.random.default_rng(0)
+    held, labels = np.array([50.0, 150.0, 80.0, 40.0]), np.array([0, 0, 1, 2])
+    roots = rng.normal(size=(4, 6, 6))
+    products = held[:, None, None] * (roots @ roots.transpose(0, 2, 1))
+    used = np.array([True, True, True, False])
+    found = pooled(products, 1e-9, held, labels, used)
+    first = (products[0] + products[1]) / 200
+    assert found[0] == pytest.approx(first)
+    assert found[1] == pytest.approx(first)
+    assert found[2] == pytest.approx(products[2] / 80)
+    assert found[3] == pytest.approx(products[:3].sum(axis=0) / 280)  # of a label not seen: all
+    noisy = pooled(products, 1e9, held, labels, used)
+    assert np.ptp(noisy, axis=0).max() == pytest.approx(0.0)  # noise alone tells no label apart
+
+
 def test_there_are_as_many_components_as_stand_above_the_noise() -> None:
     rng = np.random.default_rng(0)
     m, sigma = 20, 5.0
@@ -200,6 +233,7 @@ def test_there_are_as_many_components_as_stand_above_the_noise() -> None:
     assert found == pytest.approx(np.maximum(held * each / noise, 1.0), rel=0.05, abs=1)
     assert (affordable(noisy, sigma, held, 4) == [4, 4, 1]).all()
     assert (affordable(noisy, 1e6, held, 4) == 1).all()
+    assert (affordable(noisy, sigma, held, 1000, least=3000.0) == [6, 1, 1]).all()
 
 
 def test_a_picture_is_in_the_nearest_component_of_its_own_label_and_group() -> None:

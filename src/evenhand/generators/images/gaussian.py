@@ -32,6 +32,7 @@ _ROOM: Final = 1.3  # times the typical length, beyond which a picture is shorte
 _LEAST: Final = 0.1  # of the variance, that is taken to lie within labels, groups and components
 _STANDS_OUT: Final = 2.0  # length of a component's products over that of their noise, squared
 _PASSES: Final = 3  # over all pixels
+_TOLD: Final = 9.0  # times the noise of a count, that a component shall have: most stand out then
 _SEEN: Final = 3.0  # times its noise, above which a count is not taken for noise
 _KEPT: Final = ("frame", "middle", "means", "roots", "weights", "of")
 _SKETCH: Final = 4000  # points of a Gaussian that are drawn to cut it into components
@@ -172,7 +173,7 @@ class GaussianImages(ImageSynthesizer):
         self.middle_ = (cosines @ middle + _GREY).astype(np.float32)
         variance = radius**2 * float(size[:m].sum()) / held.sum()
         cells, shapes = self._cut(points, own, data, variance, plan, rng)
-        self._learn_components(points, cells, shapes, data, variance, plan)
+        self._learn_components(points, own, cells, shapes, data, variance, plan)
 
     def _cut(
         self,
@@ -204,12 +205,17 @@ class GaussianImages(ImageSynthesizer):
             seen[:, None, None], towards_each(products, sigma, held, centres), centres
         )
         finer = sigma * (_SHARES[SHAPES] / _SHARES[COVARIANCES]) ** 0.5
-        self.n_components_ = affordable(products, finer, held, self.n_components)
+        of_counts = self.counts_sigma_ * (_SHARES[MEANS] / _SHARES[COMPONENTS]) ** 0.5
+        numbers = affordable(products, finer, held, self.n_components, least=_TOLD * of_counts)
+        # What noise has left no spread to is one point, and cannot be cut.
+        spread = np.array([_root(shape).any() for shape in shapes])
+        self.n_components_ = np.where(spread, numbers, 1)
         return Components.cut(own, shapes * short**2, self.n_components_, rng), shapes * short**2
 
     def _learn_components(
         self,
         points: FloatArray,
+        own: FloatArray,
         cells: Components,
         shapes: FloatArray,
         data: EncodedImages,
@@ -237,21 +243,22 @@ class GaussianImages(ImageSynthesizer):
         )
         self.of_ = cells.of
         self.weights_ = cells.weights(released.counts, released.sigma)
-        short = self._length(variance, self.means_, held)
+        # What is one component keeps the length and the shape that it had, not those of parts.
+        many = (self.n_components_ > 1)[cells.of]
+        whole = self._length(variance, own, np.maximum(self.counts_, 1.0))
+        lengths = np.where(many, self._length(variance, self.means_, held), whole)
         products, sigma = _products(
             by_cell,
-            lambda rows: (points[rows] - self.means_[near[rows]]) / short,
+            lambda rows: (points[rows] - self.means_[near[rows]]) / lengths[near[rows], None],
             m,
             plan,
             COVARIANCES,
             len(cells.of),
         )
-        many = (self.n_components_ > 1)[cells.of]
         centres = pooled(products, sigma, held, self.conditions_.labels()[cells.of], many)
-        # What is one component has the shape that it had, and not that of a part of its label.
-        centres[~many] = shapes[cells.of[~many]] / short**2
-        found = towards_each(products, sigma, held, centres)
-        self.roots_ = np.stack([_root(covariance * short**2) for covariance in found])
+        centres[~many] = shapes[cells.of[~many]] / whole**2
+        found = towards_each(products, sigma, held, centres) * lengths[:, None, None] ** 2
+        self.roots_ = np.stack([_root(covariance) for covariance in found])
 
     def _length(self, variance: float, centres: FloatArray, held: FloatArray) -> float:
         """Return the length to which points less their centre are shortened."""
@@ -416,7 +423,9 @@ def towards(found: FloatArray, centre: FloatArray, energy: float) -> FloatArray:
     return moved
 
 
-def affordable(products: FloatArray, sigma: float, held: FloatArray, most: int) -> IntArray:
+def affordable(
+    products: FloatArray, sigma: float, held: FloatArray, most: int, least: float = 0.0
+) -> IntArray:
     """Return how many components of each label and group stand above the noise.
 
     Parameters
@@ -429,6 +438,8 @@ def affordable(products: FloatArray, sigma: float, held: FloatArray, most: int) 
         Noisy numbers of records, at least 1.
     most : int
         Not more than these; and at least one.
+    least : float
+        Records that a component shall have.
 
     Notes
     -----
@@ -442,7 +453,7 @@ def affordable(products: FloatArray, sigma: float, held: FloatArray, most: int) 
     each = float(np.linalg.norm(size)) / held.sum()
     if each == 0.0:
         return np.ones(n_conditions, dtype=np.int64)
-    fewest = _STANDS_OUT**0.5 * noise / each
+    fewest = max(_STANDS_OUT**0.5 * noise / each, least)
     numbers: IntArray = np.clip(held / fewest, 1, most).astype(np.int64)
     return numbers
 
