@@ -14,7 +14,7 @@ from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassif
 from evenhand.datasets import Schema
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.dpsgd import AimMissed
-from evenhand.estimators.plan import default_steps
+from evenhand.estimators.plan import default_steps, network_steps
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 
@@ -290,12 +290,21 @@ def test_steps_follow_public_numbers_alone_and_choices_say_so(parts: Any) -> Non
     assert "n = 20 records" in told.choices_[0]
 
 
-def test_steps_that_are_named_and_those_of_a_network_are_as_they_were(parts: Any) -> None:
+def test_steps_that_are_named_are_kept_and_those_of_a_network_follow_public_numbers(
+    parts: Any,
+) -> None:
     budget = Budget(epsilon=3.0, delta=1e-6)
     named = fit(parts, DPSGDClassifier(budget, n_steps=7, noise=SeededNoise(0)))
     assert (named.mechanism_.n_steps, named.choices_) == (7, ())
     network = DPSGDClassifier(budget, hidden=(2,), batch_size=8, noise=SeededNoise(0))
-    assert fit(parts, network).mechanism_.n_steps == 1500
+    steps, rate = network_steps(600, budget.mu, 1.0)
+    fitted = fit(parts, network)
+    assert fitted.mechanism_.n_steps == steps < 1500
+    (why,) = fitted.choices_
+    assert why.startswith(f"{steps} steps at rate {rate:.3g} for n = 600 records")
+    slow = fit(parts, DPSGDClassifier(budget, hidden=(2,), n_steps=7, learning_rate=0.1))
+    assert slow.mechanism_.n_steps == 7
+    assert slow.choices_[0].startswith("7 steps at rate 0.1 for")
 
 
 def test_multipliers_move_as_far_in_fewer_steps() -> None:

@@ -11,6 +11,7 @@ from evenhand.estimators.plan import (
     default_n_teachers,
     default_rounds,
     default_steps,
+    network_steps,
 )
 from evenhand.privacy import Budget, DiscreteNoise, Ledger, SeededNoise
 
@@ -100,3 +101,18 @@ def test_steps_rise_with_records_and_budget_and_fall_with_columns(
     if 30 < steps < 1500 and not margin:
         assert abs(steps - n * mu / d**0.5) <= 0.5
         assert part == 1.0
+
+
+@given(n=st.integers(1, 10**6), mu=st.floats(1e-2, 3.0), clip=st.floats(0.5, 4.0))
+def test_the_noise_that_ends_in_a_weight_of_a_network_is_the_same_whatever_the_budget(
+    n: int, mu: float, clip: float
+) -> None:
+    steps, rate = network_steps(n, mu, clip)
+    assert 100 <= steps <= 1500
+    assert network_steps(n, mu, clip, margin=True)[0] >= 300
+    noise = rate * steps * clip / (mu * n)
+    assert noise == pytest.approx(0.3) if rate < 2.0 else noise <= 0.3 * (1 + 1e-9)
+    # Steps that are named change the rate alone.
+    fewer, faster = network_steps(n, mu, clip, n_steps=50)
+    assert fewer == 50
+    assert faster >= rate

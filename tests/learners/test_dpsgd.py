@@ -1,5 +1,6 @@
 """DP-SGD: clipping against a loop over records, sensitivity, and what the pull does."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,11 @@ def state_of(learner: DPSGD, d: int, n_classes: int, seed: int = 0) -> State:
 
 
 def scores(state: State, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    layers = DenseGradients.layers(state.network, weights)  # type: ignore[arg-type]
+    layers, row = DenseGradients.layers(state.network, weights), x  # type: ignore[arg-type]
     for layer in layers[:-1]:
         x = np.maximum(x @ layer[:-1] + layer[-1], 0.0)
+    if state.learner.skip and len(layers) > 1:
+        x = np.concatenate([x, row])
     return x @ layers[-1][:-1] + layers[-1][-1]
 
 
@@ -79,21 +82,39 @@ def vector(state: State, x: np.ndarray, y: int, g: int) -> np.ndarray:
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("hidden", [(), (4,), (4, 3)])
+@pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize("pull", [None, PULL])
 def test_the_sum_is_that_of_a_loop_over_records(
-    n_classes: int, hidden: tuple[int, ...], pull: GroupPull | None
+    n_classes: int, hidden: tuple[int, ...], skip: bool, pull: GroupPull | None
 ) -> None:
     X, y, g = table(n_classes=n_classes)
-    free = state_of(DPSGD(clip_norm=1e9, hidden=hidden, pull=pull), 5, n_classes)
+    kind = partial(DPSGD, hidden=hidden, skip=skip, pull=pull)
+    free = state_of(kind(clip_norm=1e9), 5, n_classes)
     k = len(free.weights)
     norms = [np.linalg.norm(vector(free, X[i], y[i], g[i])[:k]) for i in range(len(X))]
     # Both kinds of record occur, clipped and not: the room is the median norm.
     clip = float(np.median(norms)) / (1.0 if pull is None else np.sqrt(1 - PULL.share**2))
-    state = state_of(DPSGD(clip_norm=clip, hidden=hidden, pull=pull), 5, n_classes)
+    state = state_of(kind(clip_norm=clip), 5, n_classes)
     loop = sum(vector(state, X[i], y[i], g[i]) for i in range(len(X)))
     ours = state.clipped_sum(X, y, None if pull is None else g)
     np.testing.assert_allclose(ours, loop, atol=2e-6 * max(1.0, clip))
     assert min(norms) < 0.99 * np.median(norms) < np.median(norms) < max(norms)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("hidden", [(), (4,), (4, 3, 2)])
+def test_what_skips_the_hidden_layers_is_folded_into_plain_ones(
+    hidden: tuple[int, ...], n_classes: int
+) -> None:
+    X, _, _ = table()
+    state = state_of(DPSGD(hidden=hidden, skip=True), 5, n_classes)
+    direct = np.array([scores(state, state.weights, x) for x in X])
+    *inner, (weight, bias) = state.network.trained(state.weights)
+    assert len(inner) == len(hidden)
+    a = X
+    for own, own_bias in inner:
+        a = np.maximum(a @ own + own_bias, 0.0)
+    np.testing.assert_allclose(a @ weight + bias, direct, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,6 +124,7 @@ def test_the_sum_is_that_of_a_loop_over_records(
     group=st.integers(0, 2),
     n_classes=st.sampled_from([2, 3]),
     hidden=st.sampled_from([(), (4,)]),
+    skip=st.booleans(),
     pulled=st.booleans(),
     seed=st.integers(0, 5),
 )
@@ -112,12 +134,14 @@ def test_one_wild_record_moves_the_sum_by_at_most_the_clip_norm(
     group: int,
     n_classes: int,
     hidden: tuple[int, ...],
+    skip: bool,
     pulled: bool,
     seed: int,
 ) -> None:
     X, y, g = table(n_classes=n_classes, seed=seed)
     pull = PULL if pulled else None
-    state = state_of(DPSGD(clip_norm=CLIP, hidden=hidden, pull=pull), 5, n_classes, seed)
+    learner = DPSGD(clip_norm=CLIP, hidden=hidden, skip=skip, pull=pull)
+    state = state_of(learner, 5, n_classes, seed)
     more = np.vstack([X, wild]), np.append(y, label % n_classes), np.append(g, group)
     moved = state.clipped_sum(*more[:2], more[2] if pulled else None) - state.clipped_sum(
         X, y, g if pulled else None

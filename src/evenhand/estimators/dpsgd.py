@@ -17,7 +17,9 @@ from evenhand.estimators.plan import (
     FEWEST_STEPS,
     FEWEST_UNDER_A_MARGIN,
     MOST_STEPS,
+    NOISE_IN_A_WEIGHT,
     default_steps,
+    network_steps,
 )
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
@@ -228,17 +230,30 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         self, learner: DPSGD, budget: Budget, data: FitInputs, shape: tuple[int, ...]
     ) -> tuple[DPSGD, int, tuple[str, ...]]:
         """Return the learner with its rates, the number of steps, and why, by public numbers."""
-        if self.n_steps is not None or self.hidden or self.architecture is not None:
+        if self.architecture is not None:
             return learner, self.n_steps or N_STEPS, ()
         pull, n, d = learner.pull, self._n_public(data), shape[1]
-        n_steps, part = default_steps(n, d, budget.mu, margin=pull is not None)
-        rate = learner.learning_rate * (part if self.learning_rate is None else 1.0)
-        why = (
-            f"{n_steps:,} steps at rate {rate:.3g}: n mu / sqrt(d) for n = {n:,} records, "
-            f"d = {d:,} columns and mu = {budget.mu:.3f}, at most {MOST_STEPS:,}, at least "
-            f"{FEWEST_STEPS if pull is None else FEWEST_UNDER_A_MARGIN}. More steps add up noise, "
-            f"fewer learn less."
-        )
+        if self.hidden:
+            n_steps, rate = network_steps(
+                n, budget.mu, self.clip_norm, n_steps=self.n_steps, margin=pull is not None
+            )
+            rate = rate if self.learning_rate is None else self.learning_rate
+            why = (
+                f"{n_steps:,} steps at rate {rate:.3g} for n = {n:,} records and mu = "
+                f"{budget.mu:.3f}: noise moves a weight by {NOISE_IN_A_WEIGHT:g}, or less. Longer "
+                f"descents drown in it, shorter ones learn less."
+            )
+        elif self.n_steps is None:
+            n_steps, part = default_steps(n, d, budget.mu, margin=pull is not None)
+            rate = learner.learning_rate * (part if self.learning_rate is None else 1.0)
+            fewest = FEWEST_STEPS if pull is None else FEWEST_UNDER_A_MARGIN
+            why = (
+                f"{n_steps:,} steps at rate {rate:.3g}: n mu / sqrt(d) for n = {n:,} records, "
+                f"d = {d:,} columns and mu = {budget.mu:.3f}, at most {MOST_STEPS:,}, at least "
+                f"{fewest}. More steps add up noise, fewer learn less."
+            )
+        else:
+            return learner, self.n_steps, ()
         pull = None if pull is None else pull.within(n_steps)
         return replace(learner, learning_rate=rate, pull=pull), n_steps, (why,)
 
@@ -257,7 +272,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             pull = GroupPull(margin=margin, reference=reference, strength=most)
         elif most > 0:
             pull = GroupPull(strength=most)
-        return DPSGD(pull=pull, **self._settings())
+        return DPSGD(pull=pull, skip=bool(self.hidden), **self._settings())
 
     def _groups(
         self, sensitive_features: Any, data: FitInputs, learner: DPSGD

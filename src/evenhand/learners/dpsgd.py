@@ -175,6 +175,8 @@ class NoisyNetwork:
     ----------
     hidden : tuple of int
         Widths of hidden layers; none is logistic regression.
+    skip : bool
+        Whether the last layer reads the rows beside the last hidden layer.
     architecture : Architecture or torch.nn.Module, optional
         Another network, of PyTorch; see ``learners.nets.per_record``.
     device : str
@@ -188,6 +190,7 @@ class NoisyNetwork:
     """
 
     hidden: tuple[int, ...] = ()
+    skip: bool = False
     architecture: Any = None
     device: str = "cpu"
     clip_norm: float = 1.0
@@ -240,7 +243,7 @@ class NoisyNetwork:
                 f"of pictures, of evenhand.learners.nets.architectures; or train on features: "
                 f"evenhand.datasets.features.extract(pictures, DlibFace.load())."
             )
-        return DenseGradients.of(shape[0], self.hidden, n_classes, rng)
+        return DenseGradients.of(shape[0], self.hidden, n_classes, rng, skip=self.skip)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Final, Protocol
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from evenhand.typing import Array, FloatArray, IntArray
 
@@ -71,24 +72,37 @@ class DenseGradients:
         against class 0), else one per class.
     n_classes : int
     start : ndarray of float64, shape (n_weights,)
+    skip : bool
+        Whether the last layer reads the row itself beside the last hidden layer: a logistic
+        regression, and what the hidden layers add to it.
     """
 
     shapes: tuple[tuple[int, int], ...]
     n_classes: int
     start: FloatArray
+    skip: bool = False
 
     @classmethod
     def of(
-        cls, n_features: int, hidden: tuple[int, ...], n_classes: int, rng: np.random.Generator
+        cls,
+        n_features: int,
+        hidden: tuple[int, ...],
+        n_classes: int,
+        rng: np.random.Generator,
+        *,
+        skip: bool = False,
     ) -> DenseGradients:
         """Start from zeros, and from random weights in hidden layers (He et al. 2015)."""
         widths = (n_features, *hidden, 1 if n_classes == 2 else n_classes)
-        shapes = tuple((n_in + 1, n_out) for n_in, n_out in pairwise(widths))
+        shapes = [(n_in + 1, n_out) for n_in, n_out in pairwise(widths)]
+        skip = skip and bool(hidden)
+        if skip:
+            shapes[-1] = (shapes[-1][0] + n_features, shapes[-1][1])
         first = [np.zeros(shape) for shape in shapes]
         for layer in first[:-1]:
             layer[:-1] = rng.normal(0.0, np.sqrt(2.0 / (len(layer) - 1)), layer[:-1].shape)
         start = np.concatenate([layer.ravel() for layer in first])
-        return cls(shapes=shapes, n_classes=n_classes, start=start)
+        return cls(shapes=tuple(shapes), n_classes=n_classes, start=start, skip=skip)
 
     def layers(self, weights: FloatArray) -> list[FloatArray]:
         """View a flat vector as the layers, each (n_in + 1, n_out)."""
@@ -99,8 +113,24 @@ class DenseGradients:
         return out
 
     def trained(self, weights: FloatArray) -> tuple[tuple[FloatArray, FloatArray], ...]:
-        """Return weights (n_in, n_out) and bias (n_out,) of each layer."""
-        return tuple((layer[:-1], layer[-1]) for layer in self.layers(weights))
+        """Return weights (n_in, n_out) and bias (n_out,) of each layer.
+
+        What skipped the hidden layers goes through them as the difference of two units for each
+        score, ``z = max(z, 0) - max(-z, 0)``, so that they compute the same in plain layers.
+        """
+        layers = tuple((layer[:-1], layer[-1]) for layer in self.layers(weights))
+        if not self.skip:
+            return layers
+        (first, first_bias), *inner, (last, bias) = layers
+        past, both = last[-len(first) :], np.vstack([np.eye(len(bias)), -np.eye(len(bias))])
+        return (
+            (np.hstack([first, past @ both.T]), np.concatenate([first_bias, both @ bias])),
+            *(
+                (block_diag(weight, np.eye(len(both))), np.pad(own, (0, len(both))))
+                for weight, own in inner
+            ),
+            (np.vstack([last[: -len(first)], both]), np.zeros_like(bias)),
+        )
 
     def clipped_sum(
         self, weights: FloatArray, X: Array, y: IntArray, v: FloatArray | None, room: float
@@ -110,6 +140,8 @@ class DenseGradients:
         inputs = [X]
         for layer in layers[:-1]:
             inputs.append(np.maximum(inputs[-1] @ layer[:-1] + layer[-1], 0.0))
+        if self.skip:
+            inputs[-1] = np.hstack([inputs[-1], X])
         p = probabilities(inputs[-1] @ layers[-1][:-1] + layers[-1][-1])
         back = p.copy()
         back[np.arange(len(y)), y] -= 1.0
@@ -117,8 +149,9 @@ class DenseGradients:
             back += p * (v - np.einsum("ij,ij->i", v, p)[:, None])
         # Two classes share one score, of class 1.
         backs = [back[:, 1:] if self.n_classes == 2 else back]
-        for layer, seen in zip(layers[:0:-1], inputs[:0:-1], strict=True):
-            backs.append((backs[-1] @ layer[:-1].T) * (seen > 0))
+        for below, layer, seen in zip(layers[-2::-1], layers[:0:-1], inputs[:0:-1], strict=True):
+            width = below.shape[1]  # what is beside it skipped the layers
+            backs.append((backs[-1] @ layer[:width].T) * (seen[:, :width] > 0))
         backs.reverse()
         # Of every layer's input with its 1, times what came back to the layer.
         square = sum(rowwise(b) * (rowwise(a) + 1.0) for a, b in zip(inputs, backs, strict=True))
