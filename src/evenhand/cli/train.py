@@ -262,14 +262,13 @@ def _after(
     assert tables.groups is not None
     fairness = train_options.fairness_of(given, given.margin, tables)
     rows, groups = tables.X_public, sensitive_features(tables.groups)
-    if given.group_thresholds:
-        return model.with_group_thresholds(rows, groups, fairness=fairness)
     y = None
     if labelled:
         from evenhand.estimators.spec import CALIBRATION
 
         rows, y, groups = (labelled[name] for name in CALIBRATION)
-    return model.with_blind_rule(rows, groups, fairness=fairness, y_public=y)
+    around = model.with_group_thresholds if given.group_thresholds else model.with_blind_rule
+    return around(rows, groups, fairness=fairness, y_public=y)
 
 
 # ---- the account of a data set, which several runs share ----------------------------------------
