@@ -574,7 +574,7 @@ def check(given: TrainOptions) -> None:
     if given.pull is not None:
         non_negative("--pull", given.pull)
     non_negative("--fairness-weight", given.fairness_weight)
-    if not (given.blind_rule and known.margin != "needed"):  # a rule keeps any notion
+    if not (given.keeps_margin_after and known.margin != "needed"):  # what comes after keeps any
         _refuse_notion(known, given.fairness)
     if known.private and given.epsilon is None:
         raise ValueError(
