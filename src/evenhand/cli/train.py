@@ -230,7 +230,8 @@ def _fit(
     from evenhand.estimators.drift import DriftWarning
     from evenhand.privacy import BudgetExceeded
 
-    more: dict[str, Any] = {} if given.blind_rule else dict(labelled)
+    by_labels = given.spec.accepts("calibration") and not given.blind_rule
+    more: dict[str, Any] = dict(labelled) if by_labels else {}
     if given.spec.private:
         more["progress"] = bars
     if given.spec.teachers:
