@@ -147,6 +147,19 @@ def expected_error(d: np.ndarray, p: np.ndarray) -> float:
     return float((p * (1 - d) + (1 - p) * d).mean())
 
 
+def least_error(notion: RateNotion, z: np.ndarray, p: np.ndarray) -> float:
+    """Return that of the whole program: a free probability of class 1 for each row."""
+    apart, n = differences(notion, z, p), len(p)
+    one, constant = apart[:, :n] - apart[:, n:], apart[:, n:].sum(axis=1)
+    solved = linprog(
+        1 - 2 * p,
+        A_ub=np.concatenate([one, -one]),
+        b_ub=np.concatenate([notion.margin - constant, notion.margin + constant]),
+        bounds=(0, 1),
+    )
+    return float((solved.fun + p.sum()) / n)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     rows=tables,
@@ -157,22 +170,27 @@ def expected_error(d: np.ndarray, p: np.ndarray) -> float:
 def test_no_decisions_about_single_rows_are_better_by_the_models_own_probabilities(
     rows: list[tuple[int, int, int]], kind: Any, margin: float, reference: str
 ) -> None:
-    # The whole program: a free probability of class 1 for each row.
     _, z = np.unique([g for g, _, _ in rows], return_inverse=True)
     p = np.array([k for _, k, _ in rows]) / 20
     notion = kind(margin=margin, reference=reference)
     rule = GroupThresholds.fit(p, z, fairness=notion, n_groups=int(z.max()) + 1)
-    given_one = rule.probabilities(p, z)
-    apart, n = differences(notion, z, p), len(p)
+    given_one, apart = rule.probabilities(p, z), differences(notion, z, p)
     assert np.abs(apart @ np.append(given_one, 1 - given_one)).max(initial=0) <= margin + 1e-8
-    one, constant = apart[:, :n] - apart[:, n:], apart[:, n:].sum(axis=1)
-    solved = linprog(
-        1 - 2 * p,
-        A_ub=np.concatenate([one, -one]),
-        b_ub=np.concatenate([margin - constant, margin + constant]),
-        bounds=(0, 1),
+    assert expected_error(given_one, p) == pytest.approx(least_error(notion, z, p), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ABOUT_TRUTH)
+@pytest.mark.parametrize("margin", [0.0, 0.02, 0.05])
+def test_many_different_scores_are_searched_to_the_end(kind: Any, margin: float) -> None:
+    # Far more of them than the program begins with; the whole program has one variable per row.
+    rng = np.random.default_rng(3)
+    z = rng.choice(3, 900, p=[0.6, 0.3, 0.1])
+    p = rng.beta(0.6 + 0.6 * z, 1.3)
+    notion = kind(margin=margin)
+    rule = GroupThresholds.fit(p, z, fairness=notion, n_groups=3)
+    assert expected_error(rule.probabilities(p, z), p) == pytest.approx(
+        least_error(notion, z, p), abs=1e-7
     )
-    assert expected_error(given_one, p) == pytest.approx((solved.fun + p.sum()) / n, abs=1e-6)
 
 
 @settings(max_examples=100, deadline=None)
@@ -276,6 +294,8 @@ def test_many_groups_are_within_the_margin_as_their_reference_defines_it(referen
         "pairwise": (rates[:, None] - rates[None, :]).ravel(),
     }[reference]
     assert np.abs(gaps).max() == pytest.approx(0.07, abs=1e-6)  # it binds, and is kept
+    assert [len(cuts) for cuts in rule.thresholds] == [1, 1, 1, 1]
+    assert rule.probabilities([1.0] * 4, [0, 1, 2, 3]).tolist() == [1.0] * 4
     free = GroupThresholds.fit(p, z, fairness=DemographicParity(margin=1.0), n_groups=4)
     assert np.array_equal(free.probabilities(p, z), (p > 0.5).astype(float))
     assert value(rule, p, z) < value(free, p, z)
