@@ -31,7 +31,8 @@ ALGORITHMS = {
     "fidelity_beside_sdmetrics": "our scores, beside those of SDMetrics; no paper's method.",
     "generator_frontiers": "ours (noisy tables of counts), MERF and RON-Gauss made sound; neither "
     "PATE-GAN nor PFGuard ran. FairShares is ours, DP-SGD as published with our penalty.",
-    "group_thresholds": "ours, beside what users glue together from packages.",
+    "group_thresholds": "ours, beside what users glue together from packages, and "
+    "error-parity's own code.",
     "intervention_points": "sound: our gates, and every answer charged, refused ones included. "
     "'S_in, fairlearn's reduction' has the student that the paper names. As printed: "
     "[fairpate_accounting](fairpate_accounting.md).",

@@ -301,7 +301,7 @@ def test_predict_reads_the_group_of_each_row(cut: Path, town: Path, run: Run) ->
     assert said.splitlines()[1:] == expected.tolist()
     # By the definition: class 1 above the threshold of one's own group. With the groups exchanged
     # those between the two thresholds get another label, and nobody else.
-    scores, levels = model.predict_proba(X)[:, 1], np.array(model.thresholds_.thresholds)
+    scores, levels = model.predict_proba(X)[:, 1], np.array(model.thresholds_.thresholds)[:, 0]
     own = levels[(table["sex"] == "M").astype(int)]
     apart = scores != own
     assert ((expected == model.classes_[1]) == (scores > own))[apart].all()
@@ -318,7 +318,7 @@ def test_scores_that_equal_a_threshold_get_the_same_labels_every_time(cut: Path,
     # A threshold is a score of a public row. A fair coin decides there, so that 400 draws are all
     # alike with probability 2**-399.
     public, model = pd.read_csv("public.csv"), evenhand.load("model")
-    model.thresholds_ = replace(model.thresholds_, at_threshold=(0.5, 0.5))
+    model.thresholds_ = replace(model.thresholds_, at_threshold=((0.5,), (0.5,)))
     model.save("coins")
     shutil.copy("model/training.json", "training.json")
     scores = model.predict_proba(public[list(model.feature_names_in_)])[:, 1]

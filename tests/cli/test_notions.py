@@ -145,11 +145,22 @@ def test_a_gate_is_left_out_where_there_is_one_and_nothing_else_speaks_of_it(
     assert said in line
 
 
-def test_thresholds_per_group_keep_demographic_parity_alone(
-    town: Path, refuse: Run, asked: Run
+def test_thresholds_by_group_keep_rates_among_true_classes_too(
+    town: Path, train: Run, refuse: Run, asked: Run
 ) -> None:
-    line = refuse(*asked(ODDS), "--group-thresholds")
-    assert "--group-thresholds keep demographic parity, got --fairness equalized-odds" in line
+    given = {**ODDS, "--method": "dpsgd", "--teachers": None}
+    said = train(given, "--group-thresholds")
+    assert (said["fairness"], said["margin_source"]) == ("equalized-odds", "own probabilities")
+    assert any("no true class of a public row was read" in words for words in said["warnings"])
+    labelled = train(
+        {**given, "--calibration": "test.csv", "--out": "by-labels"}, "--group-thresholds"
+    )
+    assert labelled["margin_source"] == "calibration rows"
+    assert (
+        "groups and labels of the 300 public rows that set the thresholds" in labelled["guarantee"]
+    )
+    line = refuse(*asked({**given, "--confidence": "0.9", "--out": "more"}), "--group-thresholds")
+    assert "--confidence 0.9 of --fairness equalized-odds needs true classes" in line
 
 
 def test_a_calibration_table_that_does_not_fit_is_refused(

@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import evenhand
 from evenhand import (
+    Budget,
     DemographicParity,
     DPSGDClassifier,
     EqualizedOdds,
@@ -16,6 +17,8 @@ from evenhand import (
     FairSharesClassifier,
     PATEClassifier,
 )
+from evenhand.estimators.group_thresholds import BY_PROBABILITIES
+from evenhand.privacy import SeededNoise
 from evenhand.report import write_report
 from evenhand.students.confident import MarginNotSupported
 
@@ -112,3 +115,56 @@ def test_thresholds_may_have_a_confidence_too(
             *public, fairness=DemographicParity(margin=0.1)
         ).margin_supported_
     )
+
+
+def steps(parts: Parts) -> DPSGDClassifier:
+    budget, noise = Budget(epsilon=50.0, delta=1e-5), SeededNoise(1)
+    model = DPSGDClassifier(budget, n_steps=60, batch_size=200, noise=noise)
+    return model.fit(parts.X, parts.y, X_public=parts.X_public)
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_thresholds_have_a_confidence_about_true_classes_by_labels(parts: Any) -> None:
+    model = steps(parts)
+    notion = EqualizedOdds(margin=0.3, confidence=0.9)
+    public = (parts.X, parts.groups)  # rows with labels
+    cut = model.with_group_thresholds(*public, fairness=notion, y_public=parts.y)
+    assert cut.margin_source_ == "calibration rows"
+    found = cut.cross_fitted_
+    assert found.level == 0.9
+    assert cut.margin_supported_ == max(0.3, found.high)
+    assert f"groups and labels of the {len(parts.X)} public rows" in cut.guarantee_.public[-1]
+    # Among these rows, by the definition, the expected rates are within the margin.
+    z = (np.asarray(parts.groups) == "b").astype(int)
+    p, y = model.predict_proba(parts.X)[:, 1], np.asarray(parts.y) == model.classes_[1]
+    one = cut.thresholds_.probabilities(p, z)
+    for truth in (False, True):
+        rates = [one[(z == g) & (y == truth)].mean() for g in (0, 1)]
+        assert abs(rates[0] - rates[1]) <= 0.3 + 1e-8
+    with pytest.raises(ValueError, match="needs true classes, and y_public is missing"):
+        model.with_group_thresholds(*public, fairness=notion)
+    parity = DemographicParity(margin=0.1)
+    with pytest.raises(ValueError, match="y_public are true classes, and DemographicParity"):
+        model.with_group_thresholds(*public, fairness=parity, y_public=parts.y)
+    one_class = y | (z == 1)
+    with pytest.raises(ValueError, match="less than one record of 'b' among class"):
+        model.with_group_thresholds(
+            *public,
+            fairness=EqualizedOdds(margin=0.3),
+            y_public=model.classes_[one_class.astype(int)],
+        )
+
+
+def test_thresholds_about_true_classes_are_saved_with_where_their_margin_is_read(
+    parts: Any, tmp_path: Any
+) -> None:
+    model = steps(parts)
+    cut = model.with_group_thresholds(
+        parts.X_public, parts.groups_public, fairness=EqualizedOdds(margin=0.02)
+    )
+    assert BY_PROBABILITIES in cut.guarantee_.warnings
+    again = evenhand.load(cut.save(tmp_path / "model"))
+    assert again.margin_source_ == cut.margin_source_ == "own probabilities"
+    assert again.thresholds_ == cut.thresholds_
+    assert again.fairness_ == EqualizedOdds(margin=0.02)
+    assert BY_PROBABILITIES in again.guarantee_.warnings

@@ -151,7 +151,7 @@ def test_parts_say_which_kind_of_margin_a_model_has() -> None:
     assert len(derived.rows) == 2 * 2
     cuts = told["at the student"].cuts
     assert cuts is not None
-    assert [group for group, _, _ in cuts.rows] == ["a", "b"]
+    assert [group for group, *_ in cuts.rows] == ["a", "b"]
     assert told["shares"].cuts is told["shares"].derived is told["derived"].student_margin is None
 
 

@@ -184,7 +184,9 @@ def test_thresholds_are_listed_and_the_group_is_said_to_be_needed(cut: Any) -> N
     )
     assert "treats groups differently" in reader.text
     for group, value in zip(cut.model.groups_, cut.model.thresholds_.thresholds, strict=True):
-        assert f"{group}{value:.4f}" in reader.text.replace(" ", "")
+        assert f"{group}{value[0]:.4f}" in reader.text.replace(" ", "")
+    assert "It is kept on the public rows." in reader.text
+    assert "Demographic parity" in reader.text
     assert "model.predict(rows, sensitive_features=groups)" in reader.text
     assert "Predictions need the group of every row" in reader.text
     assert "DPSGDClassifier with group thresholds" in reader.text

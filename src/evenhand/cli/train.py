@@ -230,7 +230,8 @@ def _fit(
     from evenhand.estimators.drift import DriftWarning
     from evenhand.privacy import BudgetExceeded
 
-    more: dict[str, Any] = {} if given.blind_rule else dict(labelled)
+    by_labels = given.spec.accepts("calibration") and not given.blind_rule
+    more: dict[str, Any] = dict(labelled) if by_labels else {}
     if given.spec.private:
         more["progress"] = bars
     if given.spec.teachers:
@@ -262,14 +263,13 @@ def _after(
     assert tables.groups is not None
     fairness = train_options.fairness_of(given, given.margin, tables)
     rows, groups = tables.X_public, sensitive_features(tables.groups)
-    if given.group_thresholds:
-        return model.with_group_thresholds(rows, groups, fairness=fairness)
     y = None
     if labelled:
         from evenhand.estimators.spec import CALIBRATION
 
         rows, y, groups = (labelled[name] for name in CALIBRATION)
-    return model.with_blind_rule(rows, groups, fairness=fairness, y_public=y)
+    around = model.with_group_thresholds if given.group_thresholds else model.with_blind_rule
+    return around(rows, groups, fairness=fairness, y_public=y)
 
 
 # ---- the account of a data set, which several runs share ----------------------------------------

@@ -279,8 +279,9 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         bool,
         typer.Option(
             "--group-thresholds",
-            help="Decide at one threshold per group, set on the public rows so that they keep the "
-            "margin. predict then needs the group of each row. For two classes.",
+            help="Decide at thresholds by group, set on the public rows so that they keep the "
+            "margin. predict then needs the group of each row. For two classes. About true classes "
+            "they are set on the rows of --calibration, or go by the model's own probabilities.",
             rich_help_panel=FAIRNESS,
         ),
     ] = False
@@ -573,7 +574,7 @@ def check(given: TrainOptions) -> None:
     if given.pull is not None:
         non_negative("--pull", given.pull)
     non_negative("--fairness-weight", given.fairness_weight)
-    if not (given.blind_rule and known.margin != "needed"):  # a rule keeps any notion
+    if not (given.keeps_margin_after and known.margin != "needed"):  # what comes after keeps any
         _refuse_notion(known, given.fairness)
     if known.private and given.epsilon is None:
         raise ValueError(
@@ -712,11 +713,6 @@ def _check_margin(given: TrainOptions) -> None:
             "--margin 0.05; or train without a margin: --method pate."
         )
     notion = fairness_of(given, given.margin)
-    if given.group_thresholds and notion.needs_labels:
-        raise ValueError(
-            f"--group-thresholds keep demographic parity, got --fairness {given.fairness}. "
-            f"Leave one of them out."
-        )
     of_truth = [name for name in ("admit_by", "gate_level") if name in given.given]
     if of_truth and not given.answer_margin:
         raise ValueError(
@@ -758,6 +754,13 @@ def _check_public(given: TrainOptions) -> None:
         raise ValueError(
             f"--fairness {given.fairness} is about true classes, and --blind-rule knows none of "
             f"the public rows. Give --calibration FILE: public rows with labels and groups."
+        )
+    by_labels = given.group_thresholds and given.confidence is not None
+    if by_labels and given.calibration is None and fairness_of(given, 0.0).needs_labels:
+        raise ValueError(
+            f"--confidence {given.confidence:g} of --fairness {given.fairness} needs true classes "
+            f"of public rows. Give --calibration FILE: public rows with labels and groups; or "
+            f"leave it out."
         )
     if given.spec.protects == "attribute":
         return  # the features are public: there is nothing to ask for
@@ -801,6 +804,9 @@ def _check_public(given: TrainOptions) -> None:
             )
 
 
+AFTER: Final = ("blind_rule", "group_thresholds")
+"""What may keep the margin around the fitted model."""
+
 NOT_ALWAYS_READ: Final = {
     **dict.fromkeys(
         (
@@ -828,7 +834,7 @@ NOT_ALWAYS_READ: Final = {
     ),
     "synthetic_share": "asks no teachers about rows that are drawn",
     "check_drift": "asks no teachers about public rows",
-    **dict.fromkeys(("group_thresholds", "blind_rule"), "has a place of its own for fairness"),
+    **dict.fromkeys(AFTER, "has a place of its own for fairness"),
     "reference": "compares groups in one way of its own",
     **dict.fromkeys(
         ("hidden", "architecture", "fairness_weight", "at", "pull"), "does not read it"
@@ -837,16 +843,13 @@ NOT_ALWAYS_READ: Final = {
 """Settings that not every method reads, and why one does not."""
 
 
-OF_RULES: Final = {
-    "blind_rule": ("fairness", "calibration", "confidence", "reference"),
-    "group_thresholds": ("confidence", "reference"),
-}
+READ_AFTER: Final = ("fairness", "calibration", "confidence", "reference")
 """Settings that what comes after training reads, whatever the method does."""
 
 
 def _read_after(given: frozenset[str]) -> tuple[str, ...]:
     """Return the settings that are read after training."""
-    return tuple(name for rule, names in OF_RULES.items() if rule in given for name in names)
+    return () if given.isdisjoint(AFTER) else READ_AFTER
 
 
 def _refuse_useless(known: MethodSpec, given: frozenset[str]) -> None:

@@ -421,16 +421,30 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         )
 
     def with_group_thresholds(
-        self, X_public: Any, sensitive_features_public: Any, *, fairness: DemographicParity
+        self,
+        X_public: Any,
+        sensitive_features_public: Any,
+        *,
+        fairness: RateNotion,
+        y_public: ArrayLike | None = None,
     ) -> GroupThresholdClassifier:
-        """Return this model with one threshold per group, set on public rows; for two classes.
+        """Return this model with thresholds by group, set on public rows; for two classes.
+
+        Among all decisions by the model's probability and the group these have the least error, as
+        the probabilities expect it, within the margin. Of equalized odds some lie between two
+        thresholds of a group, and are drawn there.
 
         Parameters
         ----------
         X_public : DataFrame or array-like, shape (n_public, n_columns)
         sensitive_features_public : array-like or DataFrame, n_public rows
-        fairness : DemographicParity
-            The margin that the decisions on these rows keep.
+        fairness : RateNotion
+            The margin that the decisions on these rows keep, in expectation; with ``confidence``,
+            on rows that the thresholds were not set on.
+        y_public : array-like, shape (n_public,), optional
+            Their true classes, for a notion about these. They become public: the claim lists them.
+            Default: rates among true classes are those that the model's own probabilities expect,
+            which the claim says.
 
         Returns
         -------
@@ -439,11 +453,12 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
         Privacy
         -------
-        Free: reads the released model and public rows (post-processing).
+        Free: reads the released model, and public rows with what is public of them
+        (post-processing). Rows of the private table are not such rows.
         """
         check_is_fitted(self, "student_")
         return GroupThresholdClassifier.on_public_rows(
-            self, X_public, sensitive_features_public, fairness
+            self, X_public, sensitive_features_public, fairness, y_public
         )
 
     def with_blind_rule(

@@ -354,7 +354,7 @@ class FittedModel:
             "drift": None
             if self.core.drift is None
             else [column.to_dict() | {"differs": column.differs} for column in self.core.drift],
-            "margin_source": None if held is None else held.source,
+            "margin_source": next((of.source for of in (self.cuts, held) if of is not None), None),
             "answered_gap": self.answered_gap,
             "bound": held is not None,
             "public_gap": None if held is None else held.gap,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from evenhand.estimators import small_groups
-from evenhand.fairness import DemographicParity
 from evenhand.fairness.intervals import Estimate
-from evenhand.fairness.notion import Notion
+from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.students.derived import DerivedRule
 from evenhand.students.small_groups import Held
 from evenhand.students.thresholds import GroupThresholds
@@ -21,6 +20,7 @@ WHERE: Final[Mapping[str, str]] = {
     "calibration rows": "on the calibration rows",
     "released answers": "on the public rows (classes by the released answers)",
     "drawn rows": "on rows drawn from noisy counts",
+    "own probabilities": "on the public rows (classes by the model's own probabilities)",
     "noisy tables": "by the noisy tables of the last steps of training",
 }
 """Where a student's margin is read, in the words of a sentence."""
@@ -123,30 +123,33 @@ class StudentMargin:
 
 @dataclass(frozen=True, kw_only=True)
 class Cuts:
-    """The score from which each group is given a class, where a model has one per group.
+    """The scores from which each group is given a class, where a model has such by group.
 
     Parameters
     ----------
-    notion : DemographicParity
+    notion : RateNotion
         The margin that the decisions on public rows keep, in expectation.
     label : str
-        The class that is given above the threshold.
+        The class that is given above a threshold.
     groups : tuple of str
     thresholds : GroupThresholds
     cross_fitted : Estimate or None
         The gap on rows that thresholds of this kind were not set on, where the notion has a
         confidence: that of the interval.
+    source : str
+        Where the margin is read, a key of ``WHERE``.
 
     Privacy
     -------
     A function of the released model and of public rows.
     """
 
-    notion: DemographicParity
+    notion: RateNotion
     label: str
     groups: tuple[str, ...]
     thresholds: GroupThresholds
     cross_fitted: Estimate | None = None
+    source: str = "public rows"
 
     @property
     def supported(self) -> float | None:
@@ -156,10 +159,18 @@ class Cuts:
         )
 
     @property
-    def rows(self) -> tuple[tuple[str, float, float], ...]:
-        """Group, threshold, and the probability of the class for a score that equals it."""
-        found = self.thresholds
-        return tuple(zip(self.groups, found.thresholds, found.at_threshold, strict=True))
+    def rows(self) -> tuple[tuple[str, float, float, float], ...]:
+        """Group, threshold, and the probability of the class for a score at it and above it."""
+        return tuple(
+            (group, *step)
+            for group, steps in zip(self.groups, self.thresholds.steps, strict=True)
+            for step in zip(*steps, strict=True)
+        )
+
+    @property
+    def where(self) -> str:
+        """Where the margin is read, in the words of a sentence."""
+        return WHERE[self.source]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -29,8 +29,8 @@ AIMED_FOR: Final = (
 )
 THRESHOLDS_BIND: Final = (
     "The decisions on the public rows that set the thresholds keep the margin, in expectation over "
-    "the draws for scores that equal a threshold. On new rows the gap is near it if they come from "
-    "the same population; there it is measured, not promised."
+    "the draws at thresholds and between those of one group. On new rows the gap is near it if "
+    "they come from the same population; there it is measured, not promised."
 )
 PENALIZED: Final = (
     "Training penalized the dependence of decision and group among the private rows, by a weight. "

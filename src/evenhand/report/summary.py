@@ -45,8 +45,14 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
     elif trace is not None:
         lines.append("The student is not bound by the margin.")
     if report.cuts is not None:
-        named = ", ".join(f"{group} {cut:.4f}" for group, cut, _ in report.cuts.rows)
-        lines.append(f"Thresholds: {named}; margin {report.cuts.notion.margin:g}.")
+        named = ", ".join(
+            f"{group} {cut:.4f}" + f" (with probability {above:.2f})" * (above < 1)
+            for group, cut, _, above in report.cuts.rows
+        )
+        lines.append(
+            f"Thresholds: {named}; margin {report.cuts.notion.margin:g} of "
+            f"{report.cuts.notion.title}, kept {report.cuts.where}."
+        )
     if report.derived is not None:
         lines.append(
             f"Gap of the decisions by the noisy table: {report.derived.gap:.4f}; margin "

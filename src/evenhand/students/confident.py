@@ -171,7 +171,7 @@ def confident_rule(
             rule = made.rule(_narrowed(kept, limits, target), randomised=randomised, own=False)
             decided[i, out] = rule.predict(rows[out])
     candidates = [
-        Candidate(target=target, gap=_gap(within, each, use, n_classes), error=error(each))
+        Candidate(target=target, gap=held_out_gap(within, each, use, n_classes), error=error(each))
         for target, each in zip(targets, decided, strict=True)
     ]
     chosen = choose(candidates, within.notion.margin)
@@ -311,7 +311,7 @@ def _some(answers: Answers | Shares, rows: IntArray) -> Answers | Shares:
     )
 
 
-def _gap(within: Within, decided: IntArray, use: BoolArray, n_classes: int) -> Estimate:
+def held_out_gap(within: Within, decided: IntArray, use: BoolArray, n_classes: int) -> Estimate:
     """Return the gap of decisions about rows that were held out, with its interval."""
     groups, confidence = within.groups[use], within.notion.confidence
     assert confidence is not None

@@ -1,17 +1,19 @@
-"""One threshold per group, set exactly on public rows from a model's own scores."""
+"""Decisions by a score and the group, set exactly on public rows from a model's own scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 from evenhand import _checks
 from evenhand.fairness import DemographicParity
+from evenhand.fairness.notion import RateNotion
+from evenhand.students.within import Within
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 NEEDS_GROUP: Final = "needs the group of each person at prediction, and treats groups differently"
@@ -19,57 +21,101 @@ _FEASIBILITY: Final = 1e-9  # of the solver, in rates
 FUZZ: Final = 1e-12
 """Rates that are nearer to each other are equal: less than a row of any table."""
 
+EXACT: Final = 1e-9
+"""Expected error by which decisions may be above the least: less than a row of any table."""
+
+FIRST: Final = 17
+"""Thresholds per group, and as many from below, that the program begins with."""
+
+PLAIN: Final = 0.5
+"""Above it class 1 is the more probable one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupThresholds:
-    """The scores from which each group is given class 1, for two classes.
+    """How probable class 1 is to be given in each group, as steps of the score; for two classes.
+
+    Mostly a group has one step, its threshold: above it class 1, below it class 0. A group whose
+    rates lie between those of two thresholds has several, and between them class 1 is drawn.
 
     Parameters
     ----------
-    thresholds : tuple of float
-        One per group. Above it class 1, below it class 0.
-    at_threshold : tuple of float
-        Probability of class 1 for a score that equals the threshold, in [0, 1].
+    thresholds : tuple of tuple of float
+        For each group the scores at which the probability changes, rising. Below the first: class
+        0.
+    at_threshold : tuple of tuple of float
+        Probability of class 1 for a score that equals each of them, in [0, 1].
+    above : tuple of tuple of float
+        The same for scores between each of them and the next, in [0, 1].
 
     Privacy
     -------
-    Free: a released model's scores on public rows, whose groups are public (post-processing).
+    Free: a released model's scores on public rows, whose groups, and labels if they are given, are
+    public (post-processing).
 
     Notes
     -----
     ``fit`` finds the decisions with the greatest expected accuracy, *as the model's own
-    probabilities see it*, among all decisions whose expected rates on the public rows are within
-    the margin. For fixed rates the best decision takes the highest scores of each group, so
-    thresholds lose nothing; probabilities at a threshold make every rate attainable. Between two
-    groups, and pairwise between any number, what is left is a search in one variable; otherwise a
-    linear program.
+    probabilities see it*, among all decisions by score and group whose expected rates on the public
+    rows are within the margin. Rates among true classes are those of the labels, if they are given;
+    else they are expectations too, under the model's own probabilities.
 
-    The margin is kept on the public rows, in expectation over the draws at the thresholds. On other
-    rows it is kept up to sampling error.
+    Errors and rates of a group are linear in its decisions. By the model's own probabilities all
+    pairs of rates that a group can have are mixtures of those of thresholds, from above or from
+    below; so the best decisions are the solution of a linear program over these (Hardt et al. 2016;
+    with a margin Cruz and Hardt 2024), and few of them share a group. By labels too, mixtures of
+    thresholds alone are looked at: other decisions would learn the labels of single rows by heart.
+    For the rates of decisions between two groups, and pairwise between any number, what is left is
+    a search in one variable.
+
+    The margin is kept on the public rows, in expectation over the draws. On other rows it is kept
+    up to sampling error and, without labels, up to how far the probabilities are off in each group.
+
+    References
+    ----------
+    Hardt, Price and Srebro 2016, "Equality of Opportunity in Supervised Learning"; Cruz and Hardt
+    2024, "Unprocessing Seven Years of Algorithmic Fairness", arXiv 2306.07261.
 
     Examples
     --------
+    >>> scores, groups = [0.9, 0.8, 0.7, 0.2, 0.6, 0.4, 0.3, 0.1], [0, 0, 0, 0, 1, 1, 1, 1]
     >>> rule = GroupThresholds.fit(
-    ...     [0.9, 0.8, 0.7, 0.2, 0.6, 0.4, 0.3, 0.1], [0, 0, 0, 0, 1, 1, 1, 1],
-    ...     fairness=DemographicParity(margin=0.25), n_groups=2,
+    ...     scores, groups, fairness=DemographicParity(margin=0.25), n_groups=2
     ... )
     >>> rule.decide([0.65, 0.45], [0, 1], np.random.default_rng(0))
     array([0, 1])
-    >>> rule.rates([0.9, 0.8, 0.7, 0.2, 0.6, 0.4, 0.3, 0.1], [0, 0, 0, 0, 1, 1, 1, 1]).tolist()
+    >>> rule.rates(scores, groups).tolist()
     [0.75, 0.5]
     """
 
-    thresholds: tuple[float, ...]
-    at_threshold: tuple[float, ...]
+    thresholds: tuple[tuple[float, ...], ...]
+    at_threshold: tuple[tuple[float, ...], ...]
+    above: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        _checks.same_length(thresholds=self.thresholds, at_threshold=self.at_threshold)
-        for probability in self.at_threshold:
-            _checks.closed_unit("at_threshold", probability)
+        named = {
+            "thresholds": self.thresholds,
+            "at_threshold": self.at_threshold,
+            "above": self.above,
+        }
+        _checks.same_length(**named)
+        for own in zip(*named.values(), strict=True):
+            _checks.same_length(**dict(zip(named, own, strict=True)))
+            for name, values in zip(named, own, strict=True):
+                for value in values:
+                    _checks.closed_unit(name, value)
+            if any(low >= high for low, high in pairwise(own[0])):
+                raise ValueError(f"thresholds of one group must rise, got {own[0]}.")
 
     @classmethod
     def fit(
-        cls, scores: ArrayLike, groups: ArrayLike, *, fairness: DemographicParity, n_groups: int
+        cls,
+        scores: ArrayLike,
+        groups: ArrayLike,
+        *,
+        fairness: RateNotion,
+        n_groups: int,
+        labels: ArrayLike | None = None,
     ) -> GroupThresholds:
         """Set the thresholds.
 
@@ -79,10 +125,19 @@ class GroupThresholds:
             The model's probability of class 1 for each public row, in [0, 1].
         groups : array-like of int, shape (n,)
             Codes below ``n_groups``.
-        fairness : DemographicParity
-            The margin, and what a rate is compared with.
+        fairness : RateNotion
+            The margin, on which rates, and what a rate is compared with.
         n_groups : int
             Every group needs at least one row.
+        labels : array-like of int, shape (n,), optional
+            True classes of these rows, 0 or 1, for a notion about true classes. Default: the
+            model's own probabilities of them.
+
+        Raises
+        ------
+        ValueError
+            If no decisions by group are within the margin. Of the notions of this package each has
+            some.
         """
         p, z = _checked(scores, groups, n_groups)
         sizes = np.bincount(z, minlength=n_groups)
@@ -91,29 +146,51 @@ class GroupThresholds:
                 f"Group {int(sizes.argmin())} has no public row, so no threshold can be set for "
                 f"it. Add public rows of it, or merge it with another group."
             )
+        within = within_of(fairness, p, z, n_groups, labels)
+        cells = within.cells(2)
+        program = _Program.of(p, z, cells, within.combined(2))
+        if program.holds(fairness.margin):  # the model's own decisions
+            return cls.of_steps([((PLAIN,), (0.0,), (1.0,))] * n_groups)
+        in_one_variable = fairness.reference == "pairwise" or n_groups == 2
+        if not (isinstance(fairness, DemographicParity) and in_one_variable):
+            return cls.of_steps(program.solve(fairness.margin))
+        # Of two groups every reference compares the one with the other, in its own unit.
+        unit = 1.0
+        if fairness.reference == "overall" and n_groups == 2:
+            unit = sizes.max() / sizes.sum()
         falling = [np.sort(p[z == g])[::-1] for g in range(n_groups)]
-        if fairness.reference == "pairwise" or n_groups <= 2:
-            # Of two groups every reference compares the one with the other, in its own unit.
-            unit = 1.0
-            if fairness.reference == "overall" and n_groups == 2:
-                unit = sizes.max() / sizes.sum()
-            rates = _rates_within(falling, min(1.0, fairness.margin / unit))
-        else:
-            rates = _rates_by_program(p, z, sizes, fairness)
+        rates = _rates_within(falling, min(1.0, fairness.margin / unit))
         cuts = [_cut(own, float(rate)) for own, rate in zip(falling, rates, strict=True)]
-        return cls(thresholds=tuple(cut for cut, _ in cuts), at_threshold=tuple(c for _, c in cuts))
+        return cls.of_steps([((cut,), (at,), (1.0,)) for cut, at in cuts])
+
+    @classmethod
+    def of_steps(cls, steps: list[Steps]) -> GroupThresholds:
+        """Make it of the thresholds of each group, and the probabilities at and above them."""
+        thresholds, at_threshold, above = zip(*steps, strict=True)
+        return cls(thresholds=thresholds, at_threshold=at_threshold, above=above)
 
     @property
     def n_groups(self) -> int:
         """Number of groups."""
         return len(self.thresholds)
 
+    @property
+    def steps(self) -> list[Steps]:
+        """The thresholds of each group, and the probabilities at and above them."""
+        return list(zip(self.thresholds, self.at_threshold, self.above, strict=True))
+
     def probabilities(self, scores: ArrayLike, groups: ArrayLike) -> FloatArray:
-        """Probability of class 1 for each row: 0 or 1, except at a threshold."""
+        """Probability of class 1 for each row: mostly 0 or 1, but at and between thresholds."""
         p, z = _checked(scores, groups, self.n_groups)
-        cut = np.asarray(self.thresholds)[z]
-        at = np.asarray(self.at_threshold)[z]
-        return np.where(p > cut, 1.0, np.where(p == cut, at, 0.0))
+        out = np.empty(len(p))
+        for g, (cuts, at, above) in enumerate(self.steps):
+            own = z == g
+            passed = np.searchsorted(cuts, p[own], side="right")
+            equal = np.searchsorted(cuts, p[own], side="left") < passed
+            out[own] = np.where(
+                equal, np.array([0.0, *at])[passed], np.array([0.0, *above])[passed]
+            )
+        return out
 
     def rates(self, scores: ArrayLike, groups: ArrayLike) -> FloatArray:
         """Return the expected rate of class 1 in each group; NaN for a group without rows."""
@@ -124,23 +201,59 @@ class GroupThresholds:
         return out
 
     def decide(self, scores: ArrayLike, groups: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """Return class 0 or 1 for each row; ``rng`` is used for scores at a threshold only."""
+        """Return class 0 or 1 for each row; ``rng`` decides where neither is certain."""
         probability = self.probabilities(scores, groups)
-        tied = (probability > 0) & (probability < 1)
+        drawn = (probability > 0) & (probability < 1)
         out = (probability >= 1).astype(np.int64)
-        out[tied] = rng.random(int(tied.sum())) < probability[tied]
+        out[drawn] = rng.random(int(drawn.sum())) < probability[drawn]
         return out
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"thresholds": list(self.thresholds), "at_threshold": list(self.at_threshold)}
+        return {
+            "thresholds": [list(own) for own in self.thresholds],
+            "at_threshold": [list(own) for own in self.at_threshold],
+            "above": [list(own) for own in self.above],
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GroupThresholds:
         """Read what ``to_dict`` wrote."""
+        if "above" not in values:  # once each group had one threshold
+            cuts = zip(values["thresholds"], values["at_threshold"], strict=True)
+            return cls.of_steps([((cut,), (at,), (1.0,)) for cut, at in cuts])
         return cls(
-            thresholds=tuple(values["thresholds"]), at_threshold=tuple(values["at_threshold"])
+            thresholds=tuple(map(tuple, values["thresholds"])),
+            at_threshold=tuple(map(tuple, values["at_threshold"])),
+            above=tuple(map(tuple, values["above"])),
         )
+
+
+Steps = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
+"""Of one group: thresholds, and the probabilities of class 1 at and above each of them."""
+
+
+def within_of(
+    fairness: RateNotion,
+    p: FloatArray,
+    groups: IntArray,
+    n_groups: int,
+    labels: ArrayLike | None,
+) -> Within:
+    """Return the margin on public rows: by their labels or, without any, by the probabilities."""
+    if not fairness.needs_labels:
+        return Within(notion=fairness, groups=groups, n_groups=n_groups)
+    if labels is None:
+        truth: IntArray | FloatArray = np.stack([1.0 - p, p], axis=1)
+    else:
+        truth = _checks.codes("labels", labels, 2)
+    return Within(
+        notion=fairness,
+        groups=groups,
+        n_groups=n_groups,
+        labels=truth,
+        source="own probabilities" if labels is None else "calibration rows",
+    )
 
 
 def _checked(scores: ArrayLike, groups: ArrayLike, n_groups: int) -> tuple[FloatArray, IntArray]:
@@ -153,6 +266,124 @@ def _checked(scores: ArrayLike, groups: ArrayLike, n_groups: int) -> tuple[Float
     z = _checks.codes("groups", groups, n_groups)
     _checks.same_length(scores=p, groups=z)
     return p, z
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Program:
+    """Shares of thresholds in each group, of least expected error, as a linear program.
+
+    Its columns are what class 1 may be given to in a group: nobody, all from a score upwards, and
+    nobody or all below it. ``error`` and ``apart`` (n_columns, n_differences) are what a column
+    adds to the expected error and to each difference, ``constant`` what they are for nobody.
+    """
+
+    scores: list[FloatArray]
+    group: IntArray
+    error: FloatArray
+    apart: FloatArray
+    constant: FloatArray
+    plain: IntArray
+
+    @classmethod
+    def of(cls, p: FloatArray, z: IntArray, cells: FloatArray, differences: FloatArray) -> _Program:
+        # What a row adds to the error, and to each difference, where it is given class 1.
+        of_classes = differences[:, :, 1] - differences[:, :, 0]
+        moved = np.column_stack([(1.0 - 2.0 * p) / len(p), cells @ of_classes.T])
+        scores, added, plain, n = [], [], [], 0
+        for g in range(int(z.max()) + 1):
+            own = z == g
+            falling, place = np.unique(-p[own], return_inverse=True)
+            sums = np.zeros((len(falling) + 1, moved.shape[1]))
+            np.add.at(sums, place + 1, moved[own])
+            upwards = sums.cumsum(axis=0)
+            plain.append(n + int((falling < -PLAIN).sum()))
+            added.append(np.concatenate([upwards, upwards[-1] - upwards]))
+            scores.append(-falling)
+            n += len(added[-1])
+        columns = np.concatenate(added)
+        return cls(
+            scores=scores,
+            group=np.repeat(np.arange(len(added)), [len(own) for own in added]),
+            error=columns[:, 0],
+            apart=columns[:, 1:],
+            constant=cells.sum(axis=0) @ differences[:, :, 0].T,
+            plain=np.array(plain),
+        )
+
+    def holds(self, margin: float) -> bool:
+        """Whether the model's own decisions are within the margin."""
+        apart = self.constant + self.apart[self.plain].sum(axis=0)
+        return bool((np.abs(apart) <= margin + FUZZ).all())
+
+    def solve(self, margin: float) -> list[Steps]:
+        """Return the steps of each group that have the least expected error within the margin.
+
+        The program begins with few thresholds. Those that are worth more than the best so far, at
+        the prices of the margin, join them until there are none. One from below joins only if it is
+        better: error parity alone has many solutions, and a threshold from above is plainer.
+        """
+        bound = max(0.0, margin - _FEASIBILITY)
+        apart = np.concatenate([self.apart, -self.apart], axis=1)
+        limits = np.concatenate([bound - self.constant, bound + self.constant])
+        of_group = self.group == np.arange(len(self.scores))[:, None]
+        use = np.zeros(len(self.group), dtype=np.bool_)
+        use[self.plain] = True
+        for own, scores in zip(of_group, self.scores, strict=True):
+            use[own.argmax() + np.linspace(0, len(scores), FIRST).astype(np.int64)] = True
+        while True:
+            at = np.flatnonzero(use)
+            solved = linprog(
+                self.error[at],
+                A_ub=apart[at].T,
+                b_ub=limits,
+                A_eq=of_group[:, at].astype(np.float64),
+                b_eq=np.ones(len(of_group)),
+                method="highs-ds",
+                options={
+                    "primal_feasibility_tolerance": 1e-10,
+                    "dual_feasibility_tolerance": 1e-10,
+                },
+            )
+            if solved.x is None and use.all():
+                raise ValueError(
+                    f"No decisions by score and group are within the margin of {margin:g} on the "
+                    f"public rows: {solved.message} Widen the margin."
+                )
+            if solved.x is None:
+                use[:] = True
+                continue
+            worth = self.error - apart @ solved.ineqlin.marginals
+            worth -= solved.eqlin.marginals[self.group]
+            best = np.where(of_group, worth, np.inf).argmin(axis=1)
+            if use[best].all() or worth[best].sum() >= -EXACT:
+                break
+            use[best] = True
+        shares = np.zeros(len(use))
+        shares[at] = np.where(solved.x > _FEASIBILITY, solved.x, 0.0)
+        return [
+            _steps(scores, shares[own] / shares[own].sum())
+            for own, scores in zip(of_group, self.scores, strict=True)
+        ]
+
+
+def _steps(falling: FloatArray, shares: FloatArray) -> Steps:
+    """Return the steps that thresholds with these shares make together; see ``_Program``."""
+    upwards, below = shares.reshape(2, -1)
+    given = upwards[::-1].cumsum()[::-1][1:] + below.cumsum()[:-1]
+    # In rising order; what is nearer to 0 or 1 than this is rounding.
+    scores, given = falling[::-1], given[::-1].round(12)
+    before = np.append(0.0, given[:-1])
+    # Beyond all public scores it goes on as it went at the highest.
+    after = np.append(given[1:], given[-1])
+    if given[-1] != before[-1]:
+        after[-1] = float(given[-1] > before[-1])
+    steps, now = [(1.0, 0.0, 0.0)], 0.0
+    for i in np.flatnonzero(given != before):
+        if given[i] != now:
+            now = float(after[i])
+            steps.append((float(scores[i]), float(given[i]), now))
+    thresholds, at, above = zip(*(steps[1:] or steps), strict=True)
+    return thresholds, at, above
 
 
 def _rates_within(falling: list[FloatArray], margin: float) -> FloatArray:
@@ -193,41 +424,6 @@ def _rates_within(falling: list[FloatArray], margin: float) -> FloatArray:
     t = float(corners[first])
     rates: FloatArray = np.clip(free, t, t + margin)
     return rates
-
-
-def _rates_by_program(
-    p: FloatArray, z: IntArray, sizes: IntArray, fairness: DemographicParity
-) -> FloatArray:
-    """Return the best rates of three groups or more, against the rest or everybody."""
-    n_groups = len(sizes)
-    compared = _comparisons(sizes, fairness.reference)
-    # Variables: the probability of class 1 of every row. Rates are linear in them.
-    rate = csr_array((1.0 / sizes[z], (z, np.arange(len(p)))), shape=(n_groups, len(p)))
-    bound = max(0.0, fairness.margin - _FEASIBILITY)
-    solved = linprog(
-        1.0 - 2.0 * p,
-        A_ub=csr_array(compared) @ rate,
-        b_ub=np.full(len(compared), bound),
-        bounds=(0.0, 1.0),
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if solved.x is None:
-        raise RuntimeError(f"The thresholds could not be set: {solved.message}")
-    out: FloatArray = np.clip(rate @ solved.x, 0.0, 1.0)
-    return out
-
-
-def _comparisons(sizes: IntArray, reference: str) -> FloatArray:
-    """Return rows of coefficients over group rates, each of which is at most the margin."""
-    n = len(sizes)
-    eye = np.eye(n)
-    if reference == "overall":
-        one_way = eye - sizes / sizes.sum()
-    else:
-        others = np.where(eye > 0, 0.0, sizes)
-        one_way = eye - others / np.maximum(others.sum(axis=1, keepdims=True), 1)
-    return np.concatenate([one_way, -one_way])
 
 
 def _cut(falling: FloatArray, rate: float) -> tuple[float, float]:

@@ -21,6 +21,8 @@ SOURCES: Final[Mapping[str, str]] = {
     "calibration rows": "on the labelled calibration rows",
     "drawn rows": "on rows drawn from noisy counts",
     "released answers": "on the public rows, with their classes as the released answers tell them",
+    "own probabilities": "on the public rows, with their classes as the model's own probabilities "
+    "tell them",
 }
 """Where a margin is read, in the words of a sentence."""
 
@@ -50,8 +52,9 @@ class Within:
     labels : ndarray, optional
         Their true classes, for a notion that needs them: codes (n,) of int64, or weights
         (n, n_classes) of float64 whose rows sum to one.
-    source : {"public rows", "calibration rows", "drawn rows", "released answers"}
-        What the gap is a gap on: decisions alone, true classes, or what was released about them.
+    source : str
+        What the gap is a gap on, a key of ``SOURCES``: decisions alone, true classes, what was
+        released about them, or what the model expects of them.
     hold_small : bool
         Whether a group may be held to the interval of its size where that is wider than the margin.
     limits : ndarray of float64, shape (n_groups,), optional

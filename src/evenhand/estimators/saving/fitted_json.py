@@ -15,9 +15,10 @@ from evenhand.estimators import parameters, small_groups
 from evenhand.estimators.drift import ColumnDrift
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.margins import WHERE, Bound, Cuts, Derived, StudentMargin, TrueGroups
-from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import require_notion
 from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick
@@ -134,6 +135,7 @@ def of_cuts(cuts: Cuts) -> dict[str, Any]:
         "fairness": parameters.encode(cuts.notion),
         "groups": list(cuts.groups),
         "thresholds": cuts.thresholds.to_dict(),
+        "source": cuts.source,
         "cross_fitted": None if cuts.cross_fitted is None else cuts.cross_fitted.to_dict(),
     }
 
@@ -147,10 +149,11 @@ def to_cuts(values: Mapping[str, Any], classes: tuple[str, ...]) -> Cuts:
         groups=tuple(_texts(values["groups"])),
         thresholds=GroupThresholds.from_dict(values["thresholds"]),
         cross_fitted=None if cross_fitted is None else Estimate(**cross_fitted),
+        source=values.get("source", "public rows"),
     )
-    if not isinstance(notion, DemographicParity):
-        raise ValueError("the margin of the thresholds is not one of rates.")
-    if len(cuts.groups) != len(cuts.thresholds.thresholds) or len(classes) != 2:
+    if not isinstance(notion, RateNotion) or cuts.source not in WHERE:
+        raise ValueError("the margin of the thresholds is not one of rates, or read nowhere.")
+    if len(cuts.groups) != cuts.thresholds.n_groups or len(classes) != 2:
         raise ValueError("the thresholds are not one for each group, or not of two classes.")
     return cuts
 
