@@ -319,7 +319,7 @@ class Schema:
         --------
         >>> Schema.declared({"seen": {"bounds": ("2020-01-01", "2024-12-31")}}).columns[0]
         ColumnSchema(name='seen', kind='numeric', categories=(), bounds=(18262.0, 20088.0), \
-missing=False, integer=False, date_unit='day')
+missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
         """
         return cls(columns=tuple(_declared(name, said) for name, said in columns.items()))
 
