@@ -400,9 +400,9 @@ missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
         odd = [column.name for column in (*self.made, *self.shortened)]
         if odd:
             raise ValueError(
-                f"The schema says that {some(odd)} are made anew or known by a prefix, in which "
-                f"generators of tables draw rows, and from which models learn nothing. Leave them "
-                f"out: drop(columns={odd!r}), or --drop."
+                f"The schema says that {some(odd)} are made anew or learnt by a prefix, which only "
+                f"generators of tables do: models learn nothing from them. Leave them out: "
+                f"drop(columns={odd!r}), or --drop."
             )
 
     @property

@@ -243,11 +243,11 @@ def test_ids_mails_and_phones_that_nobody_declared_are_named_at_once_with_the_li
 
 def test_models_refuse_what_they_cannot_learn_before_anything_is_spent() -> None:
     schema = Schema.declared({"hours": {"bounds": (0, 80)}, "id": "id", "zip": {"prefix": 2}})
-    with pytest.raises(ValueError, match="'id', 'zip' are made anew or known by a prefix"):
+    with pytest.raises(ValueError, match="'id', 'zip' are made anew or learnt by a prefix"):
         PublicEncoder(schema).fit(None)
     X = table()[["hours"]].assign(id="x", zip="10115")
     model = FairSharesClassifier(
         budget=Budget(epsilon=2.0, delta=1e-6), schema=schema, public="synthetic"
     )
-    with pytest.raises(ValueError, match="generators of tables draw rows"):
+    with pytest.raises(ValueError, match="which only generators of tables do"):
         model.fit(X, table()["rich"], sensitive_features=table()["sex"])

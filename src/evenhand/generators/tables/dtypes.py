@@ -36,6 +36,7 @@ def dtype_text(dtype: Any) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> sizes = pd.CategoricalDtype([1, 2], ordered=True)
     >>> [dtype_text(dtype) for dtype in (np.dtype(np.int8), sizes, pd.StringDtype("python"))]
     ['int8', 'category[int64, ordered]', 'string[python]']
