@@ -107,6 +107,8 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             For scikit-learn's pipelines.
         """
         positive("clip", self.clip)
+        if self.schema is not None:
+            self.schema.refuse_for_models()
         if X_public is None:
             if self.schema is None:
                 raise ValueError("Without public rows the encoder needs a schema.")
@@ -129,7 +131,6 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
 
     def _set(self, schema: Schema, scales: dict[str, Scale]) -> PublicEncoder:
         """Set the fitted state; the only place that does."""
-        schema.refuse_for_models()
         self.schema_ = schema
         self.scales_ = scales
         self.feature_names_ = tuple(name for c in schema.columns for name in _features(c))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from evenhand.datasets import PublicEncoder, Schema
@@ -72,6 +73,12 @@ def test_nothing_of_the_columns_is_learnt_and_nothing_is_paid() -> None:
     assert not any("made up" in words for words in without.guarantee_.public)
 
 
+def test_tables_of_other_libraries_have_columns_made_anew_too() -> None:
+    frame = people()
+    made = fit(pl.from_pandas(frame.assign(sex=frame["sex"].astype(str))), declared(**MADE))
+    assert made.sample(4, random_state=0)["id"].tolist() == [f"C-0000{i}" for i in range(1, 5)]
+
+
 def test_values_that_no_generator_could_read_do_not_matter() -> None:
     frame = table().assign(id=[[i] for i in range(N)], empty=None)
     rows = fit(frame, declared(id="id", empty={"kind": "id", "pattern": "??"})).sample(3)
@@ -108,16 +115,19 @@ def test_too_short_a_pattern_is_refused_and_its_last_row_is_not() -> None:
 
 
 def test_all_that_is_wrong_with_the_declarations_is_said_before_anything_is_spent() -> None:
-    frame, store = people().assign(small=np.int8(3), day=pd.Timestamp("2020-01-01")), MemoryStore()
+    store, day = MemoryStore(), pd.Timestamp("2020-01-01")
+    frame = people().assign(small=np.int8(3), day=day, half=np.float32(1))
     said = {
         **MADE,
         "small": {"kind": "id", "pattern": "###"},
         "phone": "email",
         "day": "id",
+        "half": {"kind": "id", "pattern": "#" * 8},
     }
     with pytest.raises(ValueError, match="'small' is made anew") as error:
         fit(frame, declared(**said), store=store)
     assert "up to 999, and int8 ends at 127" in str(error.value)
+    assert "up to 99999999, and float32 ends at 16777216" in str(error.value)
     assert "the pattern 'person*@example.org' makes no numbers" in str(error.value)
     assert "its dtype is datetime64" in str(error.value)
     schema = Schema.declared({"rich": "id", "sex": {"prefix": 1, "pattern": "#"}})

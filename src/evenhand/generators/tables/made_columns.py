@@ -19,7 +19,6 @@ from evenhand.generators.tables.dtypes import dtype_text, frame_dtype
 
 _TEXT: Final = ("str", "string", "object", "large_string")
 _NUMBER: Final = ("int", "uint", "float")
-_EXACT: Final = 2**53  # up to here a float64 holds every whole number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +77,9 @@ class MadeColumn:
         pattern.require_room(n, self.name)
         if self._is_number:
             last = int(pattern.text.replace("#", "9").replace("*", str(n)))
-            is_float = self.dtype.lower().startswith("float")
-            most = _EXACT if is_float else np.iinfo(self.dtype.lower()).max
+            plain = np.dtype(self.dtype.lower())
+            exact = 2 ** (np.finfo(plain).nmant + 1) if plain.kind == "f" else np.iinfo(plain).max
+            most = int(exact)
             if last > most:
                 raise ValueError(
                     f"{said} its pattern makes numbers up to {last}, and {self.dtype} ends at "

@@ -159,7 +159,9 @@ class TableSynthesizer(Synthesizer):
             units = None if unit is None else given.frame.get(unit)
             frame = schema.learnt_of(given.frame, "private table")
             frame = frame if units is None else frame.assign(**{str(unit): units})
-            reference = None if reference is None else schema.learnt_of(reference)
+            if reference is not None:
+                known = TypedTable.of(reference, "reference table").frame
+                reference = schema.learnt_of(known, "reference table")
             schema = schema.only_learnt
         if reference is not None:
             frame, predictors = groups_from_reference(
