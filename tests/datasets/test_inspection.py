@@ -140,6 +140,8 @@ def test_phones_and_postcodes_that_are_numbers_are_found_by_name() -> None:
     mobile = 4_915_110_000_000 + rng().integers(0, 10**6, N)
     assert found(mobile, name="mobilePhone") == [Problem.PHONE]
     assert found(mobile, name="amount") == []
+    huge = pd.Series([*mobile[1:], 10**400], dtype=object)
+    assert found(huge, name="phone") == [Problem.PHONE]
     assert found(rng().integers(1, 100, N), name="phone") == []  # phones that somebody has
     plz = rng().integers(10_000, 99_999, N)
     assert found(plz, name="plz") == [Problem.POSTCODE]

@@ -19,6 +19,7 @@ from evenhand.datasets.problems import (
     is_copy,
     names_a_postcode,
     names_an_id,
+    names_phones,
     numbers_are_identifier,
     numbers_are_phones,
     spellings,
@@ -162,7 +163,7 @@ def _of_numbers(values: pd.Series[Any], name: str, role: str) -> list[Finding | 
         return [_constant(2 if role == "unit" else values.iloc[:_PROBED].nunique())]
     probe = values.iloc[:: _stride(values)]
     n = probe.nunique()
-    if numbers_are_phones(probe.to_numpy(dtype=np.float64, na_value=np.nan), name):
+    if names_phones(name) and numbers_are_phones(Column(probe).numbers):
         return [Finding(problem=Problem.PHONE)]
     if names_a_postcode(name) and n > MANY:
         return [Finding(problem=Problem.POSTCODE)]

@@ -243,15 +243,20 @@ def names_a_postcode(name: str) -> bool:
     return _says(_NAMED_POSTCODE, name)
 
 
-def numbers_are_phones(values: FloatArray, name: str) -> bool:
-    """Whether whole numbers, none of them missing, are phone numbers: the column's name says so.
+def names_phones(name: str) -> bool:
+    """Whether the name of a column says that it holds phone numbers."""
+    return _says(_NAMED_PHONE, name)
+
+
+def numbers_are_phones(values: FloatArray) -> bool:
+    """Whether numbers of a column that is named so are phone numbers, and not how many one has.
 
     Examples
     --------
-    >>> numbers_are_phones(np.arange(4_915_110_000, 4_915_110_100.0), "mobile")
-    True
+    >>> numbers_are_phones(np.arange(1e9, 1e9 + 99)), numbers_are_phones(np.ones(9))
+    (True, False)
     """
-    if not _says(_NAMED_PHONE, name) or (values != np.floor(values)).any():
+    if (values != np.floor(values)).any():
         return False
     return len(np.unique(values)) > CODES and float((values >= 1e6).mean()) >= _NEARLY
 
