@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,40 @@ def test_dates_of_a_csv_that_the_schema_declares_come_back_in_iso_8601(
     assert "'visited' of private.csv is declared as a date" in said
     assert "Dates are read as 2020-01-31" in said
     assert "31.12" not in said
+
+
+def test_ids_mails_and_phones_of_a_csv_are_made_anew_by_the_lines_that_the_error_says(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    frame = pd.read_csv("private.csv")
+    numbers = pd.Series(frame.index * 7 + 100_000).where(frame.index % 9 > 0)
+    frame = frame.assign(
+        customer_id=numbers,
+        mail=[f"canary{i}@firm.com" for i in frame.index],
+        phone=[f"030 {1234567 + i}" for i in frame.index],
+        plz=10_115 + frame.index % 300 * 10,
+    )
+    frame.to_csv("private.csv", index=False)
+    said = refuse(*ASKED)
+    lines = [json.loads(line) for line in re.findall(r"\{[^{}]*\}", said)]
+    assert [line["name"] for line in lines] == ["customer_id", "mail", "phone"]
+    lines[0]["pattern"] = "###"
+    lines.append({"name": "plz", "kind": "postcode", "prefix": 2})
+    Path("schema.json").write_text(json.dumps({"columns": lines}))
+    asked = (*ASKED, "--schema", "schema.json", "--test", "test.csv")  # which has no such column
+    said = refuse(*asked, "--rows", "1001")
+    assert "'###' of column 'customer_id' makes 1,000 different values, and 1,001 rows" in said
+    assert "that is learnt" in refuse(*asked, "--where", "mail=x", "--save", "kept")
+    pd.read_csv("test.csv").assign(plz=10_115).to_csv("test.csv", index=False)
+    done = run(*asked)
+    assert "columns made up and not learnt ('customer_id', 'mail', 'phone')" in done.stderr
+    assert "canary" not in Path("made.csv").read_text() + Path("made.html").read_text()
+    rows = pd.read_csv("made.csv", dtype=str)
+    assert list(rows.columns) == [name for name in frame.columns if name != "person"]
+    assert rows["customer_id"].tolist() == [f"{i:03d}" for i in range(1, 401)]
+    assert rows["phone"].is_unique
+    assert rows["phone"].str.startswith("00999 ").all()
+    assert set(rows["plz"].dropna()) <= {"10", "11", "12", "13", "other"}
 
 
 def test_missing_groups_come_from_public_rows_where_there_are_some(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from datetime import date
@@ -78,6 +79,12 @@ ONE_EACH: dict[str, tuple[Any, Problem]] = {
     "n to 1, as floats": ([float(N - i) for i in range(N)], Problem.IDENTIFIER),
     "in any order": (rng().permutation(N), Problem.IDENTIFIER),
     "ascending with gaps": (np.cumsum(rng().integers(1, 10**6, N)), Problem.IDENTIFIER),
+    "mails": ([f"ann.{i}@firm.com" for i in range(N)], Problem.EMAIL),
+    "few mails": (["ann@firm.com", "bob@home.co.uk", "d@e.fi"] * 333 + ["c@x.de"], Problem.EMAIL),
+    "phones": ([f"+49 30 {i:06d}" for i in range(N)], Problem.PHONE),
+    "phones of two": ([f"(212) 555-{i // 2:04d}" for i in range(N)], Problem.PHONE),
+    "phones at home": ([f"030/{1234567 + i % 99}" for i in range(N)], Problem.PHONE),
+    "phones without 1": ([f"212-555-{i:04d}" for i in range(N)], Problem.PHONE),
     "spellings": (["Private", "private ", "State", "x"] * (N // 4), Problem.SPELLINGS),
     "51 categories": ([f"c{i % 51}" for i in range(N)], Problem.MANY_CATEGORIES),
     "one value": ("same", Problem.CONSTANT),
@@ -101,6 +108,12 @@ def test_each_kind_of_problem_is_found_and_no_other(case: str) -> None:
         [str(i % 24) for i in range(N)],  # codes of a census
         ["1-4", "5-9", ">10", "2010-11"] * (N // 4),
         ["1,2", "a,b"] * (N // 2),
+        [f"{10 * (i % 90)}-{10 * (i % 90) + 9}" for i in range(N)],  # ranges
+        [f"{10**5 * (i % 90)}-{10**5 * (i % 90) + 99999}" for i in range(N)],
+        [f"{1900 + i % 90}-{1901 + i % 90}" for i in range(N)],
+        [f"{i % 90:05d}-{i % 90:04d}" for i in range(N)],  # ZIP+4
+        [f"{1 + i % 90}.0.{i % 90}.1" for i in range(N)],
+        [f"@user{i % 90}" for i in range(N)],
         ["10.0.0.1", "v1.2"] * (N // 2),
         rng().integers(0, 10**4, N),
         rng().normal(size=N).round(1),
@@ -121,6 +134,40 @@ def test_an_id_by_name_is_found_where_the_numbers_alone_do_not_say_it() -> None:
     several = np.repeat(np.arange(N // 10), 10)
     assert found(several, name="subject#") == [Problem.REPEATED_ID]
     assert found(several, name="rooms") == []
+
+
+def test_phones_and_postcodes_that_are_numbers_are_found_by_name() -> None:
+    mobile = 4_915_110_000_000 + rng().integers(0, 10**6, N)
+    assert found(mobile, name="mobilePhone") == [Problem.PHONE]
+    assert found(mobile, name="amount") == []
+    huge = pd.Series([*mobile[1:], 10**400], dtype=object)
+    assert found(huge, name="phone") == [Problem.PHONE]
+    assert found(rng().integers(1, 100, N), name="phone") == []  # phones that somebody has
+    plz = rng().integers(10_000, 99_999, N)
+    assert found(plz, name="plz") == [Problem.POSTCODE]
+    assert found([f"{z:05d}" for z in plz % 300], name="zip_code") == [
+        Problem.POSTCODE,
+        Problem.MANY_CATEGORIES,
+    ]
+
+
+def test_the_lines_of_a_schema_have_odd_columns_without_their_values() -> None:
+    odd = {
+        "key": [f"k{i}" for i in range(N)],
+        "zip": [f"{i:05d}-{i:04d}" for i in range(N)],
+        "mail": [f"a{i}@firm.com" for i in range(N)],
+    }
+    result = inspect(table(**odd), label="loan", sensitive="sex")
+    lines = [json.loads(line) for line in result.lines()]
+    assert lines == [
+        {"name": "key", "kind": "id"},
+        {"name": "zip", "kind": "postcode", "prefix": 2},
+        {"name": "mail", "kind": "email"},
+    ]
+    assert all(line in str(result) for line in result.lines())
+    assert result.lines(["mail"]) == result.lines()[2:]
+    schema = Schema.from_dict({"columns": lines})
+    assert inspect(table(**odd), label="loan", sensitive="sex", schema=schema).lines() == ()
 
 
 @given(seed=st.integers(0, 2**32 - 1), wide=st.integers(3, 12))

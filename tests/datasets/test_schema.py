@@ -125,6 +125,15 @@ def test_a_declaration_reads_no_row() -> None:
         ({"a": {"bounds": (0, float("inf"))}}, "must be finite"),
         ({"a": {"kind": "numeric", "categories": ["x"]}}, "numeric column 'a' cannot have categ"),
         ({"a": {"categories": ["x"], "bounds": (0, 1)}}, "'a' cannot have bounds"),
+        ({"a": {"kind": "id", "pattern": "C-"}}, "Column 'a': A pattern has places"),
+        ({"a": {"kind": "id", "categories": ["x"]}}, "'a' is made anew.* takes a pattern alone"),
+        ({"a": {"kind": "email", "missing": True}}, "'a' is made anew.* takes a pattern alone"),
+        ({"a": {"kind": "postcode"}}, r'\{"kind": "postcode", "prefix": 3\}'),
+        ({"a": {"prefix": 0}}, "prefix of column 'a' must be at least 1"),
+        ({"a": {"prefix": 2, "pattern": "*"}}, "'a' follows a prefix"),
+        ({"a": {"kind": "numeric", "prefix": 2}}, "numeric column 'a' cannot have a prefix"),
+        ({"a": {"kind": "numeric", "pattern": "#"}}, "only the kinds id, email, phone, postcode"),
+        ({"a": {"kind": "mail"}}, "must be one of .*'email'"),
     ],
 )
 def test_a_declaration_that_makes_no_sense_is_refused(said: Any, message: str) -> None:
@@ -134,7 +143,16 @@ def test_a_declaration_that_makes_no_sense_is_refused(said: Any, message: str) -
 
 def test_the_json_file_holds_the_whole_schema(tmp_path: Path) -> None:
     schema = Schema.declared(
-        {"z": {"bounds": (0.1, 1 / 3)}, "a": ["ä", "b"], "m": {"kind": "numeric", "missing": True}}
+        {
+            "z": {"bounds": (0.1, 1 / 3)},
+            "a": ["ä", "b"],
+            "m": {"kind": "numeric", "missing": True},
+            "id": {"kind": "id", "pattern": "C-###"},
+            "mail": "email",
+            "phone": "phone",
+            "zip": {"kind": "postcode", "prefix": 3, "pattern": "##", "missing": True},
+            "plz": {"prefix": 1, "categories": ["1", "2"]},
+        }
     )
     schema.save(tmp_path / "schema.json")
     assert Schema.load(tmp_path / "schema.json") == schema

@@ -246,6 +246,28 @@ def test_pictures_have_no_generator_of_tables() -> None:
         Grid.from_dict(table)
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.generators.NotedWarning")
+def test_files_are_read_as_the_schema_says_and_what_is_made_anew_teaches_no_model(
+    town: Path, data: DataSource, tmp_path: Path
+) -> None:
+    columns = {"name": "id", "zip": {"prefix": 2}, "seen": {"bounds": ("2020-01-01", "2021-01-01")}}
+    schema = Schema(columns=(*SCHEMA.columns, *Schema.declared(columns).columns))
+    schema.save(tmp_path / "schema.json")
+    files = {"schema": str(tmp_path / "schema.json")}
+    for part in ("private", "public", "test"):
+        frame = pd.read_csv(town.parent / f"{part}.csv")
+        more = {"name": [f"p{i}" for i in frame.index], "zip": 10_115, "seen": "2020-05-01"}
+        files[part] = str(tmp_path / f"{part}.csv")
+        frame.assign(**more).to_csv(files[part], index=False)
+    known = DataSource(**{**vars(data), **files})
+    run = measured(known, one(known, n_rows=500))
+    assert 0 < run.error < 0.5
+    with RunStore(tmp_path / "runs.db") as store:
+        model = {"method": ["fair-shares"], "epsilon": [1], "margin": [0.1], "n_teachers": [20]}
+        with pytest.raises(ValueError, match="'seen' hold dates, which generators"):
+            sweep(Grid(data=known, runs=(model,)), store)
+
+
 def test_what_the_rows_do_not_allow_is_said_before_any_fit(town: Path, tmp_path: Path) -> None:
     """Three classes, for which no rates are evened, and a column of names."""
     files = {}

@@ -101,12 +101,14 @@ def inspect(given: InspectOptions) -> None:
 
 
 def _show(found: Inspection) -> None:
-    from evenhand.datasets.findings import FOR_THE_CURATOR
+    from evenhand.datasets.findings import ANEW, FOR_THE_CURATOR
 
     show(
         FOR_THE_CURATOR,
         f"{found.n_rows:,} rows, {len(found.columns)} columns. What train and synthesize would do:",
         table(("column", "holds", "missing", "found", "then"), found.rows(), text=5),
     )
+    if found.lines():
+        show(ANEW, *(Unbroken(f"  {line}") for line in found.lines()))
     if found.drop:
         show("Go on without what would be learnt wrong:", Unbroken(f"  {found.drop}"))

@@ -66,8 +66,8 @@ class SynthesizeOptions(ReadsPrivate):
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Declared columns in JSON: kinds, categories, bounds. What it does not say is "
-            "released from the budget.",
+            help="Declared columns in JSON: kinds (ids, e-mails and phones are made anew), "
+            "categories, bounds. What it does not say is released from the budget.",
             show_default="all of it is released",
         ),
     ] = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from zipfile import BadZipFile
 
-from evenhand._checks import did_you_mean
+from evenhand._checks import did_you_mean, together
 from evenhand.cli import options
 from evenhand.cli.console import Bars
 from evenhand.cli.failures import as_bad_input
@@ -130,27 +131,31 @@ class Tables(SyntheticData):
     def read(self) -> None:
         """Read schema, private table, reference and test rows."""
         from evenhand.datasets import Schema, read_table
+        from evenhand.datasets.patterns import Pattern
         from evenhand.generators.memory import require_memory
         from evenhand.generators.tables.codec import BYTES_PER_CELL
 
         given = self.given
         with as_bad_input(TypeError, KeyError, where=str(given.schema)):
             self.schema = None if given.schema is None else Schema.load(given.schema)
-        self.private = self._dated(_read_table(given.private, given.drop or ()), given.private)
+        made = () if self.schema is None else self.schema.made
+        together(partial(Pattern(str(c.pattern)).require_room, given.rows, c.name) for c in made)
+        self.private = self._parsed(_read_table(given.private, given.drop or ()), given.private)
         self.reference = None if given.reference is None else read_table(given.reference)
         columns = set(self.private.columns)
-        self.where = dict(_asked(text, columns - {given.unit}) for text in given.where or ())
+        learnt = columns - {given.unit} - {column.name for column in made}
+        self.where = dict(_asked(text, learnt) for text in given.where or ())
         if given.test is not None:
-            self.test = self._dated(_read_table(given.test, columns=columns), given.test)
+            self.test = self._parsed(_read_table(given.test, columns=learnt), given.test)
         require_memory(
             f"{given.rows:,} rows of {len(columns)} columns",
             float(given.rows) * len(columns) * BYTES_PER_CELL,
             "--rows, and draw more from the folder of --save",
         )
 
-    def _dated(self, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-        """Read text as dates where the schema says so."""
-        return frame if self.schema is None else self.schema.parse_dates(frame, path)
+    def _parsed(self, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+        """Read cells as the schema says."""
+        return frame if self.schema is None else self.schema.parse(frame, path)
 
     def fit(self, generator: TableSynthesizer, **how: Any) -> None:
         """Learn from the private table."""
@@ -184,7 +189,7 @@ class Tables(SyntheticData):
             given.rows, conditions=asked or None, random_state=given.seed, **how
         )
         if self.test is not None:
-            self.test = self.test[list(drawn.columns)]
+            self.test = self.test[[name for name in drawn.columns if name in self.test]]
         return drawn
 
     def evaluate(

@@ -16,7 +16,7 @@ from evenhand import _values
 from evenhand._checks import positive
 from evenhand._display import Shown
 from evenhand.datasets.cells import CellColumn, CellTable
-from evenhand.datasets.columns import Column, TypedTable, some
+from evenhand.datasets.columns import Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
 
@@ -107,6 +107,8 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             For scikit-learn's pipelines.
         """
         positive("clip", self.clip)
+        if self.schema is not None:
+            self.schema.refuse_for_models()
         if X_public is None:
             if self.schema is None:
                 raise ValueError("Without public rows the encoder needs a schema.")
@@ -129,13 +131,6 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
 
     def _set(self, schema: Schema, scales: dict[str, Scale]) -> PublicEncoder:
         """Set the fitted state; the only place that does."""
-        dates = [column.name for column in schema.columns if column.date_unit is not None]
-        if dates:
-            raise ValueError(
-                f"The schema says that {some(dates)} hold dates, which generators of tables read "
-                f"and models do not. Make a number of what matters about them, e.g. days since a "
-                f"fixed day, and declare that."
-            )
         self.schema_ = schema
         self.scales_ = scales
         self.feature_names_ = tuple(name for c in schema.columns for name in _features(c))

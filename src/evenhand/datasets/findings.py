@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from evenhand.datasets.schema import Schema
 FOR_THE_CURATOR: Final = (
     "For the curator alone: this was read from private rows, exactly and without noise."
 )
+
+ANEW: Final = "Rows of synthesize have such columns without their values, by lines of a schema:"
+"""Before ``Inspection.lines``."""
 
 IN_PYTHON: Final = (
     "Go on without them: drop(columns={names}); or correct them; or declare "
@@ -110,6 +114,19 @@ class Inspection:
         """Words of a command that leave these columns out; empty if there is none."""
         return options("--drop", [column.name for column in self.grave])
 
+    def lines(self, names: Collection[str] | None = None) -> tuple[str, ...]:
+        """Return the lines of a schema that have these columns in drawn rows without their values.
+
+        Of names and kinds, and no value; all columns that have such a line, if none are given.
+        """
+        made = []
+        for column in self.columns:
+            known = [f.problem for f in column.findings if f.problem.declared is not None]
+            if known and not column.declared and (names is None or column.name in names):
+                problem = Problem.POSTCODE if Problem.POSTCODE in known else known[0]
+                made.append(json.dumps({"name": column.name, **(problem.declared or {})}))
+        return tuple(made)
+
     def require(
         self,
         where: str,
@@ -170,6 +187,7 @@ class Inspection:
                 for c in self.columns
             ],
             "drop": self.drop,
+            "lines": list(self.lines()),
             "schema": None if self.schema is None else self.schema.to_dict(),
             "schema_from": self.schema_from,
         }
@@ -199,6 +217,8 @@ class Inspection:
         lines = [FOR_THE_CURATOR, f"{self.n_rows:,} rows, {n} columns.", *listed]
         if not listed:
             lines.append("Nothing was found.")
+        if self.lines():
+            lines.append(f"{ANEW} {', '.join(self.lines())}")
         if self.drop:
             lines.append(f"Leave out what would be learnt wrong: {self.drop}")
         return "\n".join(lines)
@@ -211,6 +231,8 @@ class Inspection:
         ]
         head = "".join(f"<th>{name}</th>" for name in heads)
         drop = f"<p><code>{html.escape(self.drop)}</code></p>" if self.drop else ""
+        if self.lines():
+            drop = f"<p>{ANEW} <code>{html.escape(', '.join(self.lines()))}</code></p>{drop}"
         return f"<p>{FOR_THE_CURATOR}</p><table><tr>{head}</tr>{''.join(cells)}</table>{drop}"
 
 

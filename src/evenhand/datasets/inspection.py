@@ -17,8 +17,11 @@ from evenhand.datasets.problems import (
     Problem,
     first_that_is_no_number,
     is_copy,
+    names_a_postcode,
     names_an_id,
+    names_phones,
     numbers_are_identifier,
+    numbers_are_phones,
     spellings,
     text_is_identifier,
     text_problem,
@@ -138,6 +141,8 @@ def _inspected(
     if any(f is not None for f in other):  # numbers among the public rows: these are slips
         found = [f for f in found if f is None or f.problem is not Problem.NUMBER_TEXT]
     plain = not any(f is not None and f.problem.stops for f in found) and role != "unit"
+    if role == "feature" and names_a_postcode(column.name) and len(texts) > MANY:
+        found.append(Finding(problem=Problem.POSTCODE))
     if many or text_is_identifier(len(texts), len(values)):
         found += [Finding(problem=Problem.IDENTIFIER)] if plain else []
         return result("categories", None if many else len(texts), found)
@@ -158,6 +163,10 @@ def _of_numbers(values: pd.Series[Any], name: str, role: str) -> list[Finding | 
         return [_constant(2 if role == "unit" else values.iloc[:_PROBED].nunique())]
     probe = values.iloc[:: _stride(values)]
     n = probe.nunique()
+    if names_phones(name) and numbers_are_phones(Column(probe).numbers):
+        return [Finding(problem=Problem.PHONE)]
+    if names_a_postcode(name) and n > MANY:
+        return [Finding(problem=Problem.POSTCODE)]
     if n == len(probe):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if numbers_are_identifier(numbers, name):

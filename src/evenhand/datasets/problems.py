@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -31,7 +31,8 @@ class Problem(Enum):
     """Kinds of problem, the grave ones first.
 
     Each has ``words``, that follow the name of a column; ``stops``, whether ``train``,
-    ``synthesize`` and ``Dataset.from_frame`` stop; and ``then``, what they do.
+    ``synthesize`` and ``Dataset.from_frame`` stop; ``then``, what they do; and ``declared``, how a
+    schema has such a column in drawn rows without its values.
     """
 
     EMPTY = ("has no value at all", True, "stop: nothing can be learnt from it")
@@ -39,7 +40,24 @@ class Problem(Enum):
     DATE = ("holds dates or times", True, "stop: only synthesize reads dates, by dtype or schema")
     COMMA_NUMBER = ("holds numbers with a comma", True, "stop: each number would be a category")
     NUMBER_TEXT = ("holds numbers stored as text", True, "stop: each number would be a category")
-    IDENTIFIER = ("looks like an identifier", True, "stop: it names records and says no more")
+    EMAIL = (
+        "holds e-mail addresses",
+        True,
+        "stop: they name people; synthesize makes them anew, if declared",
+        {"kind": "email"},
+    )
+    PHONE = (
+        "holds phone numbers",
+        True,
+        "stop: they name people; synthesize makes them anew, if declared",
+        {"kind": "phone"},
+    )
+    IDENTIFIER = (
+        "looks like an identifier",
+        True,
+        "stop: it names records and says no more; synthesize makes ids anew, if declared",
+        {"kind": "id"},
+    )
     LABEL_COPY = ("is a copy of the label", True, "stop: a model would learn nothing else")
     OTHER_KIND = (
         "holds numbers in one table and text in the other",
@@ -51,6 +69,13 @@ class Problem(Enum):
         "looks like the id of somebody with several records",
         False,
         "go on, and learn it: name it with --unit or --drop",
+        {"kind": "id"},
+    )
+    POSTCODE = (
+        "looks like a postcode",
+        False,
+        "go on, as with any numbers or text; synthesize learns its first characters, if declared",
+        {"kind": "postcode", "prefix": 2},
     )
     SPELLINGS = (
         "has categories that differ by case or blanks alone",
@@ -69,10 +94,13 @@ class Problem(Enum):
     )
     CONSTANT = ("has one value only", False, "go on: it says nothing")
 
-    def __init__(self, words: str, stops: bool, then: str) -> None:
+    def __init__(
+        self, words: str, stops: bool, then: str, declared: Mapping[str, object] | None = None
+    ) -> None:
         self.words = words
         self.stops = stops
         self.then = then
+        self.declared = declared
 
     @property
     def kind(self) -> str:
@@ -99,15 +127,26 @@ _DATE: Final = re.compile(
     rf"|({_DAY}[-. ]+)?{_NAMED}[-, ]+({_DAY},? )?{_YEAR})([T ].*)?|{_TIME}",
     re.IGNORECASE,
 )
+_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
+_PHONE: Final = re.compile(
+    r"(?!\d{5}-\d{4}$)(?=(\D*\d){7,15}\D*$)("  # ZIP+4 is none
+    r"\+\d[\d ()./-]*"  # +49 30 123456
+    r"|0\d{1,5}[ /.-][\d /.-]+"  # 030/1234567
+    r"|(1[ .-])?\(?\d{3}\)?[ .-]{1,2}(\d{3}[ .-])?\d{4})"  # (212) 555-0123
+)
 _CODE = re.compile(r"[+-]?0\d")  # "007" is a code: numbers are not written so
 _ID = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|ssn|iban)$|#$|^(subject|patient|person|customer|client|user)$"
+)
+_NAMED_PHONE = re.compile(r"(^|[^a-z])(phone|tel|telephone|telefon|mobile|cell|fax)([^a-z]|$)")
+_NAMED_POSTCODE = re.compile(
+    r"(^|[^a-z])(zip|zip_?code|post_?code|postal_?code|plz|postleitzahl)([^a-z]|$)"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def text_problem(texts: Sequence[str]) -> Problem | None:
-    """Return what the different values of a text column look like: dates or numbers, if anything.
+    """Return what the different values of a text column look like, if they have a form.
 
     Examples
     --------
@@ -115,6 +154,8 @@ def text_problem(texts: Sequence[str]) -> Problem | None:
     'date'
     >>> text_problem(["1,5", "2", "3,75"]).kind, text_problem(["<=50K", ">50K"])
     ('comma-number', None)
+    >>> text_problem(["ann@firm.com", "bob@home.net"]).kind
+    'email'
     """
     enough = _NEARLY * len(texts)
     if sum(_DATE.fullmatch(text) is not None for text in texts) >= enough:
@@ -126,6 +167,10 @@ def text_problem(texts: Sequence[str]) -> Problem | None:
     coded = any(map(_CODE.match, texts))
     if plain > CODES and plain >= enough and not coded:
         return Problem.NUMBER_TEXT
+    if sum(_EMAIL.fullmatch(text) is not None for text in texts) >= enough:
+        return Problem.EMAIL
+    if len(texts) > CODES and sum(_PHONE.fullmatch(text) is not None for text in texts) >= enough:
+        return Problem.PHONE
     return None
 
 
@@ -184,7 +229,40 @@ def names_an_id(name: str) -> bool:
     >>> [names_an_id(name) for name in ("customer_id", "PersonID", "subject#", "paid")]
     [True, True, True, False]
     """
-    return _ID.search(_HUMP.sub("_", name).lower()) is not None
+    return _says(_ID, name)
+
+
+def names_a_postcode(name: str) -> bool:
+    """Whether the name of a column says that it holds postcodes.
+
+    Examples
+    --------
+    >>> [names_a_postcode(name) for name in ("ZIP", "homePostcode", "zip_code", "zipper")]
+    [True, True, True, False]
+    """
+    return _says(_NAMED_POSTCODE, name)
+
+
+def names_phones(name: str) -> bool:
+    """Whether the name of a column says that it holds phone numbers."""
+    return _says(_NAMED_PHONE, name)
+
+
+def numbers_are_phones(values: FloatArray) -> bool:
+    """Whether numbers of a column that is named so are phone numbers, and not how many one has.
+
+    Examples
+    --------
+    >>> numbers_are_phones(np.arange(1e9, 1e9 + 99)), numbers_are_phones(np.ones(9))
+    (True, False)
+    """
+    if (values != np.floor(values)).any():
+        return False
+    return len(np.unique(values)) > CODES and float((values >= 1e6).mean()) >= _NEARLY
+
+
+def _says(word: re.Pattern[str], name: str) -> bool:
+    return word.search(_HUMP.sub("_", name).lower()) is not None
 
 
 def is_copy(values: IntArray, labels: IntArray) -> bool:

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -30,12 +30,17 @@ from evenhand.datasets.columns import (
     some,
     text_of,
 )
+from evenhand.datasets.patterns import MADE, Pattern
 from evenhand.typing import ArrayLike, FloatArray
 
-KINDS = ("numeric", "categorical")
+KINDS = ("numeric", "categorical", "made")
+POSTCODE: Final = "postcode"
+"""The kind of a declaration that is a category by its first characters."""
+
 DATES: Final[Mapping[str, DateUnit]] = {"date": "day", "datetime": "second"}
 """Kinds of a declaration that are numbers to all who learn, and what these count since 1970."""
 
+_DECLARED: Final = ("numeric", "categorical", *DATES, POSTCODE, *MADE)
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
@@ -49,7 +54,8 @@ class ColumnSchema:
     name : str
         Name of the column.
     kind : str
-        "numeric" or "categorical".
+        "numeric", "categorical", or "made": no value of it is learnt, and generators of tables
+        make it anew in the rows that they draw.
     categories : tuple of str
         All categories, as text (1, 1.0 and "1" are one category). Categorical only.
     bounds : (float, float), optional
@@ -61,20 +67,31 @@ class ColumnSchema:
     date_unit : "day" or "second", optional
         Of dates: what they, and the bounds, are counted in since 1970-01-01. Numeric only; for
         generators of tables.
+    pattern : str, optional
+        How values are made up, see ``Pattern``: all of a value that is made anew, and what follows
+        the prefix of one that has a prefix (nothing, if not given).
+    prefix : int, optional
+        How many characters of a text are learnt, at least 1; categories are of these. Categorical
+        only; for generators of tables, which may release the categories.
     """
 
     name: str
-    kind: Kind
+    kind: Kind | Literal["made"]
     categories: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None
     missing: bool = False
     integer: bool = False
     date_unit: DateUnit | None = None
+    pattern: str | None = None
+    prefix: int | None = None
 
     def __post_init__(self) -> None:
         one_of(f"kind of column {self.name!r}", self.kind, KINDS)
+        self._check_pattern()
+        if self.kind == "made":
+            return
         if self.kind == "categorical":
-            if not self.categories:
+            if not self.categories and self.prefix is None:
                 raise ValueError(
                     f"The categorical column {self.name!r} has no categories. Name them, or leave "
                     f"the column out."
@@ -106,6 +123,58 @@ class ColumnSchema:
         if self.date_unit is not None:
             one_of(f"date_unit of column {self.name!r}", self.date_unit, SECONDS)
 
+    def _check_pattern(self) -> None:
+        """Refuse a pattern or a prefix that says nothing, or does not belong to the kind."""
+        if self.prefix is not None:
+            at_least(f"prefix of column {self.name!r}", self.prefix, 1)
+        if self.pattern is not None:
+            try:
+                Pattern(self.pattern)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"Column {self.name!r}: {error}") from None
+        if self.kind == "made":
+            learnt = (self.categories, self.bounds, self.missing, self.integer, self.date_unit)
+            if self.pattern is None or any(learnt) or self.prefix is not None:
+                raise ValueError(
+                    f"The column {self.name!r} is made anew, and nothing of it is learnt: it takes "
+                    f"a pattern alone."
+                )
+        elif self.prefix is None and self.pattern is not None:
+            raise ValueError(
+                f"Column {self.name!r} has a pattern, and only the kinds "
+                f"{', '.join((*MADE, POSTCODE))} do."
+            )
+        elif self.kind == "numeric" and self.prefix is not None:
+            raise ValueError(f"The numeric column {self.name!r} cannot have a prefix.")
+        elif "*" in (self.pattern or ""):
+            raise ValueError(
+                f"The pattern of column {self.name!r} follows a prefix, and has # and ? alone, "
+                f"got {self.pattern!r}."
+            )
+
+    def shortened(self, column: Column) -> pd.Series[Any]:
+        """Return the values by what is learnt of each: of text with a prefix, that alone.
+
+        Raises
+        ------
+        TypeError
+            For a dtype other than text: a number has lost its leading zeros.
+        """
+        if self.prefix is None:
+            return column.values
+        if column.is_category or column.is_bool or column.is_date or column.is_number:
+            raise TypeError(
+                f"Column {self.name!r} of the {column.where} is declared by its prefix, and its "
+                f"dtype is {column.dtype}. Convert it with astype('str')."
+            )
+        known = set(self.categories)  # a value that was shortened before may be "other"
+        short = {text: text if text in known else text[: self.prefix] for text in column.texts}
+        texts = np.array([*(short[text] for text in column.texts), None], dtype=object)
+        values: pd.Series[Any] = pd.Series(
+            texts[column.codes], index=column.values.index, name=self.name, dtype=column.dtype
+        )
+        return values
+
     def numbers(self, column: Column) -> FloatArray:
         """Return the values as float64, dates as counted; NaN where missing."""
         if self.date_unit is None:
@@ -126,8 +195,14 @@ class ColumnSchema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
+        if self.kind == "made":
+            kind = next((k for k, pattern in MADE.items() if pattern == self.pattern), "id")
+            return {"name": self.name, "kind": kind, "pattern": self.pattern}
         kind = next((k for k, unit in DATES.items() if unit == self.date_unit), self.kind)
         out: dict[str, Any] = {"name": self.name, "kind": kind, "missing": self.missing}
+        if self.prefix is not None:
+            rest = {} if self.pattern is None else {"pattern": self.pattern}
+            out |= {"kind": POSTCODE, "prefix": self.prefix} | rest
         if self.kind == "categorical":
             out["categories"] = list(self.categories)
         elif self.bounds is not None:
@@ -232,8 +307,10 @@ class Schema:
         Parameters
         ----------
         columns : mapping
-            For each name: ``"numeric"``, ``"date"`` or ``"datetime"``; or a list of categories; or
-            a mapping with any of ``kind``, ``categories``, ``bounds``, ``missing``, ``integer``.
+            For each name: ``"numeric"``, ``"date"`` or ``"datetime"``; ``"id"``, ``"email"`` or
+            ``"phone"``, which are made anew; or a list of categories; or a mapping with any of
+            ``kind``, ``categories``, ``bounds``, ``missing``, ``integer``, ``pattern``, ``prefix``.
+            Text of the kind "postcode" is learnt by its ``prefix``.
             Bounds may be dates: text in ISO 8601, or dates of Python, NumPy or pandas. Where they
             say no time, the kind is "date", and the time of day is not learnt; else "datetime".
             Without an offset they are UTC for a column with a time zone.
@@ -242,7 +319,7 @@ class Schema:
         --------
         >>> Schema.declared({"seen": {"bounds": ("2020-01-01", "2024-12-31")}}).columns[0]
         ColumnSchema(name='seen', kind='numeric', categories=(), bounds=(18262.0, 20088.0), \
-missing=False, integer=False, date_unit='day')
+missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
         """
         return cls(columns=tuple(_declared(name, said) for name, said in columns.items()))
 
@@ -277,28 +354,88 @@ missing=False, integer=False, date_unit='day')
             _ = column.numbers(own) if column.kind == "numeric" else own.codes
         return table
 
-    def parse_dates(self, frame: pd.DataFrame, where: str | Path = "table") -> pd.DataFrame:
-        """Return the rows with text in ISO 8601 as dates, where the schema says that it is a date.
+    def parse(self, frame: pd.DataFrame, where: str | Path = "table") -> pd.DataFrame:
+        """Return the rows of a file as the schema has them: dates as dates, codes as text.
+
+        A file has no dtypes: text in ISO 8601 becomes a date, and numbers become text where they
+        are postcodes, or ids with gaps.
 
         Raises
         ------
         ValueError
             For values that are no such text; all columns at once.
         """
-        held = [c.name for c in self.columns if c.date_unit is not None and c.name in frame]
-        texts = [Column(frame[name], where) for name in held]
+        held = {c.name: Column(frame[c.name], where) for c in self.columns if c.name in frame}
+        dates = [held[c.name] for c in self.columns if c.date_unit is not None and c.name in held]
+        made = [column.name for column in self.made]
         read: dict[str, Any] = {}
-        together(partial(_parse, column, read) for column in texts if not column.is_date)
+        together(partial(_parse, column, read) for column in dates if not column.is_date)
+        for column in (held[c.name] for c in (*self.shortened, *self.made) if c.name in held):
+            # Whole numbers that a file has no gap in may stay so, if all of them is made anew.
+            is_whole = str(column.dtype).lower().startswith(("int", "uint"))
+            if column.is_number and not (is_whole and column.name in made):
+                texts = np.array([*column.texts, None], dtype=object)
+                read[column.name] = pd.Series(texts[column.codes], frame.index, dtype="str")
         return frame.assign(**read)
 
-    def dates_as_numbers(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows with the dates of the schema as they are counted."""
+    @property
+    def made(self) -> tuple[ColumnSchema, ...]:
+        """The columns of which nothing is learnt, and that are made anew."""
+        return tuple(column for column in self.columns if column.kind == "made")
+
+    @property
+    def shortened(self) -> tuple[ColumnSchema, ...]:
+        """The columns of which a prefix is learnt."""
+        return tuple(column for column in self.columns if column.prefix is not None)
+
+    def refuse_for_models(self) -> None:
+        """Raise ValueError for columns that generators of tables read, and models do not."""
+        dates = [column.name for column in self.columns if column.date_unit is not None]
+        if dates:
+            raise ValueError(
+                f"The schema says that {some(dates)} hold dates, which generators of tables read "
+                f"and models do not. Make a number of what matters about them, e.g. days since a "
+                f"fixed day, and declare that."
+            )
+        odd = [column.name for column in (*self.made, *self.shortened)]
+        if odd:
+            raise ValueError(
+                f"The schema says that {some(odd)} are made anew or learnt by a prefix, which only "
+                f"generators of tables do: models learn nothing from them. Leave them out: "
+                f"drop(columns={odd!r}), or --drop."
+            )
+
+    @property
+    def only_learnt(self) -> Schema | None:
+        """The columns that are not made anew; None if there are no others."""
+        columns = tuple(column for column in self.columns if column.kind != "made")
+        return Schema(columns=columns) if columns else None
+
+    def learnt_of(self, frame: pd.DataFrame, where: str = "table") -> pd.DataFrame:
+        """Return what is learnt of rows: no column that is made anew, of text its prefix.
+
+        Raises
+        ------
+        ValueError
+            For dtypes of which there is no prefix; all columns at once.
+        """
+        short: dict[str, pd.Series[Any]] = {}
+
+        def shorten(column: ColumnSchema) -> None:
+            short[column.name] = column.shortened(Column(frame[column.name], where))
+
+        together(partial(shorten, c) for c in self.shortened if c.name in frame)
+        away = [column.name for column in self.made if column.name in frame]
+        return frame.drop(columns=away).assign(**short)
+
+    def as_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return what is learnt of rows, with the dates of the schema as they are counted."""
         counted = {
             c.name: c.numbers(Column(frame[c.name]))
             for c in self.columns
             if c.date_unit is not None and c.name in frame
         }
-        return frame.assign(**counted)
+        return self.learnt_of(frame).assign(**counted)
 
     def select(self, table: TypedTable, *, ignore_extra: bool = False) -> TypedTable:
         """Like ``check``, names only: values are not looked at."""
@@ -346,7 +483,9 @@ missing=False, integer=False, date_unit='day')
 def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> ColumnSchema:
     """Make one column of what a user declared."""
     if isinstance(said, str):
-        one_of(f"kind of column {name!r}", said, ("numeric", *DATES))
+        one_of(f"kind of column {name!r}", said, ("numeric", *DATES, *MADE))
+        if said in MADE:
+            return ColumnSchema(name=name, kind="made", pattern=MADE[said])
         return ColumnSchema(name=name, kind="numeric", date_unit=DATES.get(said))
     if not isinstance(said, Mapping):
         return ColumnSchema(
@@ -354,17 +493,27 @@ def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> Co
             kind="categorical",
             categories=tuple(text_of(value) for value in said),
         )
-    known = ("kind", "categories", "bounds", "missing", "integer")
+    known = ("kind", "categories", "bounds", "missing", "integer", "pattern", "prefix")
     for key in said:
         one_of(f"key of column {name!r}", key, known)
     categories = tuple(text_of(value) for value in said.get("categories", ()))
     bounds = said.get("bounds")
     ends = None if bounds is None else tuple(_date(name, end) for end in bounds[:2])
+    prefix, pattern = said.get("prefix"), said.get("pattern")
     kind = said.get("kind", "categorical" if categories else None)
+    if kind is None and prefix is not None:
+        kind = POSTCODE
     if kind is None:
         days = {len(end) == len("2020-01-01") for end in ends or () if end is not None}
         kind = ("date" if all(days) else "datetime") if days else "numeric"
-    one_of(f"kind of column {name!r}", kind, (*KINDS, *DATES))
+    one_of(f"kind of column {name!r}", kind, _DECLARED)
+    if kind == POSTCODE and prefix is None:
+        raise ValueError(
+            f"Column {name!r} is a postcode, of which a public prefix is learnt. Say how many "
+            f'characters that is: {{"kind": "postcode", "prefix": 3}}.'
+        )
+    if kind in MADE and pattern is None:
+        pattern = MADE[kind]
     if ends is not None and (None in ends if kind in DATES else ends != (None, None)):
         raise ValueError(
             f"The bounds of column {name!r}, {bounds!r}, do not go with the kind {kind!r}: dates "
@@ -372,13 +521,22 @@ def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> Co
         )
     return ColumnSchema(
         name=name,
-        kind="numeric" if kind in DATES else kind,
+        kind=_KIND_OF.get(kind, kind),
         categories=categories,
         bounds=None if bounds is None else _bounds(bounds, ends, DATES.get(kind)),
         missing=bool(said.get("missing", False)),
         integer=bool(said.get("integer", False)),
         date_unit=DATES.get(kind),
+        pattern=pattern,
+        prefix=prefix,
     )
+
+
+_KIND_OF: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(DATES, "numeric"),
+    **dict.fromkeys(MADE, "made"),
+    POSTCODE: "categorical",
+}
 
 
 def _date(name: str, end: Any) -> str | None:

@@ -292,6 +292,8 @@ class RowsToDraw:
             if is_frame
             else pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
         )
+        if schema is not None:
+            schema.refuse_for_models()  # the encoder of drawn rows would, when they are paid for
         columns, declared, keep = tuple(map(str, frame.columns)), schema, settings.keep
         if X_public is not None:
             schema, frame = _by_public_rows(frame, X_public, schema)

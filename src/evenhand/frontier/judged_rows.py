@@ -141,7 +141,7 @@ class JudgedGenerator:
         label, *sensitive = self.generator_.conditions_.names
         schema = self.generator_.codec_.schema
         self.judge_ = Judge.of(
-            schema.dates_as_numbers(self.rows_),
+            schema.as_measured(self.rows_),
             label=label,
             sensitive=sensitive,
             model=self.judge,
@@ -155,7 +155,7 @@ class JudgedGenerator:
         """Return the probability of each class, by the model of drawn rows."""
         rows = X if sensitive_features is None else _with_groups(X, sensitive_features)
         schema = self.generator_.codec_.schema
-        known = schema.dates_as_numbers(rows)
+        known = schema.as_measured(rows)
         return self.judge_.probabilities(known, [text_of(name) for name in self.classes_])
 
     def predict(

@@ -470,8 +470,12 @@ def _read(
     if not labelled:
         table = _with_label(table, source)
     is_private = file == source.private
+    declared = None
+    if source.schema is not None:
+        declared = _declared(source.schema, _version(source.schema))
+        table = declared.parse(table, file)
     if is_private and source.pictures is None:
-        _refuse_wrong(table, source)
+        _refuse_wrong(table, source, declared)
     return Dataset.from_frame(
         table,
         label=source.label,
@@ -482,15 +486,12 @@ def _read(
     )
 
 
-def _refuse_wrong(table: pd.DataFrame, source: DataSource) -> None:
+def _refuse_wrong(table: pd.DataFrame, source: DataSource, declared: Schema | None) -> None:
     """Stop at features that would silently be learnt wrong, all at once."""
     used = table.drop(columns=[name for name in source.drop if name in table.columns])
     named = {source.label, *source.sensitive, *([] if source.unit is None else [source.unit])}
     if not named <= set(used.columns):
         return  # said, with the nearest name, by whoever reads the roles
-    declared = None
-    if source.schema is not None:
-        declared = _declared(source.schema, _version(source.schema))
     found = inspect(
         used,
         label=source.label,

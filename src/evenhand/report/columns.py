@@ -53,8 +53,8 @@ def column_views(
 ) -> tuple[ColumnView, ...]:
     """Return a view of every column, in the table's order."""
     known = {column.name: column for column in schema.columns}
-    synthetic = schema.dates_as_numbers(synthetic)
-    real = None if real is None else schema.dates_as_numbers(real)
+    synthetic = schema.as_measured(synthetic)
+    real = None if real is None else schema.as_measured(real)
     views = []
     for name in synthetic.columns:
         view = (_of_numbers if known[name].kind == "numeric" else _of_categories)(

@@ -179,5 +179,5 @@ class GeneratorReport(Report):
 
 def _columns(generator: Any, test: pd.DataFrame | None) -> tuple[ColumnView, ...]:
     n = ROWS_SHOWN if test is None else min(len(test), ROWS_SHOWN)
-    rows = generator.sample(n, balance=(), random_state=0)
+    rows = generator.sample_learnt(n, random_state=0)
     return column_views(rows, test, generator.codec_.schema)

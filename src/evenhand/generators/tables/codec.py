@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,10 +13,13 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, TypedTable, dates_of, text_of
+from evenhand.datasets.columns import Column, TypedTable, dates_of, some, text_of
+from evenhand.datasets.patterns import Pattern
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.tables.bins import Bins, Cells
+from evenhand.generators.tables.dtypes import category_dtype, dtype_text, frame_dtype, holds_missing
+from evenhand.generators.tables.made_columns import MadeColumn
 from evenhand.typing import Array, IntArray
 
 OTHER: Final = "other"
@@ -25,19 +27,6 @@ OTHER: Final = "other"
 
 BYTES_PER_CELL: Final = 100
 """Of a table that is drawn and written; 25 to 65 were measured for drawing alone."""
-
-_WHOLE: Final = re.compile(r"(u?int\d+|bool)$")
-
-
-def holds_missing(dtype: str) -> bool:
-    """Whether a column of this dtype can have missing values: NumPy's whole numbers cannot.
-
-    Examples
-    --------
-    >>> [holds_missing(dtype) for dtype in ("int64", "bool", "Int64", "boolean", "str")]
-    [False, False, True, True, True]
-    """
-    return not _WHOLE.match(dtype)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,6 +118,10 @@ class ColumnCode:
         known = np.where(missing, 0, codes)
         if self.bins is None:
             texts = np.array(self.schema.categories, dtype=object)[known]
+            if self.schema.pattern is not None:
+                rest = Pattern(self.schema.pattern)
+                made = rest.made(rng.integers(0, rest.capacity, len(texts)))
+                texts = np.where(texts == OTHER, texts, texts + made)
             return self._texts(texts, missing)
         numbers = self.bins.draw(known, rng)
         if missing.any():
@@ -143,7 +136,7 @@ class ColumnCode:
         if self.dtype.startswith("category"):
             places = {text: i for i, text in enumerate(self.schema.categories)}
             at = [-1 if gone else places[t] for t, gone in zip(texts, missing, strict=True)]
-            dtype = _category_dtype(self.dtype, self.schema.categories)
+            dtype = category_dtype(self.dtype, self.schema.categories)
             return pd.Series(pd.Categorical.from_codes(at, dtype=dtype), name=self.name)
         if self.dtype.lower().startswith("bool"):
             said = [None if g else t == "True" for t, g in zip(texts, missing, strict=True)]
@@ -181,6 +174,8 @@ class TableCodec:
     given : tuple of str
         The label's column, then the sensitive ones: what a generator is conditioned on. The others
         are the features.
+    made : tuple of MadeColumn
+        Columns that are not learnt, in the table's order.
 
     Privacy
     -------
@@ -190,6 +185,7 @@ class TableCodec:
 
     columns: tuple[ColumnCode, ...]
     given: tuple[str, ...]
+    made: tuple[MadeColumn, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, table: TypedTable, given: Sequence[str]) -> TableCodec:
@@ -218,13 +214,14 @@ class TableCodec:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Names of the columns that are learnt."""
         return tuple(column.name for column in self.columns)
 
     @property
     def schema(self) -> Schema:
-        """What is public about the columns."""
-        return Schema(columns=tuple(column.schema for column in self.columns))
+        """What is public about the columns, also of those that are made anew."""
+        learnt, made = (tuple(c.schema for c in of) for of in (self.columns, self.made))
+        return Schema(columns=(*learnt, *made))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -242,11 +239,26 @@ class TableCodec:
     @property
     def memory(self) -> tuple[str, float]:
         """Return what one record is, and the bytes that it needs."""
-        n = len(self.columns)
+        n = len(self.columns) + len(self.made)
         return f"rows of {n} columns", float(n * BYTES_PER_CELL)
 
     def __getitem__(self, name: str) -> ColumnCode:
         return self.columns[self.names.index(name)]
+
+    def require(self, names: Sequence[str]) -> None:
+        """Raise ValueError for names that are no columns which are learnt."""
+        absent = [name for name in dict.fromkeys(names) if name not in self.names]
+        made = [name for name in absent if name in [column.name for column in self.made]]
+        if made:
+            raise ValueError(
+                f"{some(made)} of this generator is made anew in each drawn table: nothing can be "
+                f"asked of it. Ask for {some(self.names, 30)}."
+            )
+        if absent:
+            raise ValueError(
+                f"This generator has no column {some(absent)}; it has {some(self.names, 30)}."
+                f"{did_you_mean(absent[0], self.names)}"
+            )
 
     def with_bins(self, bins: Mapping[str, Bins]) -> TableCodec:
         """Return the same with cells joined."""
@@ -265,73 +277,40 @@ class TableCodec:
     def decode(
         self, made: IntArray, conditions: IntArray, rng: np.random.Generator, index: Any = None
     ) -> pd.DataFrame:
-        """Return a table of the user's shape and dtypes, from the states of the features."""
+        """Return what is learnt of rows, with the user's dtypes, from the states of the features.
+
+        Columns that are made anew are added to all rows at once, by ``complete``.
+        """
         parts = dict(zip(self.given, self.conditions.parts(conditions), strict=True))
         parts |= dict(zip(self.features, made.T, strict=True))
         frame = pd.concat([c.decode(parts[c.name], rng) for c in self.columns], axis=1)
         return frame if index is None else frame.set_index(index)
 
+    def complete(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows with the columns that are made anew, each where the table had it."""
+        _checks.together(partial(column.require, len(rows)) for column in self.made)
+        for column in self.made:
+            rows.insert(column.at, column.name, column.values(rows.index))
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         columns = [column.to_dict() for column in self.columns]
-        return {"columns": columns, "given": list(self.given)}
+        made = [column.to_dict() for column in self.made]
+        return {"columns": columns, "given": list(self.given), "made": made}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TableCodec:
         """Read what ``to_dict`` wrote."""
         columns = tuple(ColumnCode.from_dict(c) for c in values["columns"])
-        return cls(columns=columns, given=tuple(map(str, values["given"])))
+        made = tuple(MadeColumn.from_dict(c) for c in values.get("made", ()))  # none before
+        return cls(columns=columns, given=tuple(map(str, values["given"])), made=made)
 
 
 def _row(column: Column, position: Any) -> str:
     """Name a row by its place in the table that was given, which its index keeps."""
     label = column.values.index[int(position)]
     return _values.row(int(label) if isinstance(label, int | np.integer) else int(position))
-
-
-def dtype_text(dtype: Any) -> str:
-    """Write a dtype; of categories also what they are and whether they have an order.
-
-    Examples
-    --------
-    >>> sizes = pd.CategoricalDtype([1, 2], ordered=True)
-    >>> [dtype_text(dtype) for dtype in (np.dtype(np.int8), sizes, pd.StringDtype("python"))]
-    ['int8', 'category[int64, ordered]', 'string[python]']
-    """
-    if isinstance(dtype, pd.CategoricalDtype):
-        own = str(dtype.categories.dtype)
-        return f"category[{own if _PLAIN.match(own) else 'str'}{', ordered' * bool(dtype.ordered)}]"
-    if isinstance(dtype, pd.StringDtype) and str(dtype) == "string" and dtype != pd.StringDtype():
-        return f"string[{dtype.storage}]"
-    return str(dtype)
-
-
-def frame_dtype(dtype: str) -> Any:
-    """Turn the text of a dtype into what ``astype`` takes."""
-    if dtype.startswith("datetime64["):
-        try:
-            return pd.api.types.pandas_dtype(dtype)
-        except TypeError:
-            raise ValueError(f"There is no dtype {dtype!r}.") from None
-    _checks.one_of("dtype", dtype.rstrip("0123456789"), _KNOWN)
-    return dtype
-
-
-_PLAIN: Final = re.compile(r"([Uu]?[Ii]nt|[Ff]loat)\d+$|bool(ean)?$|str(ing)?$")
-
-
-def _category_dtype(dtype: str, categories: Sequence[str]) -> pd.CategoricalDtype:
-    """Return what ``dtype_text`` wrote, with these categories."""
-    own, _, ordered = dtype[len("category[") : -1].partition(", ")
-    values: Any = pd.Index(list(categories))
-    with suppress(ValueError):  # a category that was declared, and that the dtype cannot hold
-        if own.lower().startswith("bool"):
-            values = pd.Index(values == "True").astype(own)
-        elif own.lower().startswith(("int", "uint")):
-            values = pd.Index([int(text) for text in categories]).astype(own)
-        elif own:
-            values = values.astype(own)
-    return pd.CategoricalDtype(values, ordered=bool(ordered))
 
 
 def _in_order(column: ColumnSchema, dtype: Any) -> ColumnSchema:
@@ -343,10 +322,3 @@ def _in_order(column: ColumnSchema, dtype: Any) -> ColumnSchema:
     return replace(
         column, categories=tuple(sorted(column.categories, key=lambda t: place.get(t, last)))
     )
-
-
-_KNOWN: Final = (
-    *("int", "uint", "Int", "UInt", "float", "Float", "bool", "boolean"),
-    *("str", "string", "object", "category"),
-    *("string[python]", "string[pyarrow]", "large_string[pyarrow]"),
-)

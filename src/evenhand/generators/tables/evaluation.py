@@ -17,7 +17,7 @@ from evenhand.generators.tables.fidelity import Fidelity, fidelity
 from evenhand.generators.tables.utility import MODELS, utility
 
 if TYPE_CHECKING:
-    from evenhand.generators.synthesizer import Synthesizer
+    from evenhand.generators.tables.synthesizer import TableSynthesizer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +58,7 @@ class TableEvaluation(Evaluation):
 
 
 def evaluate_rows(
-    generator: Synthesizer,
+    generator: TableSynthesizer,
     synthetic: pd.DataFrame,
     test: pd.DataFrame,
     *,
@@ -72,7 +72,7 @@ def evaluate_rows(
 
     Parameters
     ----------
-    generator : Synthesizer
+    generator : TableSynthesizer
         Fitted; it draws as many rows as ``test`` has without balance, to compare columns with.
     synthetic : DataFrame
         The rows that are to be used, as ``generator.sample`` gave them.
@@ -94,9 +94,9 @@ def evaluate_rows(
     """
     label, *sensitive = generator.conditions_.names
     schema: Schema = generator.codec_.schema
-    plain = generator.sample(len(test), balance=(), random_state=random_state)
-    plain, synthetic, test = map(schema.dates_as_numbers, (plain, synthetic, test))
-    train = None if train is None else schema.dates_as_numbers(train)
+    plain = generator.sample_learnt(len(test), random_state=random_state)
+    plain, synthetic, test = map(schema.as_measured, (plain, synthetic, test))
+    train = None if train is None else schema.as_measured(train)
     return TableEvaluation(
         label=label,
         sensitive=tuple(sensitive),
@@ -121,7 +121,7 @@ def evaluate_rows(
     )
 
 
-def _groups(generator: Synthesizer) -> tuple[str, ...]:
+def _groups(generator: TableSynthesizer) -> tuple[str, ...]:
     """Names of all groups that the generator knows, as tables of rows name them."""
     names, categories = generator.conditions_.names[1:], generator.conditions_.categories[1:]
     every = pd.DataFrame(list(product(*categories)), columns=list(names))

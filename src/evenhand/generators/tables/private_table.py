@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,9 @@ from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.payload import Encoding, Payload
 from evenhand.generators.tables.bins import Bins
-from evenhand.generators.tables.codec import TableCodec, frame_dtype
+from evenhand.generators.tables.codec import TableCodec
+from evenhand.generators.tables.dtypes import frame_dtype
+from evenhand.generators.tables.made_columns import MadeColumn
 from evenhand.generators.tables.records import Records
 from evenhand.generators.tables.released_schema import (
     DELTA_SHARE,
@@ -87,7 +89,9 @@ class PrivateTable(Payload):
     ----------
     records : Records
     schema : Schema or None
-        What is declared. All else is released.
+        What is declared of the columns that are learnt. All else is released.
+    made : tuple of MadeColumn
+        Columns that are not among the records, and that drawn rows have.
     keep : sequence of str
         Columns that inspection is to let pass.
     n_bins : int
@@ -102,6 +106,7 @@ class PrivateTable(Payload):
     schema: Schema | None
     keep: Sequence[str]
     n_bins: int
+    made: tuple[MadeColumn, ...] = ()
     keep_rare: bool = False
     notes: tuple[str, ...] = ()
     wanted: tuple[str, ...] = field(init=False)
@@ -129,7 +134,8 @@ class PrivateTable(Payload):
         """What the claim takes as public."""
         return (
             "the names, the order and the dtypes of the columns",
-            *(() if self.schema is None else ("the declared schema",)),
+            *(() if self.schema is None and not self.made else ("the declared schema",)),
+            *((self._made,) if self.made else ()),
             *(
                 ("the reference rows from which missing groups are predicted",)
                 if self.notes
@@ -180,12 +186,17 @@ class PrivateTable(Payload):
             per_unit=records.per_unit,
         )
         return Encoding(
-            codec=codec,
+            codec=replace(codec, made=self.made),
             data=data,
-            notes=(*found.notes, *self.notes),
+            notes=(*found.notes, *self.notes, *((self._made,) if self.made else ())),
             warnings=found.warnings,
             doubts=found.doubts,
         )
+
+    @property
+    def _made(self) -> str:
+        """Which columns are made anew, in words."""
+        return f"columns made up and not learnt ({', '.join(repr(c.name) for c in self.made)})"
 
     def _kind(self, name: str) -> str:
         """Kind of a column; label and groups are categories."""
@@ -271,6 +282,9 @@ def _ready(
             also[name] = "holds numbers as Python objects, each of which would be a category"
     features = (wrong | set(also)) - set(roles.conditions)
     way_out = f"{_LEAVE_OUT} {_DECLARE}" if features else _DECLARE
+    lines = found.lines(features)
+    if lines:
+        way_out = f"{_ANEW} {', '.join(lines)}. {way_out}"
     if any(f.problem is Problem.DATE for c in found.grave if c.name in wrong for f in c.findings):
         way_out = f"{_DATES} {way_out}"
     strange = [column.name for column in table.columns if not _comes_back(column.dtype)]
@@ -304,6 +318,10 @@ def _refuse_values(declared: ColumnSchema, table: TypedTable) -> None:
 _LEAVE_OUT: Final = (
     "Leave features out with {drop}, in Python drop(columns={names}); or learn them as they are "
     "with --keep, in Python keep={names}."
+)
+_ANEW: Final = (
+    "Ids, e-mail addresses and phone numbers are made anew in drawn rows, and of postcodes the "
+    "first characters are learnt, by these lines of the schema of --schema:"
 )
 _NO_DATES: Final = "is declared as a date, which its dtype does not say: use pd.to_datetime"
 _DATES: Final = (

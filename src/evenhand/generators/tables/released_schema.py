@@ -14,7 +14,8 @@ from evenhand.datasets import Schema
 from evenhand.datasets.columns import SECONDS, Column, natural_order
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.tables.codec import OTHER, holds_missing
+from evenhand.generators.tables.codec import OTHER
+from evenhand.generators.tables.dtypes import holds_missing
 from evenhand.generators.tables.records import Records
 from evenhand.typing import FloatArray, IntArray
 
@@ -258,11 +259,14 @@ class UndeclaredColumns:
                 f"categories in a schema, raise epsilon, or leave the column out."
             )
         is_condition = name in self.records.roles.conditions
+        known = self.known.get(name)
         return ColumnSchema(
             name=name,
             kind="categorical",
             categories=natural_order([*named, *more]),
             missing=not is_condition and holds_missing(str(column.dtype)),
+            prefix=None if known is None else known.prefix,
+            pattern=None if known is None else known.pattern,
         )
 
 
@@ -304,7 +308,7 @@ def undeclared(records: Records, declared: Schema | None) -> tuple[str, ...]:
                 f"The column {name!r} is the label or sensitive, so the schema must list its "
                 f"categories. For amounts make classes of them first."
             )
-        if column is None or (column.kind == "numeric" and column.bounds is None):
+        if column is None or not (column.categories or column.bounds):
             wanted.append(name)
     return tuple(wanted)
 

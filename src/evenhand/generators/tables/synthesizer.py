@@ -13,12 +13,14 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import Schema
+from evenhand.datasets.columns import TypedTable
 from evenhand.generators.conditions import BALANCES, require_lines
 from evenhand.generators.payload import Progress
 from evenhand.generators.synthesizer import Synthesizer
 from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.constraints import Constraint
 from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
+from evenhand.generators.tables.made_columns import MadeColumn, made_columns
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.records import as_roles, read_records
@@ -88,7 +90,7 @@ class TableSynthesizer(Synthesizer):
             What may be spent in all.
         schema : Schema, optional
             Public kinds, categories and bounds of the columns. What it leaves out is released from
-            the budget.
+            the budget. Of columns that it says are made anew no value is learnt.
         unit : str, optional
             Column that says whose record a row is; the claim is then for each of these.
         unit_name : str
@@ -150,6 +152,17 @@ class TableSynthesizer(Synthesizer):
         roles = as_roles(label, sensitive, unit)
         self._open(None if unit is None else "a unit column")
         filled: tuple[str, ...] = ()
+        made: tuple[MadeColumn, ...] = ()
+        if schema is not None and (schema.made or schema.shortened):
+            given = TypedTable.of(frame, "private table")
+            made = made_columns(given, schema, roles.conditions, unit)
+            units = None if unit is None else given.frame.get(unit)
+            frame = schema.learnt_of(given.frame, "private table")
+            frame = frame if units is None else frame.assign(**{str(unit): units})
+            if reference is not None:
+                known = TypedTable.of(reference, "reference table").frame
+                reference = schema.learnt_of(known, "reference table")
+            schema = schema.only_learnt
         if reference is not None:
             frame, predictors = groups_from_reference(
                 frame, reference, sensitive=roles.sensitive, away=[unit] if unit else []
@@ -159,6 +172,7 @@ class TableSynthesizer(Synthesizer):
             records=read_records(frame, roles, per_unit=per_unit),
             schema=schema,
             keep=keep,
+            made=made,
             keep_rare=keep_rare,
             n_bins=self.n_bins,
             notes=filled,
@@ -248,9 +262,36 @@ class TableSynthesizer(Synthesizer):
         ValueError
             For what is never drawn, or so rarely that a bounded number of draws holds too few.
         """
+        rows = self._rows(
+            n,
+            conditions=conditions,
+            balance=balance,
+            shares=shares,
+            constraints=constraints,
+            random_state=random_state,
+        )
+        return self.codec_.complete(rows)
+
+    def sample_learnt(self, n: int, *, random_state: RandomState = None) -> pd.DataFrame:
+        """Draw rows without balance, of the columns that are learnt: what is measured of rows.
+
+        Columns that are made anew are left out, and so is the end of their patterns.
+        """
+        return self._rows(n, balance=(), random_state=random_state)
+
+    def _rows(
+        self,
+        n: int | None,
+        *,
+        conditions: Mapping[str, object] | pd.DataFrame | None = None,
+        constraints: Sequence[Constraint] = (),
+        random_state: RandomState,
+        **how: Any,
+    ) -> pd.DataFrame:
+        """Draw rows of the columns that are learnt; arguments as for ``sample``."""
         self._require_fitted()
         rng = as_generator(random_state)
-        how: dict[str, Any] = {"balance": balance, "shares": shares}
+        how = {"shares": None, **how}
         if not isinstance(conditions, pd.DataFrame):
             asked = dict(conditions or {})
             wanted = Wanted.of(self.codec_, asked, constraints)

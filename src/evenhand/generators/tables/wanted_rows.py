@@ -10,9 +10,9 @@ from typing import Any, Final, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import did_you_mean, together
+from evenhand._checks import together
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, some
+from evenhand.datasets.columns import Column
 from evenhand.generators.conditions import Conditions, Request
 from evenhand.generators.tables.codec import ColumnCode, TableCodec
 from evenhand.generators.tables.constraints import Constraint
@@ -57,13 +57,7 @@ class Wanted:
         constraints: Sequence[Constraint],
     ) -> Self:
         """Read what is asked of the features; label and groups in ``conditions`` are left alone."""
-        named = [*conditions, *(name for rule in constraints for name in rule.columns)]
-        absent = [name for name in dict.fromkeys(named) if name not in codec.names]
-        if absent:
-            raise ValueError(
-                f"This generator has no column {some(absent)}; it has {some(codec.names, 30)}."
-                f"{did_you_mean(absent[0], codec.names)}"
-            )
+        codec.require([*conditions, *(name for rule in constraints for name in rule.columns)])
         likelihoods, columns = {}, {column.name: column for column in codec.columns}
 
         def read(name: str) -> None:
@@ -206,7 +200,7 @@ def _given(column: ColumnCode, value: object) -> tuple[ColumnCode, FloatArray]:
         schema, kind = column.schema, "number" if column.schema.date_unit is None else "date"
         try:
             frame = pd.DataFrame({column.name: list(values)})
-            dated = Schema(columns=(schema,)).parse_dates(frame, "the conditions")
+            dated = Schema(columns=(schema,)).parse(frame, "the conditions")
             numbers = schema.numbers(Column(dated[column.name]))
         except (TypeError, ValueError):
             numbers = np.array([np.nan])
