@@ -119,6 +119,7 @@ def judged_on(table: str, n_rows: int | None, seed: int) -> Iterator[dict[str, A
     for epsilon, way in product(EPSILONS, ("default", OLD)):
         model = DPSGDClassifier(
             Budget(epsilon=epsilon, delta=1e-5),
+            hidden=(),
             n_steps=None if way == "default" else 1_500,
             random_state=seed,
         ).fit(split.private.X, split.private.y, X_public=split.public.X)

@@ -7,7 +7,7 @@ Tables: Adult, Credit and ACS-Income (Connecticut). Every seed is a split of its
 and 3 at delta 1e-5; noise from the operating system. Public rows scale the columns of all ways, and
 cut those of DP-EBM into bins; no label of theirs is read. No setting is read off these tables.
 
-- *DP-SGD, thresholds* (ours): ``DPSGDClassifier`` with its defaults, and one threshold per group
+- *DP-SGD, thresholds* (ours): ``DPSGDClassifier(hidden=())``, and one threshold per group
   that is set on the public rows, whose groups it reads.
 - *DP-EBM, thresholds*: ``DPEBMClassifier`` with its defaults (log-odds, rate .2, chosen on
   ACS-Income of Maryland), and the same thresholds.
@@ -55,7 +55,7 @@ OURS, EBM, PRINTED = "DP-SGD, thresholds", "DP-EBM, thresholds", "DP-EBM as prin
 DP2DP, DECOUPLED, POST, FAIRDP = "DP2DP", "DP-decoupled", "DP-post-processing", "FairDP"
 WAYS = (OURS, EBM, PRINTED, DP2DP, DECOUPLED, POST, FAIRDP)
 CUT: dict[str, Any] = {
-    OURS: DPSGDClassifier,
+    OURS: functools.partial(DPSGDClassifier, hidden=()),
     EBM: DPEBMClassifier,
     PRINTED: functools.partial(DPEBMClassifier, residuals="label", recalibrated=False),
 }

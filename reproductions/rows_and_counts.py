@@ -69,7 +69,7 @@ class Both(Scene):
             more = {} if margin is None else {"fairness": DemographicParity(margin=margin)}
             if margin is not None:
                 given["sensitive_features"] = self.private.groups
-            model = DPSGDClassifier(**common, **more)
+            model = DPSGDClassifier(hidden=(), **common, **more)
             return model.fit(self.private.X, self.private.y, X_public=X, **given)
         if way != REAL:
             common["public"] = drawn

@@ -301,10 +301,33 @@ def test_steps_that_are_named_are_kept_and_those_of_a_network_follow_public_numb
     fitted = fit(parts, network)
     assert fitted.mechanism_.n_steps == steps < 1500
     (why,) = fitted.choices_
-    assert why.startswith(f"{steps} steps at rate {rate:.3g} for n = 600 records")
+    assert why.startswith(f"2 hidden units, {steps} steps at rate {rate:.3g} for n = 600 records")
     slow = fit(parts, DPSGDClassifier(budget, hidden=(2,), n_steps=7, learning_rate=0.1))
     assert slow.mechanism_.n_steps == 7
-    assert slow.choices_[0].startswith("7 steps at rate 0.1 for")
+    assert slow.choices_[0].startswith("2 hidden units, 7 steps at rate 0.1 for")
+
+
+@pytest.mark.parametrize(
+    ("n_records", "settings", "units"),
+    [
+        (2_000, {}, 16),
+        (1_999, {}, 0),
+        (2_000, {"hidden": ()}, 0),
+        (2_000, {"hidden": (3,)}, 3),
+        (2_000, {"n_steps": 5}, 0),
+        (2_000, {"learning_rate": 1.0}, 0),
+        (2_000, {"penalty": 0.1}, 0),
+    ],
+)
+def test_a_public_number_of_records_chooses_hidden_units(
+    parts: Any, n_records: int, settings: dict[str, Any], units: int
+) -> None:
+    budget = Budget(epsilon=3.0, delta=1e-6)
+    model = DPSGDClassifier(budget, n_records=n_records, batch_size=8, **settings)
+    model.fit(parts.X, parts.y, X_public=parts.X_public, sensitive_features=parts.groups)
+    # Two more carry what skips them.
+    assert getattr(model.student_, "hidden_layer_sizes", ()) == ((units + 2,) if units else ())
+    assert model.hidden == settings.get("hidden")
 
 
 def test_multipliers_move_as_far_in_fewer_steps() -> None:

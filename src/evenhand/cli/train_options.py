@@ -328,8 +328,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         typer.Option(
             metavar="WIDTH",
             help="Of dpsgd, dp-fermi and pf-ld: width of a hidden layer; repeat the option for "
-            "several.",
-            show_default="none: logistic regression",
+            "several, 0 for none: logistic regression.",
+            show_default="by the number of records for dpsgd, else none",
             rich_help_panel=GRADIENTS,
         ),
     ] = None
@@ -599,7 +599,9 @@ def estimator_of(given: TrainOptions, tables: TrainingTables) -> Any:
     """Return the estimator that the options stand for."""
     margin = given.margin if given.trains_within_margin else 0.0  # by a weight: equal rates
     own_noise = given.ledger is None and given.noise is not None
-    settings = vars(given) | {"hidden": tuple(given.hidden or ())}
+    settings = vars(given) | {
+        "hidden": None if given.hidden is None else tuple(filter(None, given.hidden))
+    }
     return given.spec.make(
         settings,
         fairness=fairness_of(given, margin, tables) if given.trains_by_groups else None,

@@ -28,12 +28,16 @@ from evenhand.fairness.notions import parity_gaps
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.learners.gradients import TINY
 from evenhand.privacy import Budget, SubsampledGaussian
-from evenhand.typing import FloatArray
+from evenhand.typing import Array, FloatArray
 
 
 class AimMissed(UserWarning):
     """The groups' rates ended further apart than training aimed for."""
 
+
+ENOUGH_FOR_HIDDEN: Final = 2_000
+DEFAULT_HIDDEN: Final = (16,)
+"""Where widths are left to choose; ``reproductions/dpsgd_steps.py``."""
 
 SLACK: Final = 0.1
 """Part of the margin by which the gap may be above it, for multipliers hover."""
@@ -84,8 +88,10 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     penalty : float, optional
         Largest weight of the gap in the loss. Default: none without ``fairness``, as much as the
         margin needs with it. With a penalty alone, ``penalty * sum |cov(group, class)|`` is added.
-    hidden : tuple of int
-        Widths of hidden layers (ReLU). Default ``()``: logistic regression.
+    hidden : tuple of int, optional
+        Widths of hidden layers (ReLU), beside which the last layer reads the row itself. ``()`` is
+        logistic regression. Default: 16 units where there are 2,000 records, training pulls no
+        groups together, and steps and rate are not named; else none. ``choices_`` says which.
     architecture : str, Architecture or torch.nn.Module, optional
         Another network, in PyTorch (extra ``torch``): ``SmallResNet()`` or another of
         ``evenhand.learners.nets.architectures``, its name, or a module of yours that ends with one
@@ -96,13 +102,14 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     clip_norm : float
         Largest norm of what one record adds to a step.
     n_steps : int, optional
-        Default: for logistic regression by the numbers of records and columns and the budget, at
-        most 1500, all of it public; ``choices_`` says how many. For a network 1500.
+        Default: by the numbers of records and columns and the budget, at most 1500, all of it
+        public; ``choices_`` says how many. With ``architecture`` 1500.
     batch_size : int
         *Expected* size of a Poisson sample.
     learning_rate : float, optional
         Default 4 for logistic regression, less where the default of ``n_steps`` would be below 30;
-        0.5 for a network.
+        with hidden layers that at which noise moves a weight by .3 in all, at most 2; 0.5 with
+        ``architecture``.
     n_records : int, optional
         A public number of records that sets the probability ``batch_size / n_records`` of a record
         to enter a step. Default: the number of private rows, which is then public.
@@ -152,12 +159,14 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     _: KW_ONLY
     penalty: float | None = None
     n_steps: int | None = None
+    hidden: tuple[int, ...] | None = None
 
     def _learn(self, given: FitArguments) -> None:
         budget = self._checked_steps(given.ledger)
         learner = self._learner()
         rng = as_generator(self.random_state)
         data, X_encoded = self._read(given, rng)
+        learner = self._sized(learner, self._n_public(data), X_encoded)
         groups = self._groups(given.sensitive_features, data, learner)
         learner, n_steps, self.choices_ = self._scheduled(learner, budget, data, X_encoded.shape)
         mechanism = self._sampled(budget, data, n_steps)
@@ -233,13 +242,14 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         if self.architecture is not None:
             return learner, self.n_steps or N_STEPS, ()
         pull, n, d = learner.pull, self._n_public(data), shape[1]
-        if self.hidden:
+        if learner.hidden:
             n_steps, rate = network_steps(
                 n, budget.mu, self.clip_norm, n_steps=self.n_steps, margin=pull is not None
             )
             rate = rate if self.learning_rate is None else self.learning_rate
             why = (
-                f"{n_steps:,} steps at rate {rate:.3g} for n = {n:,} records and mu = "
+                f"{' and '.join(map(str, learner.hidden))} hidden units, {n_steps:,} steps at rate "
+                f"{rate:.3g} for n = {n:,} records and mu = "
                 f"{budget.mu:.3f}: noise moves a weight by {NOISE_IN_A_WEIGHT:g}, or less. Longer "
                 f"descents drown in it, shorter ones learn less."
             )
@@ -257,6 +267,14 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         pull = None if pull is None else pull.within(n_steps)
         return replace(learner, learning_rate=rate, pull=pull), n_steps, (why,)
 
+    def _sized(self, learner: DPSGD, n_records: int, X_encoded: Array) -> DPSGD:
+        """Return the learner with the hidden layer that a public number of records can pay for."""
+        named = (self.hidden, self.architecture, self.n_steps, self.learning_rate, learner.pull)
+        chosen = all(value is None for value in named) and X_encoded.ndim == 2
+        if chosen and n_records >= ENOUGH_FOR_HIDDEN:
+            return replace(learner, hidden=DEFAULT_HIDDEN)
+        return learner
+
     def _learner(self) -> DPSGD:
         if not isinstance(self.fairness, DemographicParity | None):
             raise ValueError(
@@ -272,7 +290,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             pull = GroupPull(margin=margin, reference=reference, strength=most)
         elif most > 0:
             pull = GroupPull(strength=most)
-        return DPSGD(pull=pull, skip=bool(self.hidden), **self._settings())
+        return DPSGD(pull=pull, skip=True, **self._settings())
 
     def _groups(
         self, sensitive_features: Any, data: FitInputs, learner: DPSGD
