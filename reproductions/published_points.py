@@ -19,6 +19,11 @@ two groups; between two groups one against the rest is the same number. What cou
 whole records under a sound account; so nothing of SF-PATE (attribute alone), nothing printed by
 FairPATE, no row without privacy, none with labels of 2,000 test rows, and no decisions withheld.
 
+*With a coin*: some row that beats the point, or a coin between it and one constant decision: the
+expected error and gap of "as the row decides with probability w, else the commoner class" are w
+times those of the row and 1 - w times those of the constant, whose gap is 0. Anybody can toss it
+for free, and many published points lie next to a constant; it is shown by itself.
+
 - *any row*: every saved row of the results in ``SAVED``, and those measured here. This is a best of
   hundreds, picked point by point with the test rows in view: it favours us, and says that a setting
   exists, not that somebody would have chosen it. Delta is 1e-5 in most of these results, which is
@@ -34,21 +39,24 @@ FairPATE, no row without privacy, none with labels of 2,000 test rows, and no de
 
 *Measured here* (``--run``): each seed is a split of its own (25 % test; of the rest 20 % public,
 whose labels are not read; of faces a fifth each), floating-point noise from the operating system.
-Faces are the first 24 components of EfficientNet-Lite0, fixed before, in the place of a network. Under equalized odds the
-true classes of public rows are those that a student makes of the answers; DP-FERMI pays for its
-shares of groups. Rows of other data sets stay. Nothing is left out after a look at a result; the
-weights 100 and 300 were added after the first count, for its points next to a constant decision.
+Faces are the first 24 components of EfficientNet-Lite0, fixed before, in the place of a network.
+Under equalized odds the true classes of public rows are those that a student makes of the answers;
+DP-FERMI pays for its shares of groups. Rows of other data sets stay. Nothing is left out after a
+look at a result; weights 100 and 300, the ages and the coin were added after the first count, whose
+open points lay next to constant decisions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from _faces import DP_FERMI_AGES, U_ALL, Faces, by_efficientnet, split
 from _table import beside_saved, interval, keep, kept, rule, write
 from fairpate_figure2 import KINDS, LOADERS, ODDS, PARITY, Run
@@ -270,6 +278,23 @@ def beats(row: Measured, point: Row, *, room: bool = False) -> bool:
     return no_larger and (error < point["error"] or gap < point["gap"])
 
 
+def beats_by_coin(row: Measured, point: Row, constant: float) -> bool:
+    """Whether it does, or a coin between the row and a constant decision with that error.
+
+    Tried are the least share of the row that has the point's error, which has the least gap, and
+    the constant alone.
+    """
+    least = (constant - point["error"]) / (constant - row.error) if row.error < constant else 1.0
+    shares = (min(1.0, max(0.0, least * (1.0 + 1e-9))), 0.0)  # an error that is level may round up
+    return beats(row, point) or any(
+        beats(
+            row._replace(error=share * row.error + (1.0 - share) * constant, gap=share * row.gap),
+            point,
+        )
+        for share in shares
+    )
+
+
 KINDS_OF_COUNT: dict[str, Callable[[Measured], bool]] = {
     "any row": lambda row: True,
     "group not read": lambda row: not row.reads_group,
@@ -279,23 +304,37 @@ KINDS_OF_COUNT: dict[str, Callable[[Measured], bool]] = {
 }
 
 
-def count(points: Sequence[Row], rows: Sequence[Measured]) -> list[Row]:
-    """Return every point with the rows that beat it: of each kind whether, with room, and whose."""
+def count(
+    points: Sequence[Row], rows: Sequence[Measured], constants: Mapping[str, float]
+) -> list[Row]:
+    """Return every point with whether it is beaten, by each kind of rows, and by whose.
+
+    ``constants`` has the error of the best constant decision, by data set; without one no coin is
+    tossed.
+    """
     told = []
     for point in points:
+        line = dict(point)
+        constant = constants.get(point["data"], math.nan)
         # Only these can beat it: looked at once for every kind.
         able = [row for row in rows if beats(row, point)]
-        line = dict(point)
+        coin = [row for row in rows if beats_by_coin(row, point, constant)]
         for kind, within in KINDS_OF_COUNT.items():
             own = [row for row in able if within(row)]
             line[kind] = bool(own)
             line[f"{kind}, room"] = any(beats(row, point, room=True) for row in own)
+            line[f"{kind}, coin"] = any(map(within, coin))
         line["results"] = sorted({row.result for row in able})
         if able:
             best = min(able, key=lambda row: (row.error + row.gap, row.result, row.setting))
             line["by"] = f"{best.result}: {best.setting}, epsilon {best.epsilon:g}"
         told.append(line)
     return told
+
+
+def constants_of(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the error of the best constant decision for each data set that was measured here."""
+    return {row["data"]: row["constant"] for row in rows}
 
 
 def ages() -> Faces:
@@ -375,6 +414,7 @@ def rows_of(name: str, seeds: int, file: Path | None = None) -> list[Row]:
     """Measure every setting on one data set; runs that a file keeps are not run again."""
     fits, load, notions = WHERE[name]
     data, done = load(), kept(file)
+    shares = np.unique(data.y, return_counts=True)[1] / len(data.y)
     rows = []
     for notion in notions:
         for epsilon in EPSILONS:
@@ -396,7 +436,8 @@ def rows_of(name: str, seeds: int, file: Path | None = None) -> list[Row]:
                     (row["error"], row["error_pm"]), (row["gap"], row["gap_pm"]) = (
                         interval([run[i] for run in repeats]) for i in (0, 1)
                     )
-                    rows.append(row | {"seeds": seeds, "repeats": [list(one) for one in repeats]})
+                    row |= {"seeds": seeds, "constant": 1.0 - float(shares.max())}
+                    rows.append(row | {"repeats": [list(one) for one in repeats]})
                     print(line(rows[-1]), flush=True)
     return rows
 
@@ -431,21 +472,20 @@ def counted(told: Sequence[Row], *names: str) -> list[Row]:
         | {
             kind: sum(point[kind] for point in points)
             for each in KINDS_OF_COUNT
-            for kind in (each, f"{each}, room")
+            for kind in (each, f"{each}, room", f"{each}, coin")
         }
         for key, points in cells.items()
     ]
 
 
-def line_of_count(row: Row) -> str:
-    """One row of counts: those with room in brackets."""
-    cells = [
-        f"{value} ({row[f'{name}, room']})"
-        if name in KINDS_OF_COUNT
-        else (f"{value:g}" if isinstance(value, float) else str(value))
-        for name, value in row.items()
-        if not name.endswith(", room")
-    ]
+def line_of_count(row: Row, *, coin: bool = False) -> str:
+    """One row of counts: those with room in brackets, or those with a coin."""
+    cells = []
+    for name, value in row.items():
+        if name in KINDS_OF_COUNT:
+            cells.append(str(row[f"{name}, coin"]) if coin else f"{value} ({row[f'{name}, room']})")
+        elif ", " not in name:
+            cells.append(f"{value:g}" if isinstance(value, float) else str(value))
     return f"| {' | '.join(cells)} |"
 
 
@@ -454,7 +494,7 @@ def save(rows: list[Row], data: str | None = None) -> None:
     commits, rows = beside_saved(NAME, data or "", rows, list(WHERE))
     if data is None:
         commits.pop("")
-    told = count(published(), all_measured(rows))
+    told = count(published(), all_measured(rows), constants_of(rows))
     counts = counted(told, "data", "notion")
     head = " | ".join(KINDS_OF_COUNT)
     of_results = {name: sum(name in point["results"] for point in told) for name in (*SAVED, NAME)}
@@ -470,6 +510,9 @@ def save(rows: list[Row], data: str | None = None) -> None:
         f"| data | notion | points | {head} |",
         rule(3 + len(KINDS_OF_COUNT)),
         *map(line_of_count, counts),
+        f"\n## With a coin\n\n| data | notion | points | {head} |",
+        rule(3 + len(KINDS_OF_COUNT)),
+        *(line_of_count(row, coin=True) for row in counts),
         f"\n## By method and epsilon\n\n| data | notion | method | epsilon | points | {head} |",
         rule(5 + len(KINDS_OF_COUNT)),
         *map(line_of_count, counted(told, "data", "notion", "method", "epsilon")),
@@ -500,7 +543,7 @@ def main() -> None:
         saved = json.loads((HERE / "results" / f"{NAME}.json").read_text())["rows"]
         rows = [row for row in saved if row["data"] not in fresh]
         rows += [row for each in fresh.values() for row in each]
-        told = count(published(), all_measured(rows))
+        told = count(published(), all_measured(rows), constants_of(rows))
         print(*map(line_of_count, counted(told, "data", "notion")), sep="\n")
 
 

@@ -457,7 +457,7 @@ def test_a_row_beats_a_point_where_nothing_is_larger_and_something_smaller(
     row = module.Measured(**POINT | of_row | {"teachers": True, "reads_group": False} | changed)
     assert module.beats(row, POINT) == beats
     assert module.beats(row, POINT, room=True) == with_room
-    [told] = module.count([POINT | {"method": "z"}], [row])
+    [told] = module.count([POINT | {"method": "z"}], [row], {})
     assert (told["any row"], told["any row, room"], told["teachers"]) == (beats, with_room, beats)
     assert (told["one method: teachers"], told["results"]) == (False, ["x"] if beats else [])
 
@@ -496,3 +496,33 @@ def test_the_published_points_are_those_of_all_figures_and_the_second_notion_of_
         own = [(p["error"], p["gap"]) for p in points if p["data"] == data]
         for error, gap in known:
             assert min(max(abs(e - error), abs(g - gap)) for e, g in own) < 6e-4, (method, epsilon)
+
+
+@pytest.mark.parametrize(
+    ("error", "gap", "beats"),
+    [
+        # A quarter of the row and three of the constant, .4: error .3, gap .05, up to rounding.
+        (0.3, 0.051, True),
+        (0.3, 0.049, False),
+        (0.299, 0.0501, False),
+        (0.41, 0.0, True),  # the constant alone
+        (0.4, 0.0, False),  # level with it
+        (0.1, 0.2, True),  # the row alone
+        (0.0, 1.0, False),
+    ],
+)
+def test_a_coin_between_a_row_and_a_constant_beats_what_lies_above_their_line(
+    error: float, gap: float, beats: bool
+) -> None:
+    module = script("published_points")
+    of_row = {"error": 0.0, "gap": 0.2, "error_pm": 0.0, "gap_pm": 0.0, "result": "x"}
+    more = {"setting": "y", "teachers": False, "reads_group": True}
+    row = module.Measured(**POINT | of_row | more)
+    point = POINT | {"error": error, "gap": gap}
+    # By brute force too: every share of a fine grid.
+    grid = np.linspace(0, 1, 100_001)
+    mixed = zip(0.4 * (1 - grid), 0.2 * grid, strict=True)
+    by_hand = any(e <= error and g <= gap and (e < error or g < gap) for e, g in mixed)
+    assert module.beats_by_coin(row, point, 0.4) == by_hand == beats
+    assert module.beats_by_coin(row, point, np.nan) == module.beats(row, point)
+    assert not module.beats_by_coin(row, point | {"data": "Credit"}, 0.4)
