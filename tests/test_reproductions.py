@@ -508,7 +508,8 @@ def test_the_published_points_are_those_of_all_figures_and_the_second_notion_of_
         (0.41, 0.0, True),  # the constant alone
         (0.4, 0.0, False),  # level with it
         (0.1, 0.2, True),  # the row alone
-        (0.0, 1.0, False),
+        (0.0, 1.0, True),
+        (0.0, 0.19, False),
     ],
 )
 def test_a_coin_between_a_row_and_a_constant_beats_what_lies_above_their_line(
