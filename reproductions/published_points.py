@@ -44,6 +44,10 @@ Under equalized odds the true classes of public rows are those that a student ma
 DP-FERMI pays for its shares of groups. Rows of other data sets stay. Nothing is left out after a
 look at a result; weights 100 and 300, the ages and the coin were added after the first count, whose
 open points lay next to constant decisions.
+
+Seen afterwards: of the 36 points on tables that no row beat, 29 have a gap below .013. Of two groups
+of 3,000 and 4,500 that are decided alike, a tenth of them favourably, test rows show a gap of .006
+in the mean (Credit), whatever is done in training.
 """
 
 from __future__ import annotations
@@ -281,18 +285,12 @@ def beats(row: Measured, point: Row, *, room: bool = False) -> bool:
 def beats_by_coin(row: Measured, point: Row, constant: float) -> bool:
     """Whether it does, or a coin between the row and a constant decision with that error.
 
-    Tried are the least share of the row that has the point's error, which has the least gap, and
-    the constant alone.
+    Tried is the least share of the row that has the point's error: it has the least gap.
     """
-    least = (constant - point["error"]) / (constant - row.error) if row.error < constant else 1.0
-    shares = (min(1.0, max(0.0, least * (1.0 + 1e-9))), 0.0)  # an error that is level may round up
-    return beats(row, point) or any(
-        beats(
-            row._replace(error=share * row.error + (1.0 - share) * constant, gap=share * row.gap),
-            point,
-        )
-        for share in shares
-    )
+    least = (constant - point["error"]) / (constant - row.error) if row.error < constant else 0.0
+    share = min(1.0, max(0.0, least * (1.0 + 1e-9)))  # an error that is level may round up
+    mixed = share * row.error + (1.0 - share) * constant
+    return beats(row, point) or beats(row._replace(error=mixed, gap=share * row.gap), point)
 
 
 KINDS_OF_COUNT: dict[str, Callable[[Measured], bool]] = {

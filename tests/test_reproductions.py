@@ -527,3 +527,5 @@ def test_a_coin_between_a_row_and_a_constant_beats_what_lies_above_their_line(
     assert module.beats_by_coin(row, point, 0.4) == by_hand == beats
     assert module.beats_by_coin(row, point, np.nan) == module.beats(row, point)
     assert not module.beats_by_coin(row, point | {"data": "Credit"}, 0.4)
+    worse = row._replace(error=0.6)  # than the constant, which is left alone
+    assert module.beats_by_coin(worse, point, 0.4) == (error > 0.4 or module.beats(worse, point))
