@@ -52,6 +52,11 @@ class Part(NamedTuple):
     y: Any
     race: Any
 
+    @property
+    def groups(self) -> Any:
+        """What the parts of tables call it."""
+        return self.race
+
 
 class Split(NamedTuple):
     """Private, public and test rows."""

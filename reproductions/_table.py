@@ -51,6 +51,7 @@ ALGORITHMS = {
     "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
     "RON-Gauss do not hold.",
     "picture_budgets": "ours (`GaussianImages`, no teachers), beside MERF made sound.",
+    "published_points": "ours, and DP-FERMI made sound; published numbers stand as published.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
     "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps are "
     "reconstructions, and FairDP has the certificate of a noisy table.",

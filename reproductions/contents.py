@@ -48,6 +48,7 @@ PAPERS = {
     "pfguard_mnist": "PFGuard, Section 5.1 and 5.2, Tables 1 to 3",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
     "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; private-pgm",
+    "published_points": "Lowy et al. 2023, DP-FERMI: all its figures with a finite epsilon",
     "rivals": "Nori et al. 2021; Say et al. 2025; Tran et al. 2023; Ghoukasian and Asoodeh 2024; "
     "Jagielski et al. 2019",
     "sf_pate_figure2": "SF-PATE, Sections 6.1 and 6.2, Figures 2(a) and 2(b) and its appendix",

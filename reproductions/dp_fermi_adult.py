@@ -19,31 +19,25 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from typing import Any
 
+import fairpate_figure2
 import numpy as np
 from _table import commit, interval, rule, write
+from fairpate_figure2 import LOADERS
 
 from evenhand import Budget, DPFERMIClassifier
-from evenhand.datasets import Dataset, load_adult, load_credit_default, load_parkinsons
+from evenhand.datasets import Dataset
 
 ERROR_WITHIN, GAP_WITHIN = 0.002, 0.015
 WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0, 10.0, 30.0, 100.0)
 
-LOADERS: dict[str, Callable[[], Dataset]] = {
-    "Adult": load_adult,
-    "Credit": load_credit_default,
-    "Parkinsons": lambda: load_parkinsons(keep_motor_updrs=True),
+PUBLISHED = {
+    (data, epsilon): points
+    for (method, data, epsilon), points in fairpate_figure2.PUBLISHED.items()
+    if method == fairpate_figure2.FERMI
 }
-# Lowy et al. 2023, error and gap, least to most fair.
-PUBLISHED: dict[tuple[str, float], tuple[tuple[float, float], ...]] = {
-    ("Adult", 0.5): ((0.1664, 0.196), (0.1718, 0.100), (0.1876, 0.029)),
-    ("Adult", 1.0): ((0.1585, 0.202), (0.1663, 0.098), (0.1869, 0.010)),
-    ("Adult", 3.0): ((0.1574, 0.196), (0.1672, 0.088), (0.1880, 0.012)),
-    ("Credit", 1.0): ((0.1892, 0.0214), (0.1934, 0.0114)),
-    ("Parkinsons", 1.0): ((0.0473, 0.073), (0.0865, 0.018)),
-}
+"""Lowy et al. 2023, error and gap, least to most fair; all points: published_points.py."""
 
 
 def run(data: Dataset, epsilon: float, weight: float, seed: int) -> tuple[float, float, float]:

@@ -146,7 +146,7 @@ ALGORITHM = {
 TEACHERS = 100
 """Of the printed rows: the median of FairPATE's Table 1."""
 
-# Error and gap of demographic parity, least to most fair.
+# Error and gap of demographic parity, least to most fair; all points: published_points.py.
 PUBLISHED: dict[tuple[str, str, float], tuple[tuple[float, float], ...]] = {
     ("DP-FERMI", "Adult", 0.5): ((0.1664, 0.196), (0.1718, 0.100), (0.1876, 0.029)),
     ("DP-FERMI", "Adult", 1.0): ((0.1585, 0.202), (0.1663, 0.098), (0.1869, 0.010)),
@@ -165,11 +165,11 @@ Found = Iterator[tuple[str, float, float, float]]
 class Run:
     """One split and one epsilon: fits every setting and measures it on the test part."""
 
-    def __init__(self, data: Dataset, epsilon: float, seed: int) -> None:
+    def __init__(self, data: Dataset, epsilon: float, seed: int, delta: float = 1e-5) -> None:
         self.split = data.split(public=0.2, test=0.25, random_state=seed)
         self.epsilon, self.seed = epsilon, seed
         self.common: dict[str, Any] = {
-            "budget": Budget(epsilon=epsilon, delta=1e-5),
+            "budget": Budget(epsilon=epsilon, delta=delta),
             "noise": FloatNoise(),
             "random_state": seed,
         }
@@ -178,12 +178,8 @@ class Run:
         self.labelled, self.asked = order[:LABELLED], np.sort(order[LABELLED:])
         self.y_public = data.y.loc[public.X.index].to_numpy()
 
-    def fairpate(self, method: Any) -> Found:
-        """Either under demographic parity, all margins from one training of the teachers."""
-        models = [
-            method(fairness=DemographicParity(margin=margin), **self.common)
-            for margin in MARGINS[PARITY]
-        ]
+    def fitted(self, models: list[Any]) -> list[Any]:
+        """Fit models on the votes of the same teachers."""
         private, public = self.split.private, self.split.public
         refused = fit_many(
             models,
@@ -192,9 +188,16 @@ class Run:
             X_public=public.X,
             sensitive_features_public=public.groups,
         )
-        for margin, model, error in zip(MARGINS[PARITY], models, refused, strict=True):
+        for error in refused:
             if error is not None:
                 raise error
+        return models
+
+    def fairpate(self, method: Any) -> Found:
+        """Either under demographic parity, all margins from one training of the teachers."""
+        margins = MARGINS[PARITY]
+        models = [method(fairness=DemographicParity(margin=m), **self.common) for m in margins]
+        for margin, model in zip(margins, self.fitted(models), strict=True):
             yield PARITY, margin, *self.measure(model, PARITY)
 
     def alone(self, method: Any, notion: str, **settings: Any) -> Iterator[tuple[float, Any]]:

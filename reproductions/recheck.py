@@ -461,6 +461,18 @@ def picture_budgets(script: Any) -> Checks:
     yield noisy("MNIST, epsilon 10", saved, fresh, "accuracy")
 
 
+def published_points(script: Any) -> Checks:
+    """Parkinsons at the largest epsilon, DP-SGD without a margin."""
+    row = next(
+        r
+        for r in rows("published_points")
+        if (r["data"], r["epsilon"], r["method"]) == ("Parkinsons", 9.0, script.GRADIENTS)
+    )
+    fits = script.Fits(script.LOADERS["Parkinsons"](), row["epsilon"], 0)
+    _, error, gap = next(fits.gradients(script.PARITY))
+    yield from _error_and_gap("Parkinsons, DP-SGD", row, error, gap)
+
+
 def reviewers(script: Any) -> Checks:
     """Adult, one model, the widest margin and counts apart."""
     row = next(
@@ -692,6 +704,7 @@ CHECKS = {
         pfguard_table5,
         pfguard_table5_methods,
         picture_budgets,
+        published_points,
         reviewers,
         rivals,
         rows_and_counts,
