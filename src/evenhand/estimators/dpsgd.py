@@ -37,7 +37,7 @@ class AimMissed(UserWarning):
 
 ENOUGH_FOR_HIDDEN: Final = 2_000
 DEFAULT_HIDDEN: Final = (16,)
-"""Where widths are left to choose; ``reproductions/dpsgd_steps.py``."""
+"""Where widths are left to choose."""
 
 SLACK: Final = 0.1
 """Part of the margin by which the gap may be above it, for multipliers hover."""
