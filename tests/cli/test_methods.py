@@ -221,11 +221,17 @@ def test_the_groups_of_the_private_rows_are_read_only_where_teachers_need_them(
     assert "private.csv has no column 'sex', which --sensitive names" in line
 
 
-@pytest.mark.parametrize("method", ["dpsgd", "dp-fermi"])
-def test_hidden_layers_make_a_network(town: Path, train: Run, method: str) -> None:
+@pytest.mark.parametrize(("method", "past"), [("dpsgd", 2), ("dp-fermi", 0)])
+def test_hidden_layers_make_a_network(town: Path, train: Run, method: str, past: int) -> None:
+    # In DP-SGD's two units of each layer carry what skips them.
     train({**NO_TEACHERS, "--method": method, "--margin": None}, "--hidden", "6", "--hidden", "4")
     network = evenhand.load("model").student_
-    assert [len(bias) for bias in network.intercepts_] == [6, 4, 1]
+    assert [len(bias) for bias in network.intercepts_] == [6 + past, 4 + past, 1]
+
+
+def test_no_hidden_layer_is_logistic_regression(town: Path, train: Run) -> None:
+    train({**NO_TEACHERS, "--method": "dpsgd", "--margin": None}, "--hidden", "0")
+    assert hasattr(evenhand.load("model").student_, "coef_")
 
 
 @pytest.mark.parametrize("method", ["non-private", "fair-only"])
