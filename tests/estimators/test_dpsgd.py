@@ -305,6 +305,8 @@ def test_steps_that_are_named_are_kept_and_those_of_a_network_follow_public_numb
     slow = fit(parts, DPSGDClassifier(budget, hidden=(2,), n_steps=7, learning_rate=0.1))
     assert slow.mechanism_.n_steps == 7
     assert slow.choices_[0].startswith("2 hidden units, 7 steps at rate 0.1 for")
+    assert "noise moves" in why
+    assert "noise moves" not in slow.choices_[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from evenhand.estimators.plan import (
     default_steps,
     network_steps,
 )
-from evenhand.privacy import Budget, DiscreteNoise, Ledger, SeededNoise
+from evenhand.privacy import Budget, DiscreteNoise, Ledger, SeededNoise, SubsampledGaussian
 
 
 @given(
@@ -116,3 +116,17 @@ def test_the_noise_that_ends_in_a_weight_of_a_network_is_the_same_whatever_the_b
     fewer, faster = network_steps(n, mu, clip, n_steps=50)
     assert fewer == 50
     assert faster >= rate
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+@pytest.mark.parametrize("n", [2_000, 27_000])
+def test_the_noise_in_a_weight_is_that_of_the_mechanism_which_pays_for_the_steps(
+    n: int, epsilon: float
+) -> None:
+    # A second derivation: the noise of every step as the accountant sets it, added up.
+    budget = Budget(epsilon=epsilon, delta=1e-5)
+    steps, rate = network_steps(n, budget.mu, 1.0)
+    q = min(1.0, 1024 / n)
+    mechanism = SubsampledGaussian.within(budget, sampling_rate=q, n_steps=steps, clip_norm=1.0)
+    moved = rate * steps**0.5 * mechanism.noise_multiplier / (q * n)
+    assert moved == pytest.approx(0.3, rel=0.05)

@@ -37,7 +37,7 @@ class AimMissed(UserWarning):
 
 ENOUGH_FOR_HIDDEN: Final = 2_000
 DEFAULT_HIDDEN: Final = (16,)
-"""Where widths are left to choose."""
+"""Where widths are left to choose; ``reproductions/dpsgd_steps.py``."""
 
 SLACK: Final = 0.1
 """Part of the margin by which the gap may be above it, for multipliers hover."""
@@ -246,12 +246,13 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             n_steps, rate = network_steps(
                 n, budget.mu, self.clip_norm, n_steps=self.n_steps, margin=pull is not None
             )
-            rate = rate if self.learning_rate is None else self.learning_rate
+            reason = f": noise moves a weight by about {NOISE_IN_A_WEIGHT:g}, or less"
+            if self.learning_rate is not None:
+                rate, reason = self.learning_rate, ", at a rate that was named"
             why = (
                 f"{' and '.join(map(str, learner.hidden))} hidden units, {n_steps:,} steps at rate "
-                f"{rate:.3g} for n = {n:,} records and mu = "
-                f"{budget.mu:.3f}: noise moves a weight by {NOISE_IN_A_WEIGHT:g}, or less. Longer "
-                f"descents drown in it, shorter ones learn less."
+                f"{rate:.3g} for n = {n:,} records and mu = {budget.mu:.3f}{reason}. Longer "
+                f"descents drown in noise, shorter ones learn less."
             )
         elif self.n_steps is None:
             n_steps, part = default_steps(n, d, budget.mu, margin=pull is not None)
