@@ -312,13 +312,13 @@ def test_steps_that_are_named_are_kept_and_those_of_a_network_follow_public_numb
 @pytest.mark.parametrize(
     ("n_records", "settings", "units"),
     [
-        (2_000, {}, 16),
-        (1_999, {}, 0),
-        (2_000, {"hidden": ()}, 0),
-        (2_000, {"hidden": (3,)}, 3),
-        (2_000, {"n_steps": 5}, 0),
-        (2_000, {"learning_rate": 1.0}, 0),
-        (2_000, {"penalty": 0.1}, 0),
+        (16_000, {}, 16),
+        (15_999, {}, 0),
+        (16_000, {"hidden": ()}, 0),
+        (16_000, {"hidden": (3,)}, 3),
+        (16_000, {"n_steps": 5}, 0),
+        (16_000, {"learning_rate": 1.0}, 0),
+        (16_000, {"penalty": 0.1}, 0),
     ],
 )
 def test_a_public_number_of_records_chooses_hidden_units(

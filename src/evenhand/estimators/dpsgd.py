@@ -35,7 +35,7 @@ class AimMissed(UserWarning):
     """The groups' rates ended further apart than training aimed for."""
 
 
-ENOUGH_FOR_HIDDEN: Final = 2_000
+ENOUGH_FOR_HIDDEN: Final = 16_000
 DEFAULT_HIDDEN: Final = (16,)
 """Where widths are left to choose; ``reproductions/dpsgd_steps.py``."""
 
@@ -90,7 +90,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         margin needs with it. With a penalty alone, ``penalty * sum |cov(group, class)|`` is added.
     hidden : tuple of int, optional
         Widths of hidden layers (ReLU), beside which the last layer reads the row itself. ``()`` is
-        logistic regression. Default: 16 units where there are 2,000 records, training pulls no
+        logistic regression. Default: 16 units where there are 16,000 records, training pulls no
         groups together, and steps and rate are not named; else none. ``choices_`` says which.
     architecture : str, Architecture or torch.nn.Module, optional
         Another network, in PyTorch (extra ``torch``): ``SmallResNet()`` or another of
