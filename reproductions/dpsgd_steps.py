@@ -22,10 +22,10 @@ before the first run on them, about the error of the default minus that of 1,500
 3. over all tables the upper end of the interval of the mean is below 0.
 
 *Hidden units*: ``DPSGDClassifier`` has 16 where there are many records, with steps and a rate of
-their own (``plan.network_steps``). Choosing rows as above, two splits, sizes 600 to 16,000: 16 units
-and logistic regression, both by their defaults; ``judged`` on the test rows of Adult, which the
-choice of width and rate did not read (of COMPAS, STAR, MathAchieve and Chem97 it read rows), all
-rows, five splits. Rules, written before the first run of this part, about the error of 16 units
+their own (``plan.network_steps``). Choosing rows as above, two splits, sizes 600 to 16,000: 16
+units and logistic regression, both by their defaults; ``judged`` on the test rows of Adult, which
+the choice of width and rate did not read (of COMPAS, STAR, MathAchieve and Chem97 it read rows),
+all rows, five splits. Rules, written before the first run of this part, about the error of 16 units
 minus that of logistic regression:
 
 4. on choosing rows, over all tables, splits and epsilons of 2,000 records or more, the upper end of
