@@ -15,8 +15,9 @@ from evenhand.generators.images.teacher_gan import TeacherGAN, TeacherGANImages
 from evenhand.generators.registry import register
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer
+from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
-from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
+from evenhand.generators.tables.private_table import KnownOfTable
 from evenhand.generators.tables.teacher_critics import VotingCritics
 from evenhand.generators.teacher_sums import SeveralTeachers
 from evenhand.privacy import Guarantee

@@ -30,9 +30,10 @@ class SynthesizeOptions(ReadsPrivate):
             metavar="PRIVATE|SPEC.toml",
             callback=from_file,
             is_eager=True,
-            help="Private records: CSV (also .gz) or Parquet; or pictures, an .npz with the array "
-            "images and one array per label, sensitive attribute and unit. Or a TOML file that "
-            "names them, with options by their long names; flags stand above it.",
+            help="Private records: CSV (also .gz) or Parquet; a folder of Parquet files, or a URL "
+            "such as s3://bucket/folder, whose rows are read in batches; or pictures, an .npz with "
+            "the array images and one array per label, sensitive attribute and unit. Or a TOML "
+            "file that names them, with options by their long names; flags stand above it.",
         ),
     ]
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the classes.")]

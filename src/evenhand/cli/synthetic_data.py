@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -15,13 +16,14 @@ from evenhand.cli.console import Bars
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.output import require_table_name, write_table
 from evenhand.cli.synthesize_options import SynthesizeOptions
-from evenhand.cli.tables import read
+from evenhand.cli.tables import read, stream_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.datasets import Schema
     from evenhand.datasets.images import ImageData
+    from evenhand.datasets.parquet import ParquetRows
     from evenhand.generators.evaluation import Evaluation
     from evenhand.generators.images.codec import ImageSample
     from evenhand.generators.images.evaluation import ImageEvaluation
@@ -108,13 +110,13 @@ class SyntheticData(ABC):
 
 
 class Tables(SyntheticData):
-    """A private table, CSV or Parquet."""
+    """A private table, CSV or Parquet, or rows of Parquet that are read in batches."""
 
     payload, default, words = "tables", "marginal", "rows"
     title, facts = "Synthetic rows of", ("Private table", "Rows drawn")
     usual_noise = "exact"
 
-    private: pd.DataFrame
+    private: pd.DataFrame | ParquetRows
     schema: Schema | None
     reference: pd.DataFrame | None
     where: dict[str, str]
@@ -140,7 +142,12 @@ class Tables(SyntheticData):
             self.schema = None if given.schema is None else Schema.load(given.schema)
         made = () if self.schema is None else self.schema.made
         together(partial(Pattern(str(c.pattern)).require_room, given.rows, c.name) for c in made)
-        self.private = self._parsed(_read_table(given.private, given.drop or ()), given.private)
+        stream = stream_of(given.private, None, None)
+        if stream is None:
+            frame = _read_table(given.private, given.drop or ())
+            self.private = self._parsed(frame, given.private)
+        else:
+            self.private = replace(stream, drop=given.drop or ())
         self.reference = None if given.reference is None else read_table(given.reference)
         columns = set(self.private.columns)
         learnt = columns - {given.unit} - {column.name for column in made}

@@ -66,8 +66,8 @@ def stream_of(
     if not (is_url or source.is_dir() or rows_per_teacher is not None or scratch is not None):
         return None
     address = f"{system}://{'/' if system == 'file' else ''}{rest}" if is_url else source
-    more = {} if rows_per_teacher is None else {"rows_per_teacher": rows_per_teacher}
-    return ParquetRows(address, scratch=scratch, **more)
+    rows = ParquetRows(address, scratch=scratch)
+    return rows if rows_per_teacher is None else replace(rows, rows_per_teacher=rows_per_teacher)
 
 
 def read_stream(

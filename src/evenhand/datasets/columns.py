@@ -249,9 +249,9 @@ class Column:
         places: IntArray = found[self.codes]
         return places
 
-    def refuse_missing(self, what: str, way_out: str) -> None:
-        """Raise ValueError that names the rows with a missing value."""
-        gone = np.flatnonzero(self.missing)
+    def refuse_missing(self, what: str, way_out: str, *, start: int = 0) -> None:
+        """Raise ValueError that names the rows with a missing value; ``start`` rows are before."""
+        gone = start + np.flatnonzero(self.missing)
         if gone.size:
             raise ValueError(f"{self._the(what)} is missing in {_values.rows(gone)}. {way_out}")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
@@ -23,6 +25,8 @@ from evenhand.typing import Array
 MOST_CLASSES: Final = 200
 """Different labels beyond which a column is no label."""
 
+_PLAIN: Final = re.compile(r"(u?int\d+|bool|str)$")
+
 PIECES_OF_SAMPLE: Final = 8
 """Row groups that a sample is read from, spread over all of them."""
 
@@ -36,25 +40,42 @@ class Piece:
     fragment : pyarrow.dataset.Fragment
     start, n_rows : int
         Rows before it, in the order of the paths, and in it.
+    written : (int, int)
+        When its file was written, in nanoseconds, and its bytes.
     """
 
     fragment: Any = field(repr=False)
     start: int
     n_rows: int
+    written: tuple[int, int] = (0, 0)
 
     @property
     def path(self) -> str:
         """Of its file."""
         return str(self.fragment.path)
 
+    @property
+    def changed(self) -> bool:
+        """Whether the file was written to since."""
+        return _written(self.fragment) != self.written
+
+
+def _written(fragment: Any) -> tuple[int, int]:
+    (found,) = fragment.filesystem.get_file_info([fragment.path])
+    return found.mtime_ns or 0, found.size or 0
+
 
 @dataclass(frozen=True, eq=False)
 class ParquetRows:
-    """Private rows in Parquet files, for ``fit`` of a classifier that asks teachers.
+    """Private rows in Parquet files, for ``fit`` of what need not hold them.
 
-    ``fit(ParquetRows(source), "label", unit_ids="person", X_public=frame, ...)``: the label and the
-    unit are names of columns, and the features are the columns of the public rows. Every teacher
-    keeps at most ``rows_per_teacher`` rows, whatever the table holds.
+    A generator of tables that asks counts of them takes it in place of a frame: ``fit(
+    ParquetRows(source), label="income", sensitive="sex", budget=...)``.
+
+    A classifier that asks teachers: ``fit(ParquetRows(source), "label", unit_ids="person",
+    X_public=frame, ...)``. The label and the unit are names of columns, and the features are the
+    columns of the public rows. Every teacher keeps at most ``rows_per_teacher`` rows, whatever the
+    table holds.
 
     Parameters
     ----------
@@ -72,7 +93,9 @@ class ParquetRows:
         ``evenhand.frontier.cluster``). Private rows lie in it meanwhile; a folder of its own is
         made, and removed. Default: all of it in this process, in memory.
     tasks : int
-        Into how many both are divided, where there is ``scratch``.
+        Into how many both are divided, where there is ``scratch``; and counting, always.
+    drop : sequence of str
+        Columns that a generator does not learn.
     filesystem : pyarrow or fsspec file system, optional
         Where ``source`` is. Default: told by the URL, or that of this machine.
 
@@ -93,6 +116,7 @@ class ParquetRows:
     batch_rows: int = 65_536
     scratch: str | PathLike[str] | None = None
     tasks: int = 32
+    drop: Sequence[str] = ()
     filesystem: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -145,13 +169,15 @@ class ParquetRows:
     def pieces(self) -> tuple[Piece, ...]:
         """All row groups, in the order of the paths of their files."""
         files = sorted(self._dataset.get_fragments(), key=lambda each: str(each.path))
+        times = [_written(file) for file in files]
         self._refuse_other_files(files)
         found: list[Piece] = []
         start = 0
-        for file in files:
+        for file, written in zip(files, times, strict=True):
             for group in file.split_by_row_group():
                 n = sum(part.num_rows for part in group.row_groups)
-                found.append(Piece(fragment=group, start=start, n_rows=n))
+                if n:
+                    found.append(Piece(fragment=group, start=start, n_rows=n, written=written))
                 start += n
         if not start:
             raise ValueError(f"{self.where} has no rows.")
@@ -185,6 +211,47 @@ class ParquetRows:
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(self._dataset.schema.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of those that pandas reads as columns, and not as an index, less ``drop``."""
+        self.require((name, "drop") for name in self.drop)
+        away = {*self.drop, *map(str, self._stored.get("index_columns", ()))}
+        return tuple(name for name in self.names if name not in away)
+
+    @property
+    def _stored(self) -> Mapping[str, Any]:
+        """What pandas wrote of its dtypes."""
+        return self._dataset.schema.pandas_metadata or {}
+
+    @property
+    def stretches(self) -> list[tuple[Piece, ...]]:
+        """The row groups, divided over ``tasks``."""
+        return [some for some in divided(self.pieces, self.tasks) if some]
+
+    def as_stored(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return columns whose dtype cannot hold missing values as such, if pandas wrote so.
+
+        Raises
+        ------
+        ValueError
+            If there is one all the same, in another file.
+        """
+        kinds = {
+            column["name"]: column["numpy_type"]
+            for column in self._stored.get("columns", ())
+            if column["name"] in frame.columns
+            and column["pandas_type"] != "categorical"
+            and _PLAIN.match(column["numpy_type"])
+        }
+        gaps = [name for name in kinds if kinds[name] != "str" and frame[name].isna().any()]
+        if gaps:
+            raise ValueError(
+                f"{self.where}: the column {gaps[0]!r} has no value in some rows, and cannot miss "
+                f"one by the dtype of the first file, {kinds[gaps[0]]}. Write all files with one "
+                f"dtype that can, such as 'Int64' or 'boolean'."
+            )
+        return frame.astype(kinds)
 
     def require(self, named: Iterable[tuple[str, str]]) -> None:
         """Refuse columns that are not there, all of them; pairs of a name and who names it."""
@@ -223,13 +290,14 @@ class ParquetRows:
                     done += batch.num_rows
             except (pa.ArrowException, OSError) as error:
                 raise ValueError(
-                    f"{piece.path} broke off while it was read: {first_line(error)}. Nothing was "
-                    f"spent. Write the file again, or leave it out."
+                    f"{piece.path} broke off while it was read: {first_line(error)}. Write the "
+                    f"file again, or leave it out; what was charged before, if anything, stays "
+                    f"charged."
                 ) from None
-            if done != piece.n_rows:
+            if done != piece.n_rows or piece.changed:
                 raise ValueError(
-                    f"{piece.path} changed while it was read. Nothing was spent. Train when nobody "
-                    f"writes to it."
+                    f"{piece.path} changed since it was first read. Fit anew when nobody writes "
+                    f"to it; what was charged before, if anything, stays charged."
                 )
 
     def sample(self, columns: Sequence[str], n_rows: int = 50_000) -> pd.DataFrame:
@@ -277,3 +345,9 @@ class ParquetRows:
         values = sorted(found, key=lambda value: (str(type(value)), value))
         as_text = any(isinstance(value, str) for value in values)
         return np.array(values, dtype=object) if as_text else np.array(values)
+
+
+def divided(what: Sequence[Any], n: int) -> list[Any]:
+    """Return up to ``n`` stretches of about one length."""
+    edges = np.linspace(0, len(what), n + 1).astype(int)
+    return [what[a:b] for a, b in itertools.pairwise(edges)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import os
 import secrets
 import shutil
@@ -22,7 +21,7 @@ from evenhand._arrow import pa, pc
 from evenhand._frames import as_pandas
 from evenhand._units import ids_of
 from evenhand.datasets.encoder import PublicEncoder
-from evenhand.datasets.parquet import ParquetRows, Piece
+from evenhand.datasets.parquet import ParquetRows, Piece, divided
 from evenhand.estimators.callers import check_callers
 from evenhand.estimators.inputs import (
     FitArguments,
@@ -168,10 +167,9 @@ class Lesson:
         self, folder: Path, progress: Callable[[int, int], None] | None
     ) -> IntArray:
         """Let workers deal the rows to files, and others train the teachers from them."""
-        pieces, n_teachers = self.stream.rows.pieces, self.partition.n_teachers
-        tasks = self.stream.rows.tasks
-        reading = [some for some in _divided(pieces, tasks) if some]
-        ranges = [own for own in _divided(range(n_teachers), tasks) if own]
+        n_teachers, tasks = self.partition.n_teachers, self.stream.rows.tasks
+        reading = self.stream.rows.stretches
+        ranges = [own for own in divided(range(n_teachers), tasks) if own]
         dealt = (delayed(_deal)(self, i, some, ranges, folder) for i, some in enumerate(reading))
         for _ in Parallel(return_as="generator_unordered")(dealt):
             pass
@@ -308,12 +306,6 @@ def _ids(column: Any, name: str, start: int) -> tuple[Sequence[str], IntArray]:
             f"of its own."
         )
     return texts, at
-
-
-def _divided(what: Sequence[Any], n: int) -> list[Any]:
-    """Return up to ``n`` stretches of about one length."""
-    edges = np.linspace(0, len(what), n + 1).astype(int)
-    return [what[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def _deal(

@@ -11,7 +11,7 @@ from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
 

@@ -77,6 +77,35 @@ def test_both_distances_of_every_pair_are_charged_for(neighbors: str) -> None:
     assert sum(e.mu_squared for e in made.ledger_.entries) == pytest.approx(BUDGET.mu_squared)
 
 
+def test_the_counts_of_a_chosen_pair_are_those_of_its_columns_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tree hangs a column from a later one too: its counts are the same ones, turned over."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"y": binary(rng), "g": binary(rng), "last": rng.integers(4, size=N)})
+    for states in (2, 3, 5):
+        copied = frame["last"].to_numpy() % states
+        frame.insert(0, f"of {states}", np.where(rng.random(N) < 0.9, copied, 0))
+    chosen: list[tuple[Any, Any, Any]] = []
+    choose = MarginalSynthesizer._choose
+
+    def spied(self: MarginalSynthesizer, data: Any, *rest: Any) -> Any:
+        found = choose(self, data, *rest)
+        chosen.append((data, *found[1:]))
+        return found
+
+    monkeypatch.setattr(MarginalSynthesizer, "_choose", spied)
+    fit(frame.astype(str), width=1)
+    ((data, cliques, counts),) = chosen
+    assert any(clique.columns[0] > clique.columns[1] for clique in cliques)
+    for clique, counted in zip(cliques, counts, strict=True):
+        expected = np.zeros(counted.shape, dtype=np.int64)
+        i, j = clique.columns
+        places = clique.parts[data.condition], data.codes[:, i], data.codes[:, j]
+        np.add.at(expected, places, 1)
+        assert (counted == expected).all()
+
+
 def test_width_is_checked_before_anything_is_spent() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: binary(rng) for name in ("one", "g", "y")})

@@ -14,7 +14,7 @@ from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables import released_schema
 from evenhand.generators.tables.codec import OTHER, TableCodec
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.records import as_roles, read_records
 from evenhand.generators.tables.released_schema import (
     EDGES,

@@ -16,8 +16,9 @@ from evenhand.generators.conditions import Conditions
 from evenhand.generators.payload import Progress
 from evenhand.generators.synthesizer import TorchSynthesizer
 from evenhand.generators.tables.adversary import RowGeneratorTraining
+from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.marginal import OWN, joint_totals
-from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
+from evenhand.generators.tables.private_table import KnownOfTable
 from evenhand.generators.tables.state_network import StateNetwork, log_shares
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.learners.nets.tensors import computing

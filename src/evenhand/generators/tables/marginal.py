@@ -15,7 +15,7 @@ from evenhand.generators.aggregators import TableCounts, TableDistances
 from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.tables.private_table import EncodedTable
+from evenhand.generators.tables.encoded import Clique, CountedRows
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
     JunctionTree,
@@ -99,6 +99,7 @@ class MarginalSynthesizer(TableSynthesizer):
 
     method: ClassVar[str] = "marginal"
     words: ClassVar[str] = "noisy tables of counts on a junction tree of columns"
+    reads_streams: ClassVar[bool] = True
 
     pairs: bool = True
     width: int = 2
@@ -110,15 +111,17 @@ class MarginalSynthesizer(TableSynthesizer):
         return {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
 
     def _learn(
-        self, data: EncodedTable, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+        self, data: CountedRows, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         n_conditions, n_columns = self.conditions_.n, len(data.sizes)
         counter = TableCounts(
             shapes=tuple((n_conditions, size) for size in data.sizes), per_unit=data.per_unit
         )
         progress("counts", 0, 4)
-        counted = counter.total([(data.condition, column) for column in data.codes.T])
-        own = plan.release(counter, counted, OWN)
+        by_condition = np.arange(n_conditions)
+        alike = [Clique(columns=(i,), parts=by_condition) for i in range(n_columns)]
+        counted = data.counts(alike)
+        own = plan.release(counter, _joint(counted), OWN)
         tables = counter.apart(own.values)
         self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
         # A column in one state tells nothing, and is none of those that could be learnt.
@@ -129,16 +132,18 @@ class MarginalSynthesizer(TableSynthesizer):
         progress("counts", 1, 4)
         alone = JunctionTree.alone(n_columns)
         each = [
-            Table(columns=(i,), parts=np.arange(n_conditions), values=table)
-            for i, table in enumerate(tables)
+            Table(columns=clique.columns, parts=clique.parts, values=table)
+            for clique, table in zip(alike, tables, strict=True)
         ]
         self.distribution_ = fit_tree(alone, each, [own.sigma] * n_columns, weights)
         if not self.pairs or n_columns < 2:
             return
-        tree, pairs = self._choose(data, plan, weights)
+        tree, pairs, counts_of_pairs = self._choose(data, plan, weights)
         progress("counts", 2, 4)
         again = self._to_count_again(each, own.sigma, weights, pairs)
-        fresh, sigma = _released(data, [*pairs, *again], plan)
+        # All of these were counted for what was released before: the rows are not read again.
+        counts = [*counts_of_pairs, *(counted[clique.columns[0]] for clique in again)]
+        fresh, sigma = _released([*pairs, *again], counts, data.per_unit, plan)
         progress("counts", 3, 4)
         columns, sigmas = _joined(each, own.sigma, fresh[len(pairs) :], sigma)
         sigmas += [sigma] * len(pairs)
@@ -146,17 +151,17 @@ class MarginalSynthesizer(TableSynthesizer):
         progress("counts", 4, 4)
 
     def _choose(
-        self, data: EncodedTable, plan: BudgetPlan, weights: FloatArray
-    ) -> tuple[JunctionTree, list[_Clique]]:
-        """Return the pairs that label and group do not explain, and a tree that holds them."""
+        self, data: CountedRows, plan: BudgetPlan, weights: FloatArray
+    ) -> tuple[JunctionTree, list[Clique], list[IntArray]]:
+        """Return a tree of pairs that label and group do not explain, these, and their counts."""
         n, sizes = len(data.sizes), np.array(data.sizes, dtype=np.float64)
         mine = self.distribution_.expected(weights)
         labels = self.conditions_.labels()
         kinds = [np.zeros_like(labels), labels]
         pairs = list(combinations(range(n), 2))
+        by_label = data.counts([Clique(columns=pair, parts=labels) for pair in pairs])
         counted, fixed = [], []
-        for i, j in pairs:
-            seen = _counts(data, _Clique(columns=(i, j), parts=labels))
+        for (i, j), seen in zip(pairs, by_label, strict=True):
             explained = np.zeros(seen.shape)
             joint = (mine[i] / weights[:, None])[:, :, None] * mine[j][:, None, :]
             np.add.at(explained, labels, joint)
@@ -183,12 +188,18 @@ class MarginalSynthesizer(TableSynthesizer):
         # By label wherever that stands above its noise: of what is particular to a rare label a
         # distance shows little, and models of the label live on it.
         kind = dict(zip(pairs, (by_kind[:, 1] > 0).astype(int), strict=True))
-        chosen = [_Clique(columns=e, parts=kinds[kind[min(e), max(e)]]) for e in tree.edges]
-        return tree, chosen
+        chosen, counts = [], []
+        for edge in tree.edges:
+            pair = min(edge), max(edge)
+            seen = by_label[pairs.index(pair)]
+            seen = seen if kind[pair] else seen.sum(axis=0, keepdims=True)
+            chosen.append(Clique(columns=edge, parts=kinds[kind[pair]]))
+            counts.append(seen if edge == pair else seen.transpose(0, 2, 1))
+        return tree, chosen, counts
 
     def _to_count_again(
-        self, each: Sequence[Table], sigma: float, weights: FloatArray, pairs: Sequence[_Clique]
-    ) -> list[_Clique]:
+        self, each: Sequence[Table], sigma: float, weights: FloatArray, pairs: Sequence[Clique]
+    ) -> list[Clique]:
         """Return the columns in no pair that can be told to depend on label or group.
 
         If there is neither a pair nor such a column, all of them.
@@ -198,7 +209,7 @@ class MarginalSynthesizer(TableSynthesizer):
         left = [table for table in each if table.columns[0] not in paired]
         telling = [t for t in left if _dependence(t.values, shares, sigma) > 0]
         again = telling or ([] if pairs else left)
-        return [_Clique(columns=table.columns, parts=table.parts) for table in again]
+        return [Clique(columns=table.columns, parts=table.parts) for table in again]
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         return self.distribution_.sample(conditions, rng)
@@ -240,44 +251,24 @@ class MarginalSynthesizer(TableSynthesizer):
         )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Clique:
-    """Columns to count together, in parts of the conditions, (n_conditions,)."""
-
-    columns: tuple[int, ...]
-    parts: IntArray
-
-
-def _places(data: EncodedTable, clique: _Clique) -> tuple[IntArray, IntArray, tuple[int, ...]]:
-    """Return each record's row and column in the table of a clique, and the table's shape."""
-    *first, last = clique.columns
-    shape = (int(clique.parts.max()) + 1, *(data.sizes[i] for i in clique.columns))
-    rows = clique.parts[data.condition]
-    for i in first:
-        rows = rows * data.sizes[i] + data.codes[:, i]
-    return rows, data.codes[:, last], shape
-
-
-def _counts(data: EncodedTable, clique: _Clique) -> IntArray:
-    rows, columns, shape = _places(data, clique)
-    counted = np.bincount(rows * shape[-1] + columns, minlength=math.prod(shape))
-    return counted.reshape(shape).astype(np.int64)
+def _joint(counts: Sequence[IntArray]) -> IntArray:
+    """Return all counts as one vector."""
+    return np.concatenate([count.reshape(-1) for count in counts])
 
 
 def _released(
-    data: EncodedTable, cliques: Sequence[_Clique], plan: BudgetPlan
+    cliques: Sequence[Clique], counts: Sequence[IntArray], per_unit: int, plan: BudgetPlan
 ) -> tuple[list[Table], float]:
     """Release the tables of these cliques together."""
-    places = [_places(data, clique) for clique in cliques]
     counter = TableCounts(
-        shapes=tuple((math.prod(shape[:-1]), shape[-1]) for _, _, shape in places),
-        per_unit=data.per_unit,
+        shapes=tuple((math.prod(count.shape[:-1]), count.shape[-1]) for count in counts),
+        per_unit=per_unit,
     )
-    released = plan.release(counter, counter.total([p[:2] for p in places]), PAIRS)
+    released = plan.release(counter, _joint(counts), PAIRS)
     tables = [
-        Table(columns=clique.columns, parts=clique.parts, values=values.reshape(shape))
-        for clique, values, (_, _, shape) in zip(
-            cliques, counter.apart(released.values), places, strict=True
+        Table(columns=clique.columns, parts=clique.parts, values=values.reshape(count.shape))
+        for clique, values, count in zip(
+            cliques, counter.apart(released.values), counts, strict=True
         )
     ]
     return tables, released.sigma

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.columns import TypedTable, some
+from evenhand.datasets.parquet import ParquetRows
 from evenhand.generators.registry import register
 from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.privacy import Budget
@@ -60,7 +61,7 @@ class NonPrivateSynthesizer(MarginalSynthesizer):
     neighbors: str = field(default="add or remove one", init=False)
     noise: Noise | None = field(default_factory=NoPrivacy, init=False)
 
-    def fit(self, frame: pd.DataFrame, **given: Any) -> Self:
+    def fit(self, frame: pd.DataFrame | ParquetRows, **given: Any) -> Self:
         """Learn from the rows; takes what ``MarginalSynthesizer.fit`` takes, and no budget.
 
         Raises
@@ -107,8 +108,9 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
 
     method: ClassVar[str] = "reweighted"
     words: ClassVar[str] = "rows weighted towards a public reference, without privacy"
+    reads_streams: ClassVar[bool] = False
 
-    def fit(self, frame: pd.DataFrame, **given: Any) -> Self:
+    def fit(self, frame: pd.DataFrame | ParquetRows, **given: Any) -> Self:
         """Learn; ``reference=`` is needed, and is not used for missing groups.
 
         Raises
@@ -116,6 +118,8 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
         ValueError
             Without a reference, or if it shares no column with the private rows.
         """
+        if isinstance(frame, ParquetRows):
+            return super().fit(frame, **given)  # which refuses it
         reference = given.pop("reference", None)
         if reference is None:
             raise ValueError(

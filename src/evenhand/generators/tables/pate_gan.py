@@ -17,7 +17,8 @@ from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer
 from evenhand.generators.tables.adversarial import AdversarialTables, GivenRows, Lesson
 from evenhand.generators.tables.adversary import RowGeneratorTraining, Student
-from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
+from evenhand.generators.tables.encoded import EncodedTable
+from evenhand.generators.tables.private_table import KnownOfTable
 from evenhand.generators.tables.state_network import pick
 from evenhand.generators.tables.teacher_critics import VotingCritics
 from evenhand.generators.teacher_sums import BinaryVotes

@@ -22,6 +22,7 @@ from evenhand.generators.payload import Encoding, Payload
 from evenhand.generators.tables.bins import Bins
 from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.dtypes import frame_dtype
+from evenhand.generators.tables.encoded import Clique, EncodedStream, EncodedTable
 from evenhand.generators.tables.made_columns import MadeColumn
 from evenhand.generators.tables.records import Records
 from evenhand.generators.tables.released_schema import (
@@ -31,35 +32,10 @@ from evenhand.generators.tables.released_schema import (
 )
 from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
 from evenhand.privacy import Ledger
-from evenhand.typing import Array, IntArray
 
 BINS: Final = "counts along the numeric columns, for their bins"
 SCHEMA_SHARE: Final = 0.1
 BINS_SHARE: Final = 0.05
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EncodedTable:
-    """The private rows as a method reads them.
-
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n, n_features)
-        State of each feature.
-    condition : ndarray of int64, shape (n,)
-        Combination of label and group of each row.
-    sizes : tuple of int
-        States of each feature.
-    units : ndarray or None
-        Whose row it is.
-    per_unit : int
-    """
-
-    codes: IntArray
-    condition: IntArray
-    sizes: tuple[int, ...]
-    units: Array | None
-    per_unit: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,26 +144,11 @@ class PrivateTable(Payload):
         assert self._columns is not None
         found, records = self._columns.release_schema(plan, delta), self.records
         codec = TableCodec.of(found.schema, records.table, records.roles.conditions)
-        cells = {
-            c.name: c.cells(records.table.pop(c.name), released=c.name in self.wanted)
-            for c in codec.columns
-        }
-        # A row whose label or group was not named has no condition: a matter of this row alone.
-        named = np.logical_and.reduce([values >= 0 for values in cells.values()])
-        if not named.all():
-            cells = {name: values[named] for name, values in cells.items()}
-        codec = _with_bins(codec, cells, records.per_unit, plan, self.n_bins)
-        columns = [codec[name] for name in codec.features]
-        data = EncodedTable(
-            codes=np.stack([c.states(cells.pop(c.name)) for c in columns], axis=1),
-            condition=codec.conditions.code([cells[name] for name in codec.given]),
-            sizes=tuple(c.n_states for c in columns),
-            units=None if records.units is None else records.units[named],
-            per_unit=records.per_unit,
-        )
+        data = records.encoded(codec, self.wanted)
+        codec = _with_bins(codec, data, plan, self.n_bins)
         return Encoding(
             codec=replace(codec, made=self.made),
-            data=data,
+            data=data.joined(codec),
             notes=(*found.notes, *self.notes, *((self._made,) if self.made else ())),
             warnings=found.warnings,
             doubts=found.doubts,
@@ -211,16 +172,18 @@ class PrivateTable(Payload):
 
 
 def _with_bins(
-    codec: TableCodec, cells: Mapping[str, IntArray], per_unit: int, plan: BudgetPlan, n_bins: int
+    codec: TableCodec, data: EncodedTable | EncodedStream, plan: BudgetPlan, n_bins: int
 ) -> TableCodec:
     """Join the cells of numeric columns by noisy counts."""
     numeric = {c: c.bins.cells for c in codec.columns if c.bins is not None}
     if not numeric:
         return codec
     widths = tuple((1, len(fine) + c.has_missing) for c, fine in numeric.items())
-    counter = TableCounts(shapes=widths, per_unit=per_unit)
-    counted = counter.total([(0 * cells[c.name], cells[c.name]) for c in numeric])
-    released = plan.release(counter, counted, BINS)
+    counter = TableCounts(shapes=widths, per_unit=data.per_unit)
+    everywhere = np.zeros(codec.conditions.n, dtype=np.int64)
+    at = [codec.features.index(column.name) for column in numeric]
+    counted = data.counts([Clique(columns=(i,), parts=everywhere) for i in at])
+    released = plan.release(counter, np.concatenate(counted, axis=1)[0], BINS)
     bins = {}
     for (column, fine), noisy in zip(numeric.items(), counter.apart(released.values), strict=True):
         bins[column.name] = Bins.from_noisy(
@@ -268,15 +231,18 @@ def _ready(
     table.require(sorted(keep), "which keep= names")
     wanted = undeclared(records, schema)
     found = inspect(table, label=roles.label, sensitive=roles.sensitive, schema=schema)
-    empty = {name: Problem.EMPTY.words for name in wanted if table[name].missing.all()}
+    # Whether a column is empty all rows say, of which ``table`` may be some.
+    unseen = {c.name for c in found.grave if c.grave[0].problem is Problem.EMPTY}
     dates = [c.name for c in table.columns if c.is_date and c.name not in roles.conditions]
-    wrong = {column.name for column in found.grave} - {*keep, *dates}
+    passed = {*keep, *dates, *unseen}
+    wrong = {column.name for column in found.grave} - passed
     known = {} if schema is None else {column.name: column for column in schema.columns}
     texts = [n for n, c in known.items() if c.date_unit and n in table and n not in dates]
-    empty |= dict.fromkeys(texts, _NO_DATES)
-    wrong |= set(empty)
+    wrong |= set(texts)
     columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
-    also = empty | columns.rare(plan, delta, keep_rare)
+    empty = dict.fromkeys(columns.empty, Problem.EMPTY.words) | dict.fromkeys(texts, _NO_DATES)
+    wrong |= set(empty)
+    also = columns.rare(plan, delta, keep_rare) | empty
     for name in set(columns.texts) - set(also) - set(keep) - set(roles.conditions):
         if _are_numbers(table[name]) and len(columns.texts[name]) > CODES:
             also[name] = "holds numbers as Python objects, each of which would be a category"
@@ -289,11 +255,12 @@ def _ready(
         way_out = f"{_DATES} {way_out}"
     strange = [column.name for column in table.columns if not _comes_back(column.dtype)]
     declared = [n for n in table if n not in wanted and n not in strange and n not in wrong]
+    held = [known[name] for name in declared]
     _checks.together(
         [
-            lambda: found.require("private table", way_out, keep=[*keep, *dates], also=also),
+            lambda: found.require("private table", way_out, keep=passed, also=also),
             lambda: _refuse_dtypes(table, strange),
-            *(partial(_refuse_values, known[name], table) for name in declared),
+            lambda: declared and records.total(partial(_refuse_values, held), declared),
         ]
     )
     return columns
@@ -308,8 +275,13 @@ def _refuse_dtypes(table: TypedTable, strange: Sequence[str]) -> None:
         )
 
 
-def _refuse_values(declared: ColumnSchema, table: TypedTable) -> None:
-    """Raise for the first value of a column that its schema does not allow."""
+def _refuse_values(declared: Sequence[ColumnSchema], table: TypedTable) -> int:
+    """Raise for the first value of each column that its schema does not allow."""
+    _checks.together(partial(_refuse_values_of, column, table) for column in declared)
+    return 0
+
+
+def _refuse_values_of(declared: ColumnSchema, table: TypedTable) -> None:
     only = table.select([declared.name])
     (code,) = TableCodec.of(Schema(columns=(declared,)), only, ()).columns
     code.cells(only[declared.name])

@@ -1,18 +1,33 @@
-"""The private table as a generator reads it: roles of its columns, checked and bounded."""
+"""The private rows as a generator reads them: roles of their columns, checked and bounded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from functools import partial, reduce
+from typing import Final, Protocol, Self, TypeVar
 
 import pandas as pd
+from joblib import Parallel, delayed
 
 from evenhand import _checks
+from evenhand._frames import as_pandas
 from evenhand._roles import Roles
+from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.parquet import ParquetRows, Piece
+from evenhand.generators.tables.codec import TableCodec
+from evenhand.generators.tables.encoded import EncodedStream, EncodedTable
+from evenhand.generators.tables.made_columns import MadeColumn, made_columns
 from evenhand.typing import Array
+
+
+class _Addable(Protocol):
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+_Sum = TypeVar("_Sum", bound=_Addable)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +53,98 @@ class Records:
     def __len__(self) -> int:
         return len(self.table)
 
+    def total(self, count: Callable[[TypedTable], _Sum], columns: Sequence[str]) -> _Sum:
+        """Return what ``count`` finds in all rows; it may look at these columns alone."""
+        return count(self.table)
+
+    def encoded(self, codec: TableCodec, released: Sequence[str]) -> EncodedTable | EncodedStream:
+        """Return the rows as states; the columns ``released`` may lack values of theirs."""
+        return EncodedTable.of(
+            self.table, codec, released, units=self.units, per_unit=self.per_unit
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StreamedRecords(Records):
+    """Private rows that are read in batches, again for each count; ``table`` are some of them.
+
+    Parameters
+    ----------
+    rows : ParquetRows
+    learnt : callable
+        Returns of a batch as it is stored what is learnt of it.
+    made : tuple of MadeColumn
+        Columns of the rows that are not learnt.
+    """
+
+    rows: ParquetRows
+    learnt: Callable[[pd.DataFrame], pd.DataFrame]
+    made: tuple[MadeColumn, ...]
+
+    @classmethod
+    def of(cls, rows: ParquetRows, roles: Roles, schema: Schema | None) -> StreamedRecords:
+        """Check the roles; the rows are looked at for labels and groups that are missing."""
+        given = TypedTable.of(rows.as_stored(rows.sample(rows.columns)), _TABLE)
+        named = _named(roles)
+        _checks.together(partial(given.require, [n], f"which {what}= names") for what, n in named)
+        made = () if schema is None else made_columns(given, schema, roles.conditions, None)
+        learnt = rows.as_stored if schema is None else partial(_learnt, rows, schema)
+        records = cls(
+            table=TypedTable.of(learnt(given.frame), _TABLE),
+            roles=roles,
+            units=None,
+            per_unit=1,
+            rows=rows,
+            learnt=learnt,
+            made=made,
+        )
+        table = records.table
+        _require_feature(table, roles)
+        records.total(partial(_refuse_gaps, named), roles.conditions)
+        return records
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def total(self, count: Callable[[TypedTable], _Sum], columns: Sequence[str]) -> _Sum:
+        """Add up what ``count`` finds in each batch; the joblib backend in force divides them."""
+        each = delayed(_total)
+        tasks = (each(self.rows, some, self.learnt, count, columns) for some in self.rows.stretches)
+        parts: Iterator[_Sum] = Parallel(return_as="generator_unordered")(tasks)
+        return reduce(operator.add, parts)
+
+    def encoded(self, codec: TableCodec, released: Sequence[str]) -> EncodedStream:
+        """Return what makes states of the rows for each count."""
+        total = partial(self.total, columns=self.table.names)
+        return EncodedStream(total=total, codec=codec, released=released)
+
+
+def _total(
+    rows: ParquetRows,
+    pieces: Sequence[Piece],
+    learnt: Callable[[pd.DataFrame], pd.DataFrame],
+    count: Callable[[TypedTable], _Sum],
+    columns: Sequence[str],
+) -> _Sum:
+    """Add up what is counted in some row groups; in another process perhaps."""
+    return reduce(operator.add, map(count, _tables(rows, pieces, learnt, columns)))
+
+
+def _learnt(rows: ParquetRows, schema: Schema, batch: pd.DataFrame) -> pd.DataFrame:
+    return schema.learnt_of(rows.as_stored(batch), _TABLE)
+
+
+def _tables(
+    rows: ParquetRows,
+    pieces: Sequence[Piece],
+    learnt: Callable[[pd.DataFrame], pd.DataFrame],
+    columns: Sequence[str],
+) -> Iterator[TypedTable]:
+    """Give the batches as tables, whose index numbers the rows of all files."""
+    for start, batch in rows.batches(columns, pieces):
+        frame = learnt(as_pandas(batch))
+        yield TypedTable(frame.set_axis(range(start, start + len(frame))), _TABLE)
+
 
 def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Records:
     """Check the roles and bound what one unit adds.
@@ -54,19 +161,10 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
     own rows alone.
     """
     # Whoever gave the table counts its rows from the first one, also where rows are left out.
-    given = TypedTable.of(frame, "private table")
+    given = TypedTable.of(frame, _TABLE)
     kept = given.frame.reset_index(drop=True)
     table, units = TypedTable(kept, given.where), None
-    named = {
-        "label": (roles.label,),
-        "sensitive": roles.sensitive,
-        "unit": () if roles.unit is None else (roles.unit,),
-    }
-    _checks.together(
-        partial(_require_whole, table, what, name)
-        for what, names in named.items()
-        for name in names
-    )
+    _refuse_gaps(_named(roles), table)
     if not len(table):
         raise ValueError("The private table has no rows.")
     if roles.unit is not None:
@@ -75,8 +173,7 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
         kept = kept[(rank < per_unit).to_numpy()]
         units = kept[roles.unit].to_numpy()
         table = TypedTable(kept.drop(columns=[roles.unit]), given.where)
-    if not set(table.names) - set(roles.conditions):
-        raise ValueError("No column is left beside the label and the sensitive ones.")
+    _require_feature(table, roles)
     return Records(
         table=table,
         roles=roles,
@@ -85,10 +182,27 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
     )
 
 
+def _require_feature(table: TypedTable, roles: Roles) -> None:
+    if not set(table.names) - set(roles.conditions):
+        raise ValueError("No column is left beside the label and the sensitive ones.")
+
+
+def _named(roles: Roles) -> list[tuple[str, str]]:
+    """Return the roles with the columns that have them."""
+    several = {"label": [roles.label], "sensitive": roles.sensitive, "unit": [roles.unit]}
+    return [(what, name) for what, names in several.items() for name in names if name is not None]
+
+
+def _refuse_gaps(named: Sequence[tuple[str, str]], table: TypedTable) -> int:
+    """Raise for columns with a role that are not there, or have a missing value."""
+    _checks.together(partial(_require_whole, table, what, name) for what, name in named)
+    return 0
+
+
 def _require_whole(table: TypedTable, what: str, name: str) -> None:
-    """Raise for a column with a role that is not there, or has a missing value."""
     table.require([name], f"which {what}= names")
-    table[name].refuse_missing(f"{what} column", f"{_WAYS_OUT[what]}.")
+    start = int(table.frame.index[0]) if len(table) else 0
+    table[name].refuse_missing(f"{what} column", f"{_WAYS_OUT[what]}.", start=start)
 
 
 def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Roles:
@@ -98,6 +212,8 @@ def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Ro
         raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
     return Roles(label=label, sensitive=named, unit=unit)
 
+
+_TABLE: Final = "private table"
 
 _WAYS_OUT: Final = {
     "label": "Leave these rows out",

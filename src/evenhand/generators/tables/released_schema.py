@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
 from scipy.special import ndtri
 
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import SECONDS, Column, natural_order
+from evenhand.datasets.columns import SECONDS, Column, TypedTable, natural_order
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import OTHER
@@ -133,12 +135,28 @@ class UndeclaredColumns:
         cls, records: Records, declared: Schema | None, wanted: Sequence[str]
     ) -> UndeclaredColumns:
         """Count the undeclared columns; nothing is released."""
-        table = records.table
         known = {} if declared is None else {c.name: c for c in declared.columns}
-        found = {name: _texts(table[name]) for name in wanted if _is_text(records, known, name)}
-        counts = tuple(found[n][1] if n in found else _grid_counts(table[n]) for n in wanted)
-        texts = {name: values for name, (values, _) in found.items()}
-        return cls(records=records, known=known, wanted=tuple(wanted), texts=texts, counts=counts)
+        text = [name for name in wanted if _is_text(records, known, name)]
+        grid = [name for name in wanted if name not in text]
+        found = records.total(partial(_Counted.of, text, grid), wanted) if wanted else _Counted()
+        # In the order of the texts: the order of the rows must not show in what is released.
+        texts = {name: natural_order(counted) for name, counted in found.texts.items()}
+        counts = dict(found.grids) | {
+            name: np.array([found.texts[name][t] for t in ordered], dtype=np.int64)
+            for name, ordered in texts.items()
+        }
+        return cls(
+            records=records,
+            known=known,
+            wanted=tuple(wanted),
+            texts=texts,
+            counts=tuple(counts[name] for name in wanted),
+        )
+
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """Columns without any value."""
+        return tuple(n for n, c in zip(self.wanted, self.counts, strict=True) if not c.any())
 
     @property
     def _conditions(self) -> tuple[str, ...]:
@@ -329,11 +347,33 @@ def _has_other(records: Records, name: str) -> bool:
     return dtype != "category"
 
 
-def _texts(column: Column) -> tuple[tuple[str, ...], IntArray]:
-    # In the order of the texts: the order of the rows must not show in what is released.
-    ordered = natural_order(column.texts)
-    places = column.places(ordered)
-    return ordered, np.bincount(places[places >= 0], minlength=len(ordered)).astype(np.int64)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Counted:
+    """How many rows have each text, and how many numbers lie in each cell of the grid."""
+
+    texts: Mapping[str, Counter[str]] = field(default_factory=dict)
+    grids: Mapping[str, IntArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: Sequence[str], grid: Sequence[str], table: TypedTable) -> _Counted:
+        return cls(
+            texts={name: _text_counts(table[name]) for name in text},
+            grids={name: _grid_counts(table[name]) for name in grid},
+        )
+
+    def __add__(self, other: _Counted) -> _Counted:
+        return _Counted(
+            texts={name: held + other.texts[name] for name, held in self.texts.items()},
+            grids={name: held + other.grids[name] for name, held in self.grids.items()},
+        )
+
+
+def _text_counts(column: Column) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    each = np.bincount(column.codes[column.codes >= 0], minlength=len(column.texts))
+    for text, n in zip(column.texts, each.tolist(), strict=True):
+        counted[text] += n
+    return counted
 
 
 def _grid_counts(column: Column) -> IntArray:

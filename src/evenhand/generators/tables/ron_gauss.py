@@ -14,7 +14,8 @@ from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.tables.private_table import EncodedTable, KnownOfTable
+from evenhand.generators.tables.encoded import EncodedTable
+from evenhand.generators.tables.private_table import KnownOfTable
 from evenhand.generators.tables.state_network import pick
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray

@@ -14,8 +14,10 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.parquet import ParquetRows
 from evenhand.generators.conditions import BALANCES, require_lines
 from evenhand.generators.payload import Progress
+from evenhand.generators.registry import generators
 from evenhand.generators.synthesizer import Synthesizer
 from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.constraints import Constraint
@@ -23,7 +25,7 @@ from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
 from evenhand.generators.tables.made_columns import MadeColumn, made_columns
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.private_table import PrivateTable
-from evenhand.generators.tables.records import as_roles, read_records
+from evenhand.generators.tables.records import StreamedRecords, as_roles, read_records
 from evenhand.generators.tables.wanted_rows import Draw, Stock, Wanted
 from evenhand.privacy import Budget, Ledger
 from evenhand.privacy.ledger_store import Store
@@ -51,6 +53,8 @@ class TableSynthesizer(Synthesizer):
 
     payload: ClassVar[str] = "tables"
     codec_type: ClassVar[type[TableCodec]] = TableCodec
+    reads_streams: ClassVar[bool] = False
+    """Whether it asks counts of the rows alone (``CountedRows``): they need not be in memory."""
 
     codec_: TableCodec = field(init=False)
 
@@ -58,7 +62,7 @@ class TableSynthesizer(Synthesizer):
 
     def fit(
         self,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | ParquetRows,
         *,
         label: str,
         sensitive: str | Sequence[str],
@@ -80,8 +84,9 @@ class TableSynthesizer(Synthesizer):
 
         Parameters
         ----------
-        frame : DataFrame
+        frame : DataFrame or ParquetRows
             Private rows. The names, the order and the dtypes of the columns are taken as public.
+            Rows of files are read in batches, by generators that ask counts of them alone.
         label : str
             Column of the classes.
         sensitive : str or sequence of str
@@ -134,7 +139,7 @@ class TableSynthesizer(Synthesizer):
 
     def read(
         self,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | ParquetRows,
         *,
         label: str,
         sensitive: str | Sequence[str],
@@ -151,6 +156,17 @@ class TableSynthesizer(Synthesizer):
         """
         roles = as_roles(label, sensitive, unit)
         self._open(None if unit is None else "a unit column")
+        if isinstance(frame, ParquetRows):
+            self._refuse_stream(unit, reference)
+            records = StreamedRecords.of(frame, roles, schema)
+            return PrivateTable(
+                records=records,
+                schema=None if schema is None else schema.only_learnt,
+                keep=keep,
+                made=records.made,
+                keep_rare=keep_rare,
+                n_bins=self.n_bins,
+            )
         filled: tuple[str, ...] = ()
         made: tuple[MadeColumn, ...] = ()
         if schema is not None and (schema.made or schema.shortened):
@@ -178,7 +194,29 @@ class TableSynthesizer(Synthesizer):
             notes=filled,
         )
 
-    def check(self, frame: pd.DataFrame, *, budget: Budget, **columns: Any) -> None:
+    def _refuse_stream(self, unit: str | None, reference: pd.DataFrame | None) -> None:
+        """Refuse what needs the rows in memory."""
+        if not self.reads_streams:
+            kinds = generators("tables", offered=True).values()
+            able = [kind.__name__ for kind in kinds if getattr(kind, "reads_streams", False)]
+            raise TypeError(
+                f"{type(self).__name__} learns from rows in memory, got ParquetRows, which "
+                f"stream. Those that read a stream: {', '.join(able)}. Or read the rows with "
+                f"pd.read_parquet."
+            )
+        if unit is not None:
+            raise ValueError(
+                f"Of a stream unit={unit!r} cannot be read: which rows of a unit are its first "
+                f"ones, and count, only the whole table tells. Write one row for each unit, and "
+                f"leave unit out: a record is a unit then. Or read the rows into memory."
+            )
+        if reference is not None:
+            raise ValueError(
+                "Groups that are missing in a stream are not predicted. Leave reference out, and "
+                "write the rows with their groups, or read them into memory."
+            )
+
+    def check(self, frame: pd.DataFrame | ParquetRows, *, budget: Budget, **columns: Any) -> None:
         """Raise what ``fit`` would raise before its first draw; nothing is charged or released.
 
         Arguments as for ``fit``, less the names of units and accounts.

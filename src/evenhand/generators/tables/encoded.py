@@ -1,0 +1,162 @@
+"""Private rows as states that are counted: arrays in memory, or made anew of each batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from evenhand.datasets.columns import TypedTable
+from evenhand.generators.tables.codec import TableCodec
+from evenhand.typing import Array, IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Clique:
+    """Columns to count together, in parts of the conditions, (n_conditions,)."""
+
+    columns: tuple[int, ...]
+    parts: IntArray
+
+
+class CountedRows(Protocol):
+    """What a method of counts asks of private rows; whether they are in memory it does not see."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """States of each feature."""
+
+    @property
+    def per_unit(self) -> int:
+        """Records that one unit has at most; 1 without units."""
+
+    def counts(self, cliques: Sequence[Clique]) -> list[IntArray]:
+        """Count the rows by part and by the states of each clique's columns. Private."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EncodedTable:
+    """The private rows as a method reads them.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n, n_features)
+        State of each feature.
+    condition : ndarray of int64, shape (n,)
+        Combination of label and group of each row.
+    sizes : tuple of int
+        States of each feature.
+    units : ndarray or None
+        Whose row it is.
+    per_unit : int
+    """
+
+    codes: IntArray
+    condition: IntArray
+    sizes: tuple[int, ...]
+    units: Array | None
+    per_unit: int
+
+    @classmethod
+    def of(
+        cls,
+        table: TypedTable,
+        codec: TableCodec,
+        released: Sequence[str],
+        *,
+        units: Array | None = None,
+        per_unit: int = 1,
+    ) -> EncodedTable:
+        """Read the rows by a codec, of which the columns ``released`` may lack values of theirs."""
+        cells = {
+            c.name: c.cells(table.pop(c.name), released=c.name in released) for c in codec.columns
+        }
+        # A row whose label or group was not named has no condition: a matter of this row alone.
+        named = np.logical_and.reduce([values >= 0 for values in cells.values()])
+        if not named.all():
+            cells = {name: values[named] for name, values in cells.items()}
+        condition = codec.conditions.code([cells[name] for name in codec.given])
+        # Column by column in memory: they are counted so.
+        codes = np.empty((len(condition), len(codec.features)), dtype=np.int64, order="F")
+        for i, name in enumerate(codec.features):
+            codes[:, i] = codec[name].states(cells.pop(name))
+        return cls(
+            codes=codes,
+            condition=condition,
+            sizes=_sizes(codec),
+            units=None if units is None else units[named],
+            per_unit=per_unit,
+        )
+
+    def joined(self, codec: TableCodec) -> EncodedTable:
+        """Return the same rows with cells joined to the bins of ``codec``; these are used up."""
+        for i, name in enumerate(codec.features):
+            self.codes[:, i] = codec[name].states(self.codes[:, i])
+        return replace(self, sizes=_sizes(codec))
+
+    def counts(self, cliques: Sequence[Clique]) -> list[IntArray]:
+        """See ``CountedRows``."""
+        return [self._count(clique) for clique in cliques]
+
+    def _count(self, clique: Clique) -> IntArray:
+        shape = _shape(clique, self.sizes)
+        at = clique.parts[self.condition]
+        for i in clique.columns:
+            at = at * self.sizes[i] + self.codes[:, i]
+        counted = np.bincount(at, minlength=math.prod(shape))
+        return counted.reshape(shape).astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EncodedStream:
+    """Private rows that are read again for each count.
+
+    Parameters
+    ----------
+    total : callable
+        Adds up what is counted of the tables in which the rows come.
+    codec : TableCodec
+    released : sequence of str
+        See ``EncodedTable.of``.
+    per_unit : int
+    """
+
+    total: Callable[[Callable[[TypedTable], IntArray]], IntArray] = field(repr=False)
+    codec: TableCodec
+    released: Sequence[str]
+    per_unit: int = 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """States of each feature."""
+        return _sizes(self.codec)
+
+    def joined(self, codec: TableCodec) -> EncodedStream:
+        """Return the same rows with cells joined to the bins of ``codec``."""
+        return replace(self, codec=codec)
+
+    def counts(self, cliques: Sequence[Clique]) -> list[IntArray]:
+        """See ``CountedRows``."""
+        counted = self.total(partial(_counts_of, self.codec, self.released, cliques))
+        shapes = [_shape(clique, self.sizes) for clique in cliques]
+        parts = np.split(counted, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _counts_of(
+    codec: TableCodec, released: Sequence[str], cliques: Sequence[Clique], table: TypedTable
+) -> IntArray:
+    counts = EncodedTable.of(table, codec, released).counts(cliques)
+    return np.concatenate([count.reshape(-1) for count in counts])
+
+
+def _sizes(codec: TableCodec) -> tuple[int, ...]:
+    return tuple(codec[name].n_states for name in codec.features)
+
+
+def _shape(clique: Clique, sizes: Sequence[int]) -> tuple[int, ...]:
+    return (int(clique.parts.max()) + 1, *(sizes[i] for i in clique.columns))
