@@ -1,4 +1,4 @@
-"""``evenhand train`` on Parquet whose rows stream to the teachers."""
+"""``train`` and ``synthesize`` on Parquet whose rows are read in batches."""
 
 from __future__ import annotations
 
@@ -68,3 +68,36 @@ def test_what_does_not_go_with_a_stream_is_one_clear_line(
 ) -> None:
     assert words in refuse(*command(changes, "private"))
     assert not Path("model").exists()
+
+
+DRAWN = ("--label", "loan", "--sensitive", "sex", "--epsilon", "8", "--rows", "40", "--seed", "0")
+
+
+@pytest.mark.parametrize("is_url", [False, True], ids=["folder", "url"])
+def test_a_generator_learns_from_a_folder_and_from_a_url(
+    files: Path, run: Run, is_url: bool
+) -> None:
+    private = (files / "private").as_uri() if is_url else "private"
+    run("synthesize", private, *DRAWN, "--drop", "person", "--test", "test.csv", "--out", "a.csv")
+    rows = pd.read_csv("a.csv")
+    assert list(rows.columns) == ["age", "job", "hours", "sex", "race", "loan"]
+    assert set(rows.groupby(["loan", "sex"]).size()) == {10}
+    assert set(rows["job"].dropna()) <= {"clerk", "nurse", "smith", "other"}
+    assert "Models trained on these rows" in Path("a.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--drop", "persn"), "no column 'persn' (drop). Did you mean 'person'?"),
+        ((), "Column 'person' looks like an identifier"),
+        (("--unit", "person"), "unit='person' cannot be read"),
+        (("--drop", "person", "--method", "pate-gan"), "stream: MarginalSynthesizer"),
+        (("--drop", "person", "--reference", "public.csv"), "Leave reference out"),
+    ],
+)
+def test_what_a_generator_cannot_read_of_a_stream_is_one_clear_line(
+    files: Path, refuse: Run, words: tuple[str, ...], said: str
+) -> None:
+    assert said in refuse("synthesize", "private", *DRAWN, *words, "--out", "a.csv")
+    assert not Path("a.csv").exists()

@@ -1,4 +1,4 @@
-"""A fit on Parquet over a real Ray cluster of three nodes: one is killed half-way, and then all."""
+"""Fits on Parquet over a real Ray cluster of three nodes: one is killed half-way, and then all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenhand
+from evenhand.generators import MarginalSynthesizer, load
 from evenhand.privacy import SeededNoise
 
 from .conftest import HARD_LIMIT_S, needs_ray
@@ -31,6 +32,8 @@ from evenhand.datasets import read_table
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators import streamed
 from evenhand.frontier.cluster import ClusterGone, on_ray
+from evenhand.generators import MarginalSynthesizer
+from evenhand.generators.tables import records
 from evenhand.privacy import Ledger, SeededNoise
 
 ROOT = Path(sys.argv[1])
@@ -49,6 +52,15 @@ def teach(lesson, j, own, n_files, folder):
     from evenhand.estimators import streamed
 
     return streamed._teach(lesson, j, own, n_files, folder)
+
+
+def count(*of):
+    """Count, and say where."""
+    with (ROOT / "counted").open("a") as log:
+        log.write(f"{ray.get_runtime_context().get_node_id()}\\n")
+    from evenhand.generators.tables import records
+
+    return records._total(*of)
 
 
 def kill_amid_work():
@@ -73,10 +85,14 @@ if __name__ == "__main__":
     safe, doomed = (cluster.add_node(wait=False, num_cpus=1, **SMALL) for _ in range(2))
     cluster.wait_for_nodes(timeout=120)
     DOOMED.write_text(doomed.node_id)
-    streamed._teach = teach
+    streamed._teach, records._total = teach, count
     killer = threading.Thread(target=kill_amid_work, daemon=True)
     killer.start()
     with on_ray(cluster.address, patience_s=1.0):
+        rows = ParquetRows(ROOT / "rows", tasks=4, drop=["person"])
+        learnt = MarginalSynthesizer(noise=SeededNoise(5), random_state=0)
+        budget = Budget(epsilon=9.0, delta=1e-5)
+        learnt.fit(rows, label="y", sensitive="sex", budget=budget).save(ROOT / "generator")
         fit().save(ROOT / "model")
         killer.join(10)
         assert not killer.is_alive()
@@ -103,6 +119,7 @@ def test_a_node_that_is_killed_half_way_costs_no_vote_and_a_lost_cluster_costs_n
     private = frame.head(N).assign(
         person=rng.integers(N // 3, size=N),
         y=frame["a"].head(N) + rng.normal(size=N) > 0,
+        sex=np.where(rng.random(N) < 0.5, "F", "M"),
     )
     (tmp_path / "rows").mkdir()
     (tmp_path / "scratch").mkdir()
@@ -137,6 +154,21 @@ def test_a_node_that_is_killed_half_way_costs_no_vote_and_a_lost_cluster_costs_n
         noise=SeededNoise(5),
     ).fit(private[["a", "b", "c"]], private["y"], unit_ids=private["person"], X_public=public)
     assert (found.answers_.shares == alone.answers_.shares).all()
+
+    # So are the counts of a generator, of which each node counted a part.
+    assert len(set((tmp_path / "counted").read_text().split())) == 2
+    one, other = (
+        load(tmp_path / "generator"),
+        MarginalSynthesizer(noise=SeededNoise(5), random_state=0).fit(
+            private.drop(columns="person"),
+            label="y",
+            sensitive="sex",
+            budget=evenhand.Budget(epsilon=9.0, delta=1e-5),
+        ),
+    )
+    assert (one.counts_ == other.counts_).all()
+    drawn = [made.sample(200, balance=(), random_state=0) for made in (one, other)]
+    assert drawn[0].equals(drawn[1])
 
     # With no node left the fit says how to go on; nothing was spent, and nothing private is left.
     gone = (tmp_path / "gone").read_text()
