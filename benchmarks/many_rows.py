@@ -69,7 +69,7 @@ def generated(how: str, folder: Path) -> dict[str, float]:
     away = ["person"]
     rows = (
         frame_of(folder).drop(columns=away)
-        if how == "generator, pandas"
+        if how == "generator in memory"
         else ParquetRows(folder, drop=away)
     )
     made = MarginalSynthesizer(random_state=0)
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument(
         "--how",
         default="stream",
-        choices=["stream", "stream of persons", "pandas", "generator", "generator, pandas"],
+        choices=["stream", "stream of persons", "pandas", "generator", "generator in memory"],
     )
     parser.add_argument("--rows", type=int, default=IN_A_FILE)
     parser.add_argument("--save", action="store_true", help="append the line to results.jsonl")
