@@ -240,6 +240,23 @@ class FitInputs:
         return len(self.classes)
 
 
+def calibration_given(given: Mapping[str, Any]) -> bool:
+    """Return whether there are calibration rows.
+
+    Raises
+    ------
+    ValueError
+        If not all of them is given.
+    """
+    absent = [name for name in CALIBRATION if given[name] is None]
+    if 0 < len(absent) < len(CALIBRATION):
+        raise ValueError(
+            f"Calibration rows need features, labels and groups, and {' and '.join(absent)} is "
+            f"missing. Pass all three, or none."
+        )
+    return not absent
+
+
 def stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
     """Return ``progress`` of one stage, where there is any."""
     return None if progress is None else lambda done, total: progress(name, done, total)
