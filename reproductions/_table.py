@@ -176,7 +176,8 @@ def asked(about: str | None, seeds: int | None = None) -> argparse.ArgumentParse
     parser = argparse.ArgumentParser(description=about)
     if seeds is not None:
         parser.add_argument("--seeds", type=int, default=seeds)
-    parser.add_argument("--kept", "--keep", type=Path, help="finished runs, to go on after a stop")
+    files = ("--kept", "--keep", "--runs")
+    parser.add_argument(*files, type=Path, help="finished runs, to go on after a stop")
     parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     return parser
 
