@@ -10,7 +10,7 @@ A row has its runs, accuracy and violation first, in the order of the seeds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,30 @@ from scipy import stats
 
 RATE: Final = 0.025
 """Chance that a method which is only equal is called better."""
+
+
+def differences(
+    first: Iterable[Mapping[str, Any]],
+    second: Iterable[Mapping[str, Any]],
+    *over: str,
+    of: str | Callable[[Any], float] = "error",
+) -> dict[tuple[Any, ...], float]:
+    """Return a column (or function) of rows less that of the others, by what a pair shares.
+
+    A row without a value, or without the other of its pair, is left out.
+    """
+    one, other = (
+        {
+            tuple(row[name] for name in over): row[of] if isinstance(of, str) else of(row)
+            for row in rows
+        }
+        for rows in (first, second)
+    )
+    return {
+        key: value - other[key]
+        for key, value in one.items()
+        if value is not None and other.get(key) is not None
+    }
 
 
 def least(first: Sequence[float], second: Sequence[float], rate: float = RATE) -> float:

@@ -1,12 +1,15 @@
-"""What every script here needs: means with intervals, and results saved as JSON and as a table."""
+"""What every script here needs: runs that are kept, means with intervals, and saved results."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -68,10 +71,37 @@ ALGORITHMS = {
 """Which algorithm ran, as printed, made sound or ours, where a page does not say it itself."""
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """Mean, and half width of its 95 % interval."""
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(np.mean(values)), float(half)
+class Mean(NamedTuple):
+    """A mean over seeds, and half of its 95 % interval; a form such as ``.3f`` is for both."""
+
+    mean: float
+    half: float
+
+    def __format__(self, form: str) -> str:
+        """Write both, or the mean alone where there is no interval."""
+        alone = format(self.mean, form)
+        return (
+            alone if math.isnan(self.half) else f"{alone} ± {format(self.half, form.lstrip('+'))}"
+        )
+
+    def judged(self, above: str, level: str, below: str) -> str:
+        """Return the word for an interval above 0, around it, or below."""
+        return above if self.mean > self.half else below if self.mean < -self.half else level
+
+
+def interval(values: Iterable[float]) -> Mean:
+    """Mean, and half width of its 95 % interval; NaN for one value."""
+    values = list(values)
+    mean, n = float(np.mean(values)), len(values)
+    if n < 2:
+        return Mean(mean, math.nan)
+    half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+    return Mean(mean, float(half))
+
+
+def select(rows: Iterable[Any], **wanted: Any) -> list[Any]:
+    """Return the rows with these values."""
+    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
 
 
 def commit() -> str:
@@ -116,6 +146,40 @@ def keep(file: Path | None, *runs: Any) -> None:
     if file is not None:
         with file.open("a") as lines:
             lines.writelines(json.dumps(run) + "\n" for run in runs)
+
+
+class Runs(list[dict[str, Any]]):
+    """Finished runs of a script: those that a file keeps, and those that are measured."""
+
+    def __init__(self, file: Path | None) -> None:
+        super().__init__(kept(file))
+        self.file = file
+
+    def complete(self, measure: Callable[..., Any], **cases: Iterable[Any]) -> None:
+        """Measure each case that no run is of, and keep it; the last of the names varies fastest.
+
+        Cases are named as in the runs, and as the parameters of ``measure``, which returns one run
+        or several.
+        """
+        done = {tuple(run.get(name) for name in cases) for run in self}
+        for case in product(*cases.values()):
+            if case not in done:
+                found = measure(**dict(zip(cases, case, strict=True)))
+                fresh = [found] if isinstance(found, dict) else list(found)
+                keep(self.file, *fresh)
+                self += fresh
+                print(*case, flush=True)
+
+
+def asked(about: str | None, seeds: int | None = None) -> argparse.ArgumentParser:
+    """Return a parser of what scripts that keep runs have in common."""
+    parser = argparse.ArgumentParser(description=about)
+    if seeds is not None:
+        parser.add_argument("--seeds", type=int, default=seeds)
+    files = ("--kept", "--keep", "--runs")
+    parser.add_argument(*files, type=Path, help="finished runs, to go on after a stop")
+    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
+    return parser
 
 
 def beside_saved(

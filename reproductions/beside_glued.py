@@ -39,16 +39,16 @@ group, the blind rule has no goal.
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import RESULTS, commit, interval, keep, kept, rule, write
+from _table import RESULTS, Mean, Runs, asked, commit, interval, rule, select, write
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
@@ -233,13 +233,13 @@ def volume(points: list[tuple[float, float]]) -> float:
     return float(hypervolume(np.array(points), ("error", "gap")))
 
 
-def measure(name: str, data: Dataset, seed: int, epsilon: float) -> dict[str, Any]:
+def measure(tables: dict[str, Dataset], data: str, seed: int, epsilon: float) -> dict[str, Any]:
     """Return all points of one split at one epsilon."""
-    split = Split(data, seed)
+    split = Split(tables[data], seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         points: dict[str, Any] = {**ours(split, epsilon), **glued(split, epsilon)}
-    return {"data": name, "seed": seed, "epsilon": epsilon, "points": points}
+    return {"data": data, "seed": seed, "epsilon": epsilon, "points": points}
 
 
 def differences(rows: list[dict[str, Any]], way: str, other: str) -> list[float]:
@@ -252,15 +252,15 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return ours minus theirs for each epsilon and each of our ways."""
     found = []
     for epsilon, (way, other) in product(EPSILONS, COMPARED):
-        own = [r for r in rows if r["epsilon"] == epsilon and other in r["points"]]
+        own = [r for r in select(rows, epsilon=epsilon) if other in r["points"]]
         if len(own) < 2:  # no interval
             continue
-        mean, half = interval(differences(own, way, other))
-        agrees = "yes" if mean - half > 0 else "no" if mean + half < 0 else "level"
+        apart = interval(differences(own, way, other))
         volumes = [float(np.mean([volume(r["points"][w]) for r in own])) for w in (way, other)]
         found.append(
             {"epsilon": epsilon, "way": way, "beside": other, "ours": volumes[0]}
-            | {"glued": volumes[1], "mean": mean, "half": half, "agrees": agrees}
+            | {"glued": volumes[1], "mean": apart.mean, "half": apart.half}
+            | {"agrees": apart.judged("yes", "level", "no")}
         )
     return found
 
@@ -272,7 +272,7 @@ def goals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         means = [
             float(np.mean(differences(own, way, other)))
             for table in GOAL_TABLES
-            if (own := [r for r in rows if (r["data"], r["epsilon"]) == (table, epsilon)])
+            if (own := select(rows, data=table, epsilon=epsilon))
         ]
         mean, half = interval(means)
         goal = GOALS.get((way, other))
@@ -291,7 +291,7 @@ def lines_of(name: str, rows: list[dict[str, Any]]) -> list[str]:
     for v in verdicts(rows):
         out.append(
             f"| {v['epsilon']:g} | {v['way']} | {BESIDE[v['beside']]} | {v['ours']:.4f} "
-            f"| {v['glued']:.4f} | {v['mean']:+.4f} ± {v['half']:.4f} | {v['agrees']} |"
+            f"| {v['glued']:.4f} | {Mean(v['mean'], v['half']):+.4f} | {v['agrees']} |"
         )
     return out
 
@@ -305,7 +305,7 @@ def goal_lines(rows: list[dict[str, Any]]) -> list[str]:
         said = "-" if g["goal"] is None else "yes" if g["met"] else "no"
         out.append(
             f"| {g['epsilon']:g} | {g['way']} | {BESIDE[g['beside']]} | {g['tables']} "
-            f"| {g['mean']:+.4f} ± {g['half']:.4f} | {aim} | {said} |"
+            f"| {Mean(g['mean'], g['half']):+.4f} | {aim} | {said} |"
         )
     return out
 
@@ -321,7 +321,7 @@ def save(rows: list[dict[str, Any]]) -> None:
         "gap) on test rows, larger is better.",
     ]
     names = dict.fromkeys(row["data"] for row in rows)
-    by_table = {name: [row for row in rows if row["data"] == name] for name in names}
+    by_table = {name: select(rows, data=name) for name in names}
     if set(GOAL_TABLES) <= set(by_table):
         lines += goal_lines(rows)
     for name, own in by_table.items():
@@ -346,28 +346,21 @@ def table_of(source: str, label: str | None, sensitive: list[str]) -> tuple[str,
 
 def main() -> None:
     """Measure, print, and save beside what is saved if asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = asked(__doc__, seeds=3)
     parser.add_argument("table", nargs="+", help=f"a file, all, or {', '.join(BUILT_IN)}")
     parser.add_argument("--label")
     parser.add_argument("--sensitive", action="append", default=[])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--kept", type=Path, help="file that finished runs are appended to")
-    parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
-    asked = GOAL_TABLES if given.table == ["all"] else given.table
-    tables = dict(table_of(one, given.label, given.sensitive) for one in asked)
+    sources = GOAL_TABLES if given.table == ["all"] else given.table
+    tables = dict(table_of(one, given.label, given.sensitive) for one in sources)
     for name, data in tables.items():
         if len(np.unique(np.asarray(data.y))) != 2:
             raise SystemExit(f"{name}: thresholds are for two classes.")
-    rows = [row for row in kept(given.kept) if row["data"] in tables]
-    done = {(row["data"], row["seed"], row["epsilon"]) for row in rows}
-    for seed, name, epsilon in product(range(given.seeds), tables, EPSILONS):
-        if (name, seed, epsilon) not in done:
-            row = measure(name, tables[name], seed, epsilon)
-            keep(given.kept, row)
-            rows.append(row)
+    runs, seeds = Runs(given.kept), range(given.seeds)
+    runs.complete(partial(measure, tables), seed=seeds, data=tables, epsilon=EPSILONS)
+    rows = [row for row in runs if row["data"] in tables]
     for name in tables:
-        print(*lines_of(name, [row for row in rows if row["data"] == name]), sep="\n")
+        print(*lines_of(name, select(rows, data=name)), sep="\n")
     if set(GOAL_TABLES) <= set(tables):
         print(*goal_lines(rows), sep="\n")
     if given.save:

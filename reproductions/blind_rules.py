@@ -40,16 +40,15 @@ and is not compared there.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _table import Runs, asked, commit, interval, rule, select, write
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.datasets import PublicEncoder, load_acs_income, load_adult, load_credit_default
@@ -294,7 +293,7 @@ def save(rows: list[dict[str, Any]]) -> None:
         "Error / gap on test rows, mean ± half a 95 % interval over seeds.\n",
     ]
     for case in dict.fromkeys(row["case"] for row in rows):
-        own = [row for row in rows if row["case"] == case]
+        own = select(rows, case=case)
         seeds = len({row["seed"] for row in own})
         lines += [
             f"## {case} ({seeds} split{'s' * (seeds > 1)})\n",
@@ -311,7 +310,7 @@ def save(rows: list[dict[str, Any]]) -> None:
                     cells.append(one[0] if one else "-")
                     continue
                 error, gap = (interval([r[key] for r in some]) for key in ("error", "gap"))
-                cells.append(f"{error[0]:.4f} ± {error[1]:.4f} / {gap[0]:.3f} ± {gap[1]:.3f}")
+                cells.append(f"{error:.4f} / {gap:.3f}")
             lines.append(
                 f"| {method} | {' | '.join(cells)} | {np.mean(spent):.2f} |"
                 if spent
@@ -363,25 +362,15 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure every case and seed that was not measured yet."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=5)
     parser.add_argument("--case", action="append", choices=list(CASES))
-    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="seed to begin with")
     parser.add_argument("--without", action="append", choices=list(METHODS), default=[])
-    parser.add_argument("--kept", type=Path, help="file of finished rows, to go on from")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    rows = kept(given.kept)
-    done = {(row["case"], row["seed"]) for row in rows}
-    for seed in range(given.first, given.seeds):
-        for case in given.case or CASES:
-            if (case, seed) not in done:
-                fresh = measure(case, seed, given.without)
-                keep(given.kept, *fresh)
-                rows += fresh
-                print(case, seed, flush=True)
+    rows, seeds = Runs(given.kept), range(given.first, given.seeds)
+    rows.complete(partial(measure, without=given.without), seed=seeds, case=given.case or CASES)
     if given.save:
         save(rows)
 

@@ -39,15 +39,14 @@ begins at 16,000, the first size with a mean below 0.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _paired import differences
+from _table import Mean, Runs, asked, commit, interval, rule, select, write
 
 from evenhand import Budget, DPSGDClassifier, PATEClassifier
 from evenhand.datasets import (
@@ -84,7 +83,6 @@ ASIDE: dict[str, Callable[[], Dataset]] = {
     "MathAchieve": load_math_achieve,
     "Chem97": load_chem97,
 }
-JUDGED: tuple[tuple[str, int | None], ...] = tuple(product(ASIDE, (1_500, None)))
 FEW = 3_000
 FEWEST_JUDGES = 100
 WITHIN = 0.002
@@ -98,6 +96,11 @@ ENOUGH = 2_000
 def named(table: str, n_rows: int | None) -> str:
     """Return what a table is called of which so many rows are taken."""
     return table if n_rows is None else f"{table}, {n_rows:,} rows"
+
+
+JUDGED: dict[str, tuple[str, int | None]] = {
+    named(*some): some for some in product(ASIDE, (1_500, None))
+}
 
 
 Fitted = Callable[[Any], float]
@@ -185,11 +188,23 @@ def judged_on(table: str, n_rows: int | None, seed: int) -> Iterator[dict[str, A
         yield about | {"seed": seed, "epsilon": epsilon, "way": way, "error": error}
 
 
-def differences(rows: list[dict[str, Any]], way: str, other: str) -> list[float]:
+PARTS: dict[str, Callable[[str, int], Iterator[dict[str, Any]]]] = {
+    "choose": chosen_on,
+    "units": units_on,
+    "units judged": units_judged,
+    "test": lambda table, seed: judged_on(*JUDGED[table], seed),
+}
+
+
+def measure(part: str, table: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Return all fits of one part on one split of a table."""
+    return PARTS[part](table, seed)
+
+
+def apart(rows: list[dict[str, Any]], way: str, other: str) -> list[float]:
     """Return the error of one way minus that of another, of the same table, size, split, budget."""
-    key = ("table", "n", "seed", "epsilon")
-    found = {(*(row[k] for k in key), row["way"]): row["error"] for row in rows}
-    return [e - found[*k, other] for (*k, name), e in found.items() if name == way]
+    ways = (select(rows, way=each) for each in (way, other))
+    return list(differences(*ways, "table", "n", "seed", "epsilon").values())
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -197,12 +212,12 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     few = [row for row in rows if row["n"] < FEW]
     cases = [("1: fewer than 3,000 private rows", few)]
     cases += [
-        (f"2: {table}", [row for row in rows if row["table"] == table])
+        (f"2: {table}", select(rows, table=table))
         for table in dict.fromkeys(row["table"] for row in rows)
     ]
     found = []
     for words, own in (*cases, ("3: all tables", rows)):
-        mean, half = interval(differences(own, "default", OLD))
+        mean, half = interval(apart(own, "default", OLD))
         kept_ = mean <= WITHIN if words.startswith("2") else mean + half < 0
         about = {"rule": words, "mean": mean, "half": half}
         found.append(about | {"agrees": "yes" if kept_ else "no"})
@@ -211,17 +226,15 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def verdicts_of_units(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rules 4 and 5 in the same form, and each size of rule 4, which is no rule."""
-    sizes = [row for row in rows if row["part"] == "units"]
-    judged = [row for row in rows if row["part"] == "units judged"]
+    sizes, judged = (select(rows, part=part) for part in ("units", "units judged"))
     cases = [("4: 2,000 records or more", [row for row in sizes if row["n"] >= ENOUGH])]
     cases += [
-        (f"5: Adult, epsilon {epsilon:g}", [r for r in judged if r["epsilon"] == epsilon])
-        for epsilon in EPSILONS
+        (f"5: Adult, epsilon {epsilon:g}", select(judged, epsilon=epsilon)) for epsilon in EPSILONS
     ]
-    cases += [(f"{n:,} records", [r for r in sizes if r["n"] == n]) for n in SIZES_OF_UNITS]
+    cases += [(f"{n:,} records", select(sizes, n=n)) for n in SIZES_OF_UNITS]
     found = []
     for words, own in cases:
-        mean, half = interval(differences(own, "16 units", "logistic"))
+        mean, half = interval(apart(own, "16 units", "logistic"))
         said = "-" if words.endswith("records") else "yes" if mean + half < 0 else "no"
         found.append({"rule": words, "mean": mean, "half": half, "agrees": said})
     return found
@@ -233,15 +246,21 @@ def _errors(rows: list[dict[str, Any]], ways: tuple[str, ...]) -> Iterator[str]:
     yield rule(3 + len(ways))
     cells = dict.fromkeys((row["table"], row["n"], row["epsilon"]) for row in rows)
     for table, n, epsilon in cells:
-        own = [r for r in rows if (r["table"], r["n"], r["epsilon"]) == (table, n, epsilon)]
-        means = [np.mean([r["error"] for r in own if r["way"] == way]) for way in ways]
+        own = select(rows, table=table, n=n, epsilon=epsilon)
+        means = [np.mean([r["error"] for r in select(own, way=way)]) for way in ways]
         yield f"| {table} | {n:,} | {epsilon:g} | {' | '.join(f'{m:.4f}' for m in means)} |"
+
+
+def _judged(what: str, found: list[dict[str, Any]]) -> list[str]:
+    """Return the table of the verdicts."""
+    return [f"| rule | {what} | agrees? |", rule(3)] + [
+        f"| {v['rule']} | {Mean(v['mean'], v['half']):+.4f} | {v['agrees']} |" for v in found
+    ]
 
 
 def save(rows: list[dict[str, Any]]) -> None:
     """Write rows, means and verdicts."""
-    choose = [row for row in rows if row["part"] == "choose"]
-    test = [row for row in rows if row["part"] == "test"]
+    choose, test = (select(rows, part=part) for part in ("choose", "test"))
     lines = [
         "# How many steps DP-SGD takes\n",
         "`python reproductions/dpsgd_steps.py --save`; the ways and the rules stand in the script. "
@@ -253,33 +272,25 @@ def save(rows: list[dict[str, Any]]) -> None:
             "## Before and after, on the test rows of tables kept aside\n",
             *_errors(test, (OLD, "default")),
             "",
-        ]
-        lines += ["| rule | default minus 1,500 steps | agrees? |", rule(3)]
-        lines += [
-            f"| {v['rule']} | {v['mean']:+.4f} ± {v['half']:.4f} | {v['agrees']} |"
-            for v in verdicts(test)
+            *_judged("default minus 1,500 steps", verdicts(test)),
         ]
     units = [row for row in rows if row["part"].startswith("units")]
     if units:
         lines += [
             "\n## Hidden units\n",
             "Ours: 16 hidden units with a skip, beside logistic regression, both by defaults.\n",
+            *_judged("16 units minus logistic", verdicts_of_units(units)),
+            "",
+            *_errors(units, tuple(UNITS)),
         ]
-        lines += ["| rule | 16 units minus logistic | agrees? |", rule(3)]
-        lines += [
-            f"| {v['rule']} | {v['mean']:+.4f} ± {v['half']:.4f} | {v['agrees']} |"
-            for v in verdicts_of_units(units)
-        ]
-        lines += ["", *_errors(units, tuple(UNITS))]
     if choose:
         lines += ["\n## Chosen on training rows\n", *_errors(choose, WAYS), ""]
         for way in WAYS:
             if way != "s":
-                mean, half = interval(differences(choose, way, "s"))
-                lines.append(f"- {way}, minus s: {mean:+.4f} ± {half:.4f}")
-        behind = sum(gap < 0 for gap in differences(choose, TEACHERS, "s"))
-        n = len(differences(choose, TEACHERS, "s"))
-        lines.append(f"- teachers were ahead of s in {behind} of {n} fits")
+                lines.append(f"- {way}, minus s: {interval(apart(choose, way, 's')):+.4f}")
+        gaps = apart(choose, TEACHERS, "s")
+        ahead = sum(gap < 0 for gap in gaps)
+        lines.append(f"- teachers were ahead of s in {ahead} of {len(gaps)} fits")
     about = {"commit": commit(), "rows": rows, "rules": verdicts(test) if test else []}
     about["units"] = verdicts_of_units(units) if units else []
     write("dpsgd_steps", about, *lines)
@@ -287,34 +298,18 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure what is missing, and save if asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", nargs="+", choices=[*LOADERS, *ASIDE], default=[])
-    parser.add_argument("--kept", type=Path, help="file that finished runs are appended to")
-    parser.add_argument("--save", action="store_true")
+    parser = asked(__doc__)
+    parser.add_argument(
+        "--table", nargs="+", choices=[*LOADERS, *ASIDE], default=[*LOADERS, *ASIDE]
+    )
     given = parser.parse_args()
-    rows = kept(given.kept)
-    done = {(row["part"], row["table"], row["seed"]) for row in rows}
-    asked = given.table or [*LOADERS, *ASIDE]
-    for table in [name for name in LOADERS if name in asked]:
-        if ("choose", table, 0) not in done:
-            found = list(chosen_on(table, 0))
-            keep(given.kept, *found)
-            rows += found
-    for seed, table in product(range(2), [name for name in LOADERS if name in asked]):
-        if ("units", table, seed) not in done:
-            found = list(units_on(table, seed))
-            keep(given.kept, *found)
-            rows += found
-    for seed in range(5) if "Adult" in asked else ():
-        if ("units judged", "Adult", seed) not in done:
-            found = list(units_judged("Adult", seed))
-            keep(given.kept, *found)
-            rows += found
-    for seed, (table, n_rows) in product(range(2), JUDGED):
-        if table in asked and ("test", named(table, n_rows), seed) not in done:
-            found = list(judged_on(table, n_rows, seed))
-            keep(given.kept, *found)
-            rows += found
+    rows = Runs(given.kept)
+    chosen = [name for name in LOADERS if name in given.table]
+    judged = [name for name, (table, _) in JUDGED.items() if table in given.table]
+    rows.complete(measure, part=["choose"], table=chosen, seed=[0])
+    rows.complete(measure, part=["units"], seed=range(2), table=chosen)
+    rows.complete(measure, part=["units judged"], table={"Adult"} & set(given.table), seed=range(5))
+    rows.complete(measure, part=["test"], seed=range(2), table=judged)
     if given.save:
         save(rows)
     else:

@@ -30,15 +30,15 @@ Verdicts, per table and epsilon; "no" rows stay:
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, interval, keep, kept, rule, write
+from _paired import differences
+from _table import Runs, asked, commit, interval, rule, select, write
 
 from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import Dataset, load_acs_income, load_adult
@@ -105,9 +105,9 @@ def taken(data: Any, some: Any) -> tuple[pd.DataFrame, Any]:
     return data.X.iloc[some].reset_index(drop=True), np.asarray(data.groups)[some]
 
 
-def measure(name: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
+def measure(data: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
     """Return error and gap for each kind of public rows, and what the check said."""
-    scene, found = Scene(name, seed), []
+    scene, found = Scene(data, seed), []
     for kind in KINDS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -117,7 +117,7 @@ def measure(name: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
         drift = model.drift_ or ()
         found.append(
             {
-                "data": name,
+                "data": data,
                 "epsilon": epsilon,
                 "seed": seed,
                 "kind": kind,
@@ -135,47 +135,28 @@ def measure(name: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
 def verdicts(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the rules of the docstring say."""
     found = []
-    for name in TABLES:
-        for epsilon in EPSILONS:
-            own = {
-                kind: sorted(
-                    (
-                        r
-                        for r in runs
-                        if (r["data"], r["epsilon"], r["kind"]) == (name, epsilon, kind)
-                    ),
-                    key=lambda r: r["seed"],
-                )
-                for kind in KINDS
-            }
-            n = len(own[ALIKE])
-            if n < 2:
-                continue
-            said = {kind: sum(bool(r["differ"]) for r in own[kind]) for kind in KINDS}
-            seen, alarms = said[ELSEWHERE], said[CHECKED]
-            cost, error, gap = (
-                interval([a[key] - b[key] for a, b in zip(own[kind], own[ALIKE], strict=True)])
-                for kind, key in (
-                    (CHECKED, "error"),
-                    (ELSEWHERE, "error"),
-                    (ELSEWHERE, "gap_within"),
-                )
+    for name, epsilon in product(TABLES, EPSILONS):
+        own = {kind: select(runs, data=name, epsilon=epsilon, kind=kind) for kind in KINDS}
+        n = len(own[ALIKE])
+        if n < 2:
+            continue
+        said = {kind: sum(bool(r["differ"]) for r in own[kind]) for kind in KINDS}
+        seen, alarms = said[ELSEWHERE], said[CHECKED]
+        cost, error, gap = (
+            interval(differences(own[kind], own[ALIKE], "seed", of=key).values())
+            for kind, key in ((CHECKED, "error"), (ELSEWHERE, "error"), (ELSEWHERE, "gap_within"))
+        )
+        found += [
+            {"data": name, "epsilon": epsilon, "seeds": n, "what": what, "value": value}
+            | {"agrees": "yes" if agrees else "no"}
+            for what, value, agrees in (
+                ("the drift is seen", f"{seen} of {n}", seen >= 0.9 * n),
+                ("no false alarm", f"{alarms} of {n}", alarms <= 0.3 * n),
+                ("the check costs nothing that shows", f"{cost:+.4f}", cost.mean <= cost.half),
+                ("drift costs error", f"{error:+.4f}", error.mean > error.half),
+                ("drift widens the gap", f"{gap:+.3f}", gap.mean > gap.half),
             )
-            found += [
-                {"data": name, "epsilon": epsilon, "seeds": n, "what": what, "value": value}
-                | {"agrees": "yes" if agrees else "no"}
-                for what, value, agrees in (
-                    ("the drift is seen", f"{seen} of {n}", seen >= 0.9 * n),
-                    ("no false alarm", f"{alarms} of {n}", alarms <= 0.3 * n),
-                    (
-                        "the check costs nothing that shows",
-                        f"{cost[0]:+.4f} ± {cost[1]:.4f}",
-                        cost[0] <= cost[1],
-                    ),
-                    ("drift costs error", f"{error[0]:+.4f} ± {error[1]:.4f}", error[0] > error[1]),
-                    ("drift widens the gap", f"{gap[0]:+.3f} ± {gap[1]:.3f}", gap[0] > gap[1]),
-                )
-            ]
+        ]
     return found
 
 
@@ -188,34 +169,17 @@ def lines(runs: list[dict[str, Any]]) -> list[str]:
     ]
     head = "no margin: error / gap | margin .05: error / gap | said to differ"
     out += ["", f"| data | epsilon | public rows | {head} |", rule(6)]
-    for name in TABLES:
-        for epsilon in EPSILONS:
-            for kind in KINDS:
-                own = [
-                    r for r in runs if (r["data"], r["epsilon"], r["kind"]) == (name, epsilon, kind)
-                ]
-                if not own:
-                    continue
-                cells = [
-                    " / ".join(said(own, key, digits) for key, digits in pair)
-                    for pair in (
-                        (("error", 4), ("gap", 3)),
-                        (("error_within", 4), ("gap_within", 3)),
-                    )
-                ]
-                out.append(
-                    f"| {name} | {epsilon:g} | {kind} | {' | '.join(cells)} | {columns(own)} |"
-                )
+    for name, epsilon, kind in product(TABLES, EPSILONS, KINDS):
+        if own := select(runs, data=name, epsilon=epsilon, kind=kind):
+            error, gap, error_within, gap_within = (
+                interval(run[key] for run in own)
+                for key in ("error", "gap", "error_within", "gap_within")
+            )
+            out.append(
+                f"| {name} | {epsilon:g} | {kind} | {error:.4f} / {gap:.3f} "
+                f"| {error_within:.4f} / {gap_within:.3f} | {columns(own)} |"
+            )
     return out
-
-
-def said(own: list[dict[str, Any]], key: str, digits: int) -> str:
-    """Return a mean with its interval."""
-    values = [run[key] for run in own]
-    if len(values) < 2:
-        return f"{values[0]:.{digits}f}"
-    mean, half = interval(values)
-    return f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
 def columns(own: list[dict[str, Any]]) -> str:
@@ -242,22 +206,10 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--kept", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    given = parser.parse_args()
-    runs = kept(given.kept)
-    done = {(run["data"], run["epsilon"], run["seed"]) for run in runs}
-    for seed in range(given.seeds):
-        for name in TABLES:
-            for epsilon in EPSILONS:
-                if (name, epsilon, seed) not in done:
-                    fresh = measure(name, epsilon, seed)
-                    keep(given.kept, *fresh)
-                    runs += fresh
-    for line in lines(runs):
-        print(line)
+    given = asked(__doc__, seeds=10).parse_args()
+    runs = Runs(given.kept)
+    runs.complete(measure, seed=range(given.seeds), data=TABLES, epsilon=EPSILONS)
+    print(*lines(runs), sep="\n")
     if given.save:
         save(runs)
 

@@ -84,7 +84,7 @@ from typing import Any
 
 import numpy as np
 from _pictures import Axis, Panel, Series, around, axis, draw
-from _table import RESULTS, beside_saved, commit, interval, rule, write
+from _table import RESULTS, beside_saved, commit, interval, rule, select, write
 from scipy import stats
 
 from evenhand import (
@@ -395,11 +395,6 @@ def rows_alone(name: str, method: str, notion: str, seeds: int) -> list[dict[str
             rows.append(row)
             print(line(row), flush=True)
     return rows
-
-
-def select(rows: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
-    """Return the rows with these values."""
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
 def error_at(rows: list[dict[str, Any]], gap: float) -> float:

@@ -75,7 +75,7 @@ from typing import Any
 
 import numpy as np
 from _pictures import Axis, Panel, Series, around, axis, draw
-from _table import commit, interval, rule, write
+from _table import commit, interval, rule, select, write
 from fairpate_figure2 import error_at
 
 from evenhand.datasets import Dataset, load_adult
@@ -226,11 +226,6 @@ def row_of(key: tuple[Any, ...], runs: list[Run]) -> dict[str, Any]:
         row[f"{name}s"] = values
         row[name], row[f"{name}_pm"] = interval(values)
     return row
-
-
-def select(rows: Rows, **wanted: Any) -> Rows:
-    """Return the rows with these values."""
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
 def cells(rows: Rows, column: str, **wanted: Any) -> dict[tuple[float, float], float]:

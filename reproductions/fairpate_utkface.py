@@ -91,7 +91,7 @@ from typing import Any
 
 import numpy as np
 from _faces import AS_THEY_ARE, U_ALL, U_PUBLISHED, Part, Split, choice_split, faces, split
-from _table import commit, interval, keep, kept, rule, write
+from _table import commit, interval, keep, kept, rule, select, write
 
 from evenhand import (
     Budget,
@@ -605,11 +605,6 @@ MEASURED = (
     "error",
     "seconds",
 )
-
-
-def select(rows: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
-    """Return the rows with these values."""
-    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
 
 
 def claim(goal: str, found: str, agrees: bool) -> dict[str, Any]:

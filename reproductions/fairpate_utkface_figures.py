@@ -48,18 +48,16 @@ many answers it affords. No verdict.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _faces import U_PUBLISHED, Split, faces, split
 from _pictures import Panel, Series, axis, draw
-from _table import commit, interval, keep, kept, rule, write
+from _table import Runs, asked, commit, interval, rule, select, write
 from fairpate_figure2 import error_at
 from fairpate_utkface import DELTA, report_on, teachers_at
 
@@ -242,11 +240,6 @@ def rows_of(runs: Rows) -> Rows:
                 row[name], row[f"{name}_pm"] = interval(values)
         out.append(row)
     return out
-
-
-def select(rows: Rows, **wanted: Any) -> Rows:
-    """Return the rows with these values."""
-    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
 
 
 def at_equal_gap(rows: Rows, ours: str, other: str, epsilon: float, gap: float) -> float:
@@ -527,22 +520,12 @@ PARTS = {"cells": cells, "tuned": tuned, "time": times}
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=5)
     parser.add_argument("--part", nargs="+", choices=tuple(PARTS), default=tuple(PARTS))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--runs", type=Path, help="keep runs here, and go on from them")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     warnings.simplefilter("ignore")  # margins that are not met are in the table
-    runs = kept(asked.runs)
-    for part in asked.part:
-        for seed in range(asked.seeds):
-            if any((run["part"], run["seed"]) == (part, seed) for run in runs):
-                continue
-            fresh = list(PARTS[part](seed))
-            keep(asked.runs, *fresh)
-            runs += fresh
-            print(part, seed, flush=True)
+    runs = Runs(given.kept)
+    runs.complete(lambda part, seed: PARTS[part](seed), part=given.part, seed=range(given.seeds))
     rows = rows_of(runs)
     print(
         "\n".join(
@@ -550,7 +533,7 @@ def main() -> None:
             for said in claims(rows)
         )
     )
-    if asked.save:
+    if given.save:
         save(rows)
 
 

@@ -42,7 +42,6 @@ from typing import Any
 
 import numpy as np
 from _table import RESULTS, commit, interval, rule, write
-from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
@@ -207,13 +206,12 @@ def odds_of(seeds: int) -> dict[str, Any]:
 
 def stands(ours: np.ndarray, theirs: np.ndarray) -> str:
     """Return how ours stands beside theirs, by the intervals of error and gap over seeds."""
-    signs = []
-    for apart in (ours - theirs)[:, :2].T:
-        mean, half = interval(apart.tolist())
-        signs.append(int(mean - half > 0) - int(mean + half < 0))
-    if max(signs) > 0:
-        return "either" if min(signs) < 0 else "behind"
-    return "ahead" if min(signs) < 0 else "level"
+    said = {
+        interval(apart).judged("behind", "level", "ahead") for apart in (ours - theirs)[:, :2].T
+    }
+    if {"behind", "ahead"} <= said:
+        return "either"
+    return next((word for word in ("behind", "ahead") if word in said), "level")
 
 
 def odds_lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -270,21 +268,20 @@ def row_of(
     method: str, epsilon: float, reference: tuple[float, float], found: np.ndarray
 ) -> dict[str, Any]:
     """One setting over seeds, and what it is compared with."""
-    half = stats.t.ppf(0.975, len(found) - 1) / np.sqrt(len(found)) * found.std(axis=0, ddof=1)
-    error, gap = found.mean(axis=0)
+    error, gap = (interval(column) for column in found.T)
     allowed = METHODS[method][1].get(epsilon)
     agrees = "-"
     if allowed is not None:
-        close = error <= reference[0] + allowed + half[0] and gap <= reference[1] + half[1]
-        agrees = "yes" if close else "no"
+        close = error.mean <= reference[0] + allowed + error.half
+        agrees = "yes" if close and gap.mean <= reference[1] + gap.half else "no"
     return {
         "method": method,
         "epsilon": epsilon,
         "reference": reference,
-        "error": error,
-        "gap": gap,
-        "error_pm": half[0],
-        "gap_pm": half[1],
+        "error": error.mean,
+        "gap": gap.mean,
+        "error_pm": error.half,
+        "gap_pm": gap.half,
         "allowed": allowed,
         "agrees": agrees,
     }

@@ -27,13 +27,12 @@ margin: what is claimed there is wide.
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _paired import differences
+from _table import Runs, asked, commit, interval, rule, write
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier
 from evenhand.datasets import (
@@ -113,13 +112,6 @@ def counts(rows: list[dict[str, Any]], limit: str) -> tuple[int, int]:
     return beyond, sum(row["gap"] > row[limit] for row in rows)
 
 
-def price(rows: list[dict[str, Any]], plain: list[dict[str, Any]]) -> tuple[float, float]:
-    """Return the mean difference in error to the plain margin, and half of its interval."""
-    key = ("table", "seed", "margin", "way")
-    beside = {tuple(row[k] for k in key): row["error"] for row in plain}
-    return interval([row["error"] - beside[tuple(row[k] for k in key)] for row in rows])
-
-
 def save(rows: list[dict[str, Any]]) -> None:
     """Write rows, counts and verdicts."""
     lines = [
@@ -155,10 +147,10 @@ def save(rows: list[dict[str, Any]]) -> None:
                 f"{np.median([r['claimed'] for r in sure if r['margin'] == m]):.3f}"
                 for m in MARGINS
             )
-            cost = price(sure, plain)
+            price = differences(sure, plain, "table", "seed", "margin", "way").values()
             lines.append(
                 f"| {way} | {table} | {len(sure)} | {' | '.join(said)} | {medians} | "
-                f"{cost[0]:+.4f} ± {cost[1]:.4f} |"
+                f"{interval(price):+.4f} |"
             )
     sure = [row for row in rows if row["confidence"] is not None]
     beyond, above = counts(sure, "claimed")
@@ -179,22 +171,12 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure every table and split that was not measured yet."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=5)
     parser.add_argument("--table", action="append", choices=list(TABLES))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--kept", type=Path, help="file of finished rows, to go on from")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = kept(given.kept)
-    done = {(row["table"], row["seed"]) for row in rows}
-    for seed in range(given.seeds):
-        for table in given.table or TABLES:
-            if (table, seed) not in done:
-                fresh = measure(table, seed)
-                keep(given.kept, *fresh)
-                rows += fresh
-                print(table, seed, flush=True)
+    rows = Runs(given.kept)
+    rows.complete(measure, seed=range(given.seeds), table=given.table or TABLES)
     if given.save:
         save(rows)
 

@@ -15,9 +15,8 @@ import argparse
 from typing import Any
 
 import numpy as np
-from _table import commit, rule, write
+from _table import Mean, commit, interval, rule, write
 from labels_or_shares import LOADERS, REFERENCE
-from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import NonPrivateClassifier
@@ -48,9 +47,7 @@ def main() -> None:
         asked = REFERENCE.get((name, 3.0, None))
         row: dict[str, Any] = {"data": name, "asked": None if asked is None else asked[0]}
         for C in RIDGES:
-            found = errors(name, C, arguments.seeds)
-            half = stats.t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found))
-            row[f"{C:g}"] = [float(found.mean()), float(half)]
+            row[f"{C:g}"] = interval(errors(name, C, arguments.seeds))
         rows.append(row)
         print(as_line(row), flush=True)
     if arguments.save:
@@ -59,7 +56,7 @@ def main() -> None:
 
 def as_line(row: dict[str, Any]) -> str:
     """Return one line of the table."""
-    cells = [f"{mean:.4f} ± {half:.4f}" for mean, half in (row[f"{C:g}"] for C in RIDGES)]
+    cells = [f"{Mean(*row[f'{C:g}']):.4f}" for C in RIDGES]
     asked = "-" if row["asked"] is None else f"{row['asked']:.4f}"
     return f"| {row['data']} | {asked} | {' | '.join(cells)} |"
 

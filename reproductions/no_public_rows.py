@@ -42,16 +42,17 @@ seeds: *drawn rows* agree with *real public rows* if their error is no larger, a
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, interval, keep, kept, rule, write
+from _paired import differences
+from _table import Mean, Runs, asked, commit, interval, keep, kept, rule, select, write
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairSharesClassifier
 from evenhand.baselines import FairOnlyClassifier, NonPrivateClassifier
@@ -218,34 +219,45 @@ def declared(public: pd.DataFrame, like: pd.DataFrame) -> Schema:
     return Schema(columns=tuple(columns))
 
 
-def choose(file: Path | None) -> None:
+def error_of(data: Dataset, seed: int, epsilon: float, drawn: SyntheticRows) -> float:
+    """Return the error of a choice."""
+    scene = Scene(data, seed)
+    return scene.measured(scene.of_teachers(epsilon, 1.0, DRAWN, drawn))[0]
+
+
+def near_least(means: Mapping[Any, float], now: Any) -> Any:
+    """Return the first value that is within .001 of the least."""
+    return next(value for value in means if means[value] <= min(means.values()) + 0.001)
+
+
+def choose(
+    file: Path | None,
+    settings: dict[str, Any],
+    choices: Mapping[str, tuple[Any, ...]],
+    epsilons: tuple[float, ...],
+    error_of: Callable[[Dataset, int, float, SyntheticRows], float],
+    chosen: Callable[[Mapping[Any, float], Any], Any],
+) -> None:
     """Measure the choices on Maryland, one after the other, and print them."""
     done = {tuple(run["key"]): run["error"] for run in kept(file)}
-    settings = {"label_weight": 1.0, "share": 0.6, "n_rows": 2000, "balance": "none"}
     whole = load_acs_income(("MD",))
-    for name, values in CHOICES.items():
+    for name, values in choices.items():
         means = {}
         for value in values:
             own = settings | {name: value}
-            found: list[float] = []
-            for table, n in CHOOSING.items():
-                for epsilon in EPSILONS:
-                    for seed in range(10):
-                        key = (table, epsilon, seed, *own.values())
-                        if key not in done:
-                            data = whole if n is None else part(whole, n, seed)
-                            scene = Scene(data, 1000 + seed)
-                            with warnings.catch_warnings():
-                                warnings.simplefilter("ignore")
-                                drawn = SyntheticRows(**own)
-                                model = scene.of_teachers(epsilon, 1.0, DRAWN, drawn)
-                            done[key] = scene.measured(model)[0]
-                            keep(file, {"key": key, "error": done[key]})
-                        found.append(done[key])
+            found = []
+            for (table, n), epsilon, seed in product(CHOOSING.items(), epsilons, range(10)):
+                key = (table, epsilon, seed, *own.values())
+                if key not in done:
+                    data = whole if n is None else part(whole, n, seed)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        done[key] = error_of(data, 1000 + seed, epsilon, SyntheticRows(**own))
+                    keep(file, {"key": key, "error": done[key]})
+                found.append(done[key])
             means[value] = float(np.mean(found))
             print(name, value, f"{means[value]:.4f}", flush=True)
-        least = min(means.values())
-        settings[name] = next(value for value in values if means[value] <= least + 0.001)
+        settings[name] = chosen(means, settings[name])
     print(settings)
 
 
@@ -260,10 +272,10 @@ def part(data: Dataset, n: int, seed: int) -> Dataset:
     )
 
 
-def measure(name: str, way: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
+def measure(data: str, way: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
     """Return error and gap of one way and seed, by margin."""
-    scene = Scene(LOADERS[name](), seed)
-    key = {"data": name, "way": way, "epsilon": epsilon, "seed": seed}
+    scene = Scene(LOADERS[data](), seed)
+    key = {"data": data, "way": way, "epsilon": epsilon, "seed": seed}
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -280,38 +292,25 @@ def measure(name: str, way: str, epsilon: float, seed: int) -> list[dict[str, An
 
 def main() -> None:
     """Measure what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=10)
     parser.add_argument("--choose", action="store_true", help="the defaults, on other rows")
-    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
-    parser.add_argument("--kept", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
     if given.choose:
-        choose(given.kept)
+        first = {"label_weight": 1.0, "share": 0.6, "n_rows": 2000, "balance": "none"}
+        choose(given.kept, first, CHOICES, EPSILONS, error_of, near_least)
         return
-    runs = kept(given.kept)
-    done = {(run["data"], run["way"], run["epsilon"], run["seed"]) for run in runs}
-    for seed in range(given.seeds):
-        for name in given.data:
-            for epsilon in given.epsilons:
-                for way in given.ways:
-                    if (name, way, epsilon, seed) not in done:
-                        fresh = measure(name, way, epsilon, seed)
-                        keep(given.kept, *fresh)
-                        runs += fresh
-    for line in lines(runs):
-        print(line)
+    runs, seeds = Runs(given.kept), range(given.seeds)
+    runs.complete(measure, seed=seeds, data=given.data, epsilon=given.epsilons, way=given.ways)
+    print(*lines(runs), sep="\n")
     if given.save:
         save(runs, commit())
 
 
 def verdicts(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the rules of the docstring say."""
-    table = pd.DataFrame(runs).astype({"error": float, "gap": float})
-    table["margin"] = table["margin"].fillna(-1.0)
     found = []
     for way, other, words in (
         (DRAWN, REAL, "drawn rows are no worse than 20 % real public rows"),
@@ -319,7 +318,7 @@ def verdicts(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (DECLARED, DIRECT, "the same with a schema for both"),
     ):
         for epsilon in (1.0, 3.0):
-            apart = paired(table, way, other, epsilon)
+            apart = paired(runs, way, other, epsilon)
             if len(apart) < 2:
                 continue
             mean, half = interval(apart)
@@ -339,67 +338,80 @@ def verdicts(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def lines(runs: list[dict[str, Any]]) -> list[str]:
     """Return the tables of a page."""
-    table = pd.DataFrame(runs).astype({"error": float, "gap": float})
-    table["margin"] = table["margin"].fillna(-1.0)
-    out = ["| judged, without a margin | epsilon | difference | seeds | agrees? |", rule(5)]
-    out += [
-        f"| {row['what']} | {row['epsilon']:g} | {row['difference']:+.4f} ± {row['pm']:.4f} | "
-        f"{row['seeds']} | {row['agrees']} |"
-        for row in verdicts(runs)
-    ]
     head = " | ".join(f"{way}: error / gap" for way in WAYS)
-    out += ["", f"| data | epsilon | margin | {head} | loss of drawn rows |", rule(4 + len(WAYS))]
-    for name in LOADERS:
-        for epsilon in EPSILONS:
-            for margin in MARGINS:
-                own = table[
-                    (table["data"] == name)
-                    & (table["epsilon"] == epsilon)
-                    & (table["margin"] == (-1.0 if margin is None else margin))
-                ]
-                if not len(own):
-                    continue
-                cells = [cell(own[own["way"] == way]) for way in WAYS]
-                mine = own[own["way"] == DRAWN]["gap"]
-                loss = "-"
-                if margin is not None and len(mine):
-                    loss = f"{max(float(mine.mean()) - margin, 0.0):.3f}"
-                said = "none" if margin is None else f"{margin:g}"
-                out.append(f"| {name} | {epsilon:g} | {said} | {' | '.join(cells)} | {loss} |")
+    return [
+        *judged_lines(verdicts(runs)),
+        "",
+        f"| data | epsilon | margin | {head} | loss of drawn rows |",
+        rule(4 + len(WAYS)),
+        *case_lines(runs, LOADERS, EPSILONS, MARGINS, WAYS, loss),
+    ]
+
+
+def judged_lines(judged: list[dict[str, Any]]) -> list[str]:
+    """Return the table of the verdicts."""
+    out = ["| judged, without a margin | epsilon | difference | seeds | agrees? |", rule(5)]
+    return out + [
+        f"| {row['what']} | {row['epsilon']:g} | {Mean(row['difference'], row['pm']):+.4f} | "
+        f"{row['seeds']} | {row['agrees']} |"
+        for row in judged
+    ]
+
+
+def case_lines(
+    runs: list[dict[str, Any]],
+    names: Iterable[str],
+    epsilons: tuple[float, ...],
+    margins: tuple[float | None, ...],
+    ways: tuple[str, ...],
+    *more: Callable[[float | None, list[dict[str, Any]]], str],
+) -> list[str]:
+    """Return a line for each table, epsilon and margin that was measured, with a cell for a way."""
+    out = []
+    for name, epsilon, margin in product(names, epsilons, margins):
+        if own := select(runs, data=name, epsilon=epsilon, margin=margin):
+            cells = [cell(select(own, way=way)) for way in ways]
+            cells += [say(margin, own) for say in more]
+            said = "none" if margin is None else f"{margin:g}"
+            out.append(f"| {name} | {epsilon:g} | {said} | {' | '.join(cells)} |")
     return out
 
 
-def paired(table: pd.DataFrame, way: str, other: str, epsilon: float) -> list[float]:
-    """Return, by seed, the mean over the judged tables of a way's error less the other's."""
-    own = table[
-        table["data"].isin(JUDGED) & (table["epsilon"] == epsilon) & (table["margin"] == -1.0)
-    ]
-    wide = own.pivot_table(index="seed", columns=["way", "data"], values="error")
-    if way not in wide or other not in wide:
-        return []
-    apart = (wide[way] - wide[other]).reindex(columns=list(JUDGED))
-    found: list[float] = apart.dropna().mean(axis=1).tolist()
-    return found
-
-
-def cell(own: pd.DataFrame) -> str:
-    """Return error and gap of one way in one row."""
-    if not len(own):
+def loss(margin: float | None, own: list[dict[str, Any]]) -> str:
+    """Return how far the gap of drawn rows is above the margin."""
+    gaps = [run["gap"] for run in select(own, way=DRAWN) if run["gap"] is not None]
+    if margin is None or not gaps:
         return "-"
-    done = own.dropna(subset=["error"])
+    return f"{max(interval(gaps).mean - margin, 0.0):.3f}"
+
+
+def paired(runs: list[dict[str, Any]], way: str, other: str, epsilon: float) -> list[float]:
+    """Return, by seed, the mean over the judged tables of a way's error less the other's."""
+    free = select(runs, epsilon=epsilon, margin=None)
+    apart = differences(select(free, way=way), select(free, way=other), "seed", "data")
+    seeds = sorted({seed for seed, _ in apart})
+    return [
+        interval(apart[seed, name] for name in JUDGED).mean
+        for seed in seeds
+        if all((seed, name) in apart for name in JUDGED)
+    ]
+
+
+def cell(own: list[dict[str, Any]]) -> str:
+    """Return error and gap of one way in one row."""
+    if not own:
+        return "-"
+    done = [run for run in own if run["error"] is not None]
     more = f" ({len(own) - len(done)} of {len(own)} refused)" if len(done) < len(own) else ""
-    if not len(done):
+    if not done:
         return more.strip()
-    if len(done) < 2:
-        return f"{done['error'].iloc[0]:.4f} / {done['gap'].iloc[0]:.3f}{more}"
-    (error, error_pm), (gap, gap_pm) = (interval(done[n].tolist()) for n in ("error", "gap"))
-    return f"{error:.4f} ± {error_pm:.4f} / {gap:.3f} ± {gap_pm:.3f}{more}"
+    error, gap = (interval(run[name] for run in done) for name in ("error", "gap"))
+    return f"{error:.4f} / {gap:.3f}{more}"
 
 
 def save(rows: list[dict[str, Any]], commit: str) -> None:
     """Write the runs as JSON and as tables."""
-    own = [row["seed"] for row in rows if row["way"] == DRAWN]
-    n_seeds = len(set(own))
+    n_seeds = len({row["seed"] for row in select(rows, way=DRAWN)})
     write(
         "no_public_rows",
         {"commit": commit, "verdicts": verdicts(rows), "rows": rows},

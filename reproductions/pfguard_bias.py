@@ -316,8 +316,7 @@ def verdict(differences: list[float]) -> str:
     """Return whether a difference that is claimed to be below 0 is."""
     if len(differences) == 1:
         return "yes" if differences[0] < 0 else "no"
-    mean, half = interval(differences)
-    return "yes" if mean + half < 0 else "no" if mean - half > 0 else "-"
+    return interval(differences).judged("no", "-", "yes")
 
 
 def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -348,11 +348,7 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def told(runs: list[dict[str, Any]], key: str, digits_: int = 3) -> str:
     """Return mean and half width; the mean alone of one run."""
-    values = [run[key] for run in runs]
-    if len(values) < 2:
-        return f"{values[0]:.{digits_}f}"
-    mean, half = interval(values)
-    return f"{mean:.{digits_}f} ± {half:.{digits_}f}"
+    return f"{interval(run[key] for run in runs):.{digits_}f}"
 
 
 def spent(row: dict[str, Any]) -> str:

@@ -22,17 +22,15 @@ faces .80 at epsilon 10. "no" rows stay.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _table import commit, interval, keep, kept, rule, write
+from _table import Runs, asked, commit, interval, rule, select, write
 
 from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist, load_utkface
@@ -84,16 +82,16 @@ def channels_first(images: Any) -> Any:
     return found[:, None] if found.ndim == 3 else found.transpose(0, 3, 1, 2)
 
 
-def measure(name: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
+def measure(data: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Return the accuracy of the CNN of one fit, and what the fit took."""
-    private, test = load(name)
+    private, test = load(data)
     classes = np.unique(private.y)
     began = time.process_time()
     if method == REAL:
         rows = np.random.default_rng(seed).permutation(len(private.y))[:DRAWN]
         images, y = private.images[rows], private.y[rows]
     else:
-        more = OF_FACES[method] if name == "Faces" else {}
+        more = OF_FACES[method] if data == "Faces" else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of noise: the accuracy says it
             made = METHODS[method](random_state=seed, **more).fit(
@@ -115,13 +113,8 @@ def measure(name: str, method: str, epsilon: float, seed: int) -> dict[str, Any]
         seed=seed,
     )
     right = classes[found.argmax(axis=1)] == test.y
-    about = {"data": name, "method": method, "epsilon": epsilon, "seed": seed}
+    about = {"data": data, "method": method, "epsilon": epsilon, "seed": seed}
     return {**about, "accuracy": float(right.mean()), "seconds": seconds}
-
-
-def select(rows: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
-    """Return the runs with these values."""
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -141,12 +134,9 @@ def cell(rows: list[dict[str, Any]]) -> str:
     """Return the mean accuracy with its half width, and the processor time of fit and draw."""
     if not rows:
         return "-"
-    accuracies = [row["accuracy"] for row in rows]
-    seconds = np.mean([row["seconds"] for row in rows])
-    if len(rows) < 2:
-        return f"{accuracies[0]:.3f} (1 seed), {seconds:.0f} s"
-    mean, half = interval(accuracies)
-    return f"{mean:.3f} ± {half:.3f} ({len(rows)} seeds), {seconds:.0f} s"
+    accuracy, seconds = (interval(row[name] for row in rows) for name in ("accuracy", "seconds"))
+    n = f"{len(rows)} seed{'s' * (len(rows) > 1)}"
+    return f"{accuracy:.3f} ({n}), {seconds.mean:.0f} s"
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -168,24 +158,21 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Measure what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = asked(__doc__, seeds=3)
     parser.add_argument("--data", nargs="+", choices=LOADERS, default=list(LOADERS))
     parser.add_argument("--method", nargs="+", choices=[*METHODS, REAL], default=[*METHODS, REAL])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--keep", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows = kept(given.keep)
-    done = {(row["data"], row["method"], row["epsilon"], row["seed"]) for row in rows}
+    rows = Runs(given.kept)
     for method in given.method:
-        for seed in range(1 if method == REAL else given.seeds):
-            for name in given.data:
-                for epsilon in EPSILONS[:1] if method == REAL else EPSILONS:
-                    if (name, method, epsilon, seed) not in done:
-                        fresh = measure(name, method, epsilon, seed)
-                        keep(given.keep, fresh)
-                        rows.append(fresh)
+        once = method == REAL
+        rows.complete(
+            measure,
+            method=[method],
+            seed=range(1 if once else given.seeds),
+            data=given.data,
+            epsilon=EPSILONS[:1] if once else EPSILONS,
+        )
     print(*lines(rows), sep="\n")
     if given.save:
         save(rows, commit())

@@ -50,14 +50,12 @@ What is expected, written before the first run on test rows, after a rehearsal o
 
 from __future__ import annotations
 
-import argparse
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _pictures import Axis, Panel, Series, around, axis, draw
-from _table import commit, interval, keep, kept, rule, write
+from _table import Mean, Runs, asked, commit, interval, rule, select, write
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier
 from evenhand.datasets import load_acs_income, load_adult
@@ -289,10 +287,10 @@ def as_line(row: dict[str, Any]) -> str:
     """One line of the table."""
     cells = [
         *(row["data"], row["way"], f"{row['margin']:g}", people(row), str(row["staff"])),
-        *(f"{row[name][0]:.3f} ± {row[name][1]:.3f}" for name in ("not_right", "wrong", "gap")),
+        *(f"{Mean(*row[name]):.3f}" for name in ("not_right", "wrong", "gap")),
         *(f"{row[name][0]:.3f}" for name in ("model_gap", "error_gap", "coverage")),
         *(f"{row[name][0]:.2f}" for name in ("use", "wait", "wait_95", "unreached")),
-        *(f"{row[name][0]:+.3f} ± {row[name][1]:.3f}" for name in ("more_error", "more_gap")),
+        *(f"{Mean(*row[name]):+.3f}" for name in ("more_error", "more_gap")),
         *(row["expected"], row["agrees"]),
     ]
     return f"| {' | '.join(cells)} |"
@@ -302,7 +300,7 @@ def picture(rows: list[dict[str, Any]]) -> str:
     """Draw what a margin costs in people, and what it gives."""
     panels = []
     for data in dict.fromkeys(row["data"] for row in rows):
-        own = [row for row in rows if row["data"] == data and row["factor"] == 1]
+        own = select(rows, data=data, factor=1)
         usual = [row for row in own if (row["error"], row["staff"]) == (MIDDLE, MOST)]
         tight = [row for row in own if row["margin"] == 0.02]
         by_staff = [row for row in tight if row["error"] == MIDDLE]
@@ -382,21 +380,11 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure every data set and seed that was not measured yet."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=4)
     parser.add_argument("--data", nargs="+", default=list(LOADERS), choices=list(LOADERS))
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--kept", type=Path, help="file of finished runs, to go on from")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
-    runs = kept(given.kept)
-    done = {(run["data"], run["seed"]) for run in runs}
-    for data in given.data:
-        for seed in range(given.seeds):
-            if (data, seed) not in done:
-                fresh = of_seed(data, seed)
-                keep(given.kept, *fresh)
-                runs += fresh
-                print(data, seed, flush=True)
+    runs = Runs(given.kept)
+    runs.complete(of_seed, data=given.data, seed=range(given.seeds))
     if given.save:
         save(over_seeds(runs))
 

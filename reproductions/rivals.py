@@ -33,15 +33,14 @@ below, and is "level" if it holds 0. "no" rows stay.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import warnings
-from pathlib import Path
+from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from _table import commit, interval, keep, kept, rule, write
+from _paired import differences
+from _table import Mean, Runs, asked, commit, interval, rule, select, write
 from beside_glued import BUILT_IN, DELTA, MARGINS, Split, volume
 
 from evenhand import Budget, DemographicParity, DPPostProcessingClassifier, DPSGDClassifier
@@ -118,12 +117,12 @@ def load(name: str) -> Dataset:
     return BUILT_IN[TABLES[name]]()
 
 
-def measure(name: str, way: str, epsilon: float, seed: int) -> dict[str, Any]:
+def measure(data: str, way: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Return the points of one way, seed and epsilon."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = points(way, Split(load(name), seed), epsilon)
-    return {"data": name, "way": way, "epsilon": epsilon, "seed": seed, "points": found}
+        found = points(way, Split(load(data), seed), epsilon)
+    return {"data": data, "way": way, "epsilon": epsilon, "seed": seed, "points": found}
 
 
 def size(row: dict[str, Any]) -> float:
@@ -133,36 +132,27 @@ def size(row: dict[str, Any]) -> float:
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the rules of the docstring say, by table, epsilon and rival."""
-    sizes = {(r["data"], r["epsilon"], r["way"], r["seed"]): size(r) for r in rows}
     found = []
-    for name in TABLES:
-        for epsilon in EPSILONS:
-            for rival in WAYS[1:]:
-                seeds = [
-                    seed
-                    for data, at, way, seed in sizes
-                    if (data, at, way) == (name, epsilon, rival)
-                    and (name, epsilon, OURS, seed) in sizes
-                ]
-                if len(seeds) < 2:  # no interval
-                    continue
-                ours, theirs = (
-                    [sizes[name, epsilon, way, seed] for seed in seeds] for way in (OURS, rival)
-                )
-                mean, half = interval([a - b for a, b in zip(ours, theirs, strict=True)])
-                found.append(
-                    {
-                        "data": name,
-                        "epsilon": epsilon,
-                        "rival": rival,
-                        "ours": float(np.mean(ours)),
-                        "its": float(np.mean(theirs)),
-                        "difference": mean,
-                        "pm": half,
-                        "seeds": len(seeds),
-                        "agrees": "yes" if mean > half else "no" if mean < -half else "level",
-                    }
-                )
+    for name, epsilon, rival in product(TABLES, EPSILONS, WAYS[1:]):
+        own = select(rows, data=name, epsilon=epsilon)
+        ours, theirs = select(own, way=OURS), select(own, way=rival)
+        apart = differences(ours, theirs, "seed", of=size)
+        if len(apart) < 2:  # no interval
+            continue
+        difference = interval(apart.values())
+        found.append(
+            {
+                "data": name,
+                "epsilon": epsilon,
+                "rival": rival,
+                "ours": interval(map(size, ours)).mean,
+                "its": interval(map(size, theirs)).mean,
+                "difference": difference.mean,
+                "pm": difference.half,
+                "seeds": len(apart),
+                "agrees": difference.judged("yes", "level", "no"),
+            }
+        )
     return found
 
 
@@ -171,10 +161,7 @@ def cell(rows: list[dict[str, Any]], margin: float) -> str:
     at = [(e, g) for row in rows for m, e, g in row["points"] if m == margin]
     if not at:
         return "-"
-    if len(at) == 1:
-        return f"{at[0][0]:.4f} / {at[0][1]:.4f}"
-    (error, wide), (gap, wider) = (interval([one[i] for one in at]) for i in (0, 1))
-    return f"{error:.4f} ± {wide:.4f} / {gap:.4f} ± {wider:.4f}"
+    return " / ".join(f"{interval(column):.4f}" for column in zip(*at, strict=True))
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -183,42 +170,25 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
     out.append(rule(7))
     out += [
         f"| {v['data']} | {v['epsilon']:g} | {v['rival']} | {v['ours']:.4f} | {v['its']:.4f} | "
-        f"{v['difference']:+.4f} ± {v['pm']:.4f} | {v['agrees']} |"
+        f"{Mean(v['difference'], v['pm']):+.4f} | {v['agrees']} |"
         for v in verdicts(rows)
     ]
     out += ["", f"| data | epsilon | way | error / gap: no margin | margin {SHOWN:g} |", rule(5)]
-    for name in TABLES:
-        for epsilon in EPSILONS:
-            for way in WAYS:
-                own = [
-                    r for r in rows if (r["data"], r["epsilon"], r["way"]) == (name, epsilon, way)
-                ]
-                if own:
-                    cells = " | ".join(cell(own, margin) for margin in (NONE, SHOWN))
-                    out.append(f"| {name} | {epsilon:g} | {way} | {cells} |")
+    for name, epsilon, way in product(TABLES, EPSILONS, WAYS):
+        if own := select(rows, data=name, epsilon=epsilon, way=way):
+            cells = " | ".join(cell(own, margin) for margin in (NONE, SHOWN))
+            out.append(f"| {name} | {epsilon:g} | {way} | {cells} |")
     return out
 
 
 def main() -> None:
     """Measure what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser = asked(__doc__, seeds=10)
     parser.add_argument("--data", nargs="+", choices=list(TABLES), default=list(TABLES))
-    parser.add_argument("--kept", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
-    rows = kept(given.kept)
-    done = {(row["data"], row["way"], row["epsilon"], row["seed"]) for row in rows}
-    for seed in range(given.seeds):
-        for name in given.data:
-            for epsilon in EPSILONS:
-                for way in WAYS:
-                    if (name, way, epsilon, seed) not in done:
-                        fresh = measure(name, way, epsilon, seed)
-                        keep(given.kept, fresh)
-                        rows.append(fresh)
-    for line in lines(rows):
-        print(line)
+    rows = Runs(given.kept)
+    rows.complete(measure, seed=range(given.seeds), data=given.data, epsilon=EPSILONS, way=WAYS)
+    print(*lines(rows), sep="\n")
     if given.save:
         save(rows, commit())
 

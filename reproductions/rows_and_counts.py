@@ -34,19 +34,18 @@ by the 95 % interval of the paired difference over seeds:
 
 from __future__ import annotations
 
-import argparse
 import functools
 import warnings
-from pathlib import Path
+from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from _table import commit, interval, keep, kept, rule, write
-from no_public_rows import CHOOSING, JUDGED, LOADERS, Scene, cell, paired, part
+from _table import Runs, asked, commit, interval, rule, write
+from no_public_rows import JUDGED, LOADERS, Scene, case_lines, choose, judged_lines, paired
 
 from evenhand import DemographicParity, DPSGDClassifier, FairSharesClassifier
-from evenhand.datasets import Dataset, load_acs_income
+from evenhand.datasets import Dataset
 from evenhand.estimators.synthetic_rows import SyntheticRows
 
 BOTH, REAL, DRAWN, SGD = "real rows and counts", "real public rows", "drawn rows", "DP-SGD"
@@ -82,35 +81,16 @@ class Both(Scene):
         return model.fit(self.private.X, self.private.y, **given)
 
 
-def choose(file: Path | None) -> None:
-    """Measure the choices on Maryland, one after the other, and print them."""
-    done = {tuple(run["key"]): run["error"] for run in kept(file)}
-    settings = {"label_weight": 1.0, "share": 0.5}
-    whole = load_acs_income(("MD",))
-    for name, values in CHOICES.items():
-        means = {}
-        for value in values:
-            own = settings | {name: value}
-            found = []
-            for table, n in CHOOSING.items():
-                for epsilon in EPSILONS:
-                    for seed in range(10):
-                        key = (table, epsilon, seed, *own.values())
-                        if key not in done:
-                            data = whole if n is None else part(whole, n, seed)
-                            scene = Both(data, 1000 + seed)
-                            with warnings.catch_warnings():
-                                warnings.simplefilter("ignore")
-                                model = scene.of(BOTH, epsilon, None, SyntheticRows(**own))
-                            done[key] = scene.measured(model)[0]
-                            keep(file, {"key": key, "error": done[key]})
-                        found.append(done[key])
-            means[value] = float(np.mean(found))
-            print(name, value, f"{means[value]:.4f}", flush=True)
-        least = min(means, key=lambda value: means[value])
-        if means[least] < means[settings[name]] - 0.001:
-            settings[name] = least
-    print(settings)
+def error_of(data: Dataset, seed: int, epsilon: float, drawn: SyntheticRows) -> float:
+    """Return the error of a choice."""
+    scene = Both(data, seed)
+    return scene.measured(scene.of(BOTH, epsilon, None, drawn))[0]
+
+
+def much_less(means: Mapping[Any, float], now: Any) -> Any:
+    """Return the value of the least mean if it is less by more than .001, else what is now."""
+    least = min(means, key=lambda value: means[value])
+    return least if means[least] < means[now] - 0.001 else now
 
 
 @functools.cache
@@ -119,10 +99,10 @@ def load(name: str) -> Dataset:
     return LOADERS[name]()
 
 
-def measure(name: str, way: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
+def measure(data: str, way: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
     """Return error and gap of one way and seed, by margin."""
-    scene = Both(load(name), seed)
-    key = {"data": name, "way": way, "epsilon": epsilon, "seed": seed}
+    scene = Both(load(data), seed)
+    key = {"data": data, "way": way, "epsilon": epsilon, "seed": seed}
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -136,90 +116,57 @@ def measure(name: str, way: str, epsilon: float, seed: int) -> list[dict[str, An
 
 def verdicts(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the rules of the docstring say."""
-    table = _table(runs)
     found = []
-    for other in WAYS[1:]:
-        for epsilon in EPSILONS:
-            apart = paired(table, BOTH, other, epsilon)
-            if len(apart) < 2:
-                continue
-            mean, half = interval(apart)
-            if other != SGD:
-                what, holds = f"{BOTH} are better than {other}", mean < -half
-            elif epsilon == 1.0:
-                what, holds = f"goal: {BOTH} within .002 of DP-SGD", mean <= 0.002
-            else:
-                what, holds = f"goal: {BOTH} ahead of DP-SGD", mean < 0.0
-            found.append(
-                {
-                    "what": what,
-                    "other": other,
-                    "epsilon": epsilon,
-                    "difference": mean,
-                    "pm": half,
-                    "seeds": len(apart),
-                    "agrees": "yes" if holds else "no",
-                }
-            )
+    for other, epsilon in product(WAYS[1:], EPSILONS):
+        apart = paired(runs, BOTH, other, epsilon)
+        if len(apart) < 2:
+            continue
+        mean, half = interval(apart)
+        if other != SGD:
+            what, holds = f"{BOTH} are better than {other}", mean < -half
+        elif epsilon == 1.0:
+            what, holds = f"goal: {BOTH} within .002 of DP-SGD", mean <= 0.002
+        else:
+            what, holds = f"goal: {BOTH} ahead of DP-SGD", mean < 0.0
+        found.append(
+            {
+                "what": what,
+                "other": other,
+                "epsilon": epsilon,
+                "difference": mean,
+                "pm": half,
+                "seeds": len(apart),
+                "agrees": "yes" if holds else "no",
+            }
+        )
     return found
-
-
-def _table(runs: list[dict[str, Any]]) -> pd.DataFrame:
-    table = pd.DataFrame(runs).astype({"error": float, "gap": float})
-    return table.assign(margin=table["margin"].fillna(-1.0))
 
 
 def lines(runs: list[dict[str, Any]]) -> list[str]:
     """Return the tables of a page."""
-    table = _table(runs)
-    out = ["| judged, without a margin | epsilon | difference | seeds | agrees? |", rule(5)]
-    out += [
-        f"| {row['what']} | {row['epsilon']:g} | {row['difference']:+.4f} ± {row['pm']:.4f} | "
-        f"{row['seeds']} | {row['agrees']} |"
-        for row in verdicts(runs)
-    ]
     head = " | ".join(f"{way}: error / gap" for way in WAYS)
-    out += ["", f"| data | epsilon | margin | {head} |", rule(3 + len(WAYS))]
-    for name in JUDGED:
-        for epsilon in EPSILONS:
-            for margin in MARGINS:
-                own = table[
-                    (table["data"] == name)
-                    & (table["epsilon"] == epsilon)
-                    & (table["margin"] == (-1.0 if margin is None else margin))
-                ]
-                if not len(own):
-                    continue
-                cells = " | ".join(cell(own[own["way"] == way]) for way in WAYS)
-                said = "none" if margin is None else f"{margin:g}"
-                out.append(f"| {name} | {epsilon:g} | {said} | {cells} |")
-    return out
+    return [
+        *judged_lines(verdicts(runs)),
+        "",
+        f"| data | epsilon | margin | {head} |",
+        rule(3 + len(WAYS)),
+        *case_lines(runs, JUDGED, EPSILONS, MARGINS, WAYS),
+    ]
 
 
 def main() -> None:
     """Measure what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=10)
     parser.add_argument("--choose", action="store_true", help="share and weight, on other rows")
-    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", nargs="+", choices=JUDGED, default=JUDGED)
-    parser.add_argument("--kept", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
     if given.choose:
-        choose(given.kept)
+        first = {"label_weight": 1.0, "share": 0.5}
+        choose(given.kept, first, CHOICES, EPSILONS, error_of, much_less)
         return
-    runs = kept(given.kept)
-    done = {(run["data"], run["way"], run["epsilon"], run["seed"]) for run in runs}
-    for seed in range(given.seeds):
-        for name in given.data:
-            for epsilon in EPSILONS:
-                for way in WAYS:
-                    if (name, way, epsilon, seed) not in done:
-                        fresh = measure(name, way, epsilon, seed)
-                        keep(given.kept, *fresh)
-                        runs += fresh
-    for line in lines(runs):
-        print(line)
+    runs = Runs(given.kept)
+    runs.complete(measure, seed=range(given.seeds), data=given.data, epsilon=EPSILONS, way=WAYS)
+    print(*lines(runs), sep="\n")
     if given.save:
         save(runs, commit())
 

@@ -464,8 +464,7 @@ def compared(row: dict[str, Any], other: dict[str, Any]) -> str:
     cells = []
     for kind in (0, 1):
         apart = [a[kind] - b[kind] for a, b in zip(row["repeats"], other["repeats"], strict=True)]
-        mean, half = interval(apart)
-        cells.append(f"{mean:+.4f} ± {half:.4f}")
+        cells.append(f"{interval(apart):+.4f}")
     return " | ".join(cells)
 
 

@@ -33,14 +33,12 @@ ACS-Income by PUMA is not here: the files at hand have no column of the PUMA.
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _table import Runs, asked, commit, interval, rule, select, write
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -221,10 +219,7 @@ def lines_of(name: str, runs: list[dict[str, Any]]) -> list[str]:
     for row in runs[0]["rows"]:
         error, gap = (interval([run["rows"][row][at] for run in runs]) for at in (0, 1))
         way, margin, epsilon = (*row.split(" | "), "-", "-")[:3]
-        shown.append(
-            f"| {way} | {margin} | {epsilon} | {error[0]:.4f} ± {error[1]:.4f} | "
-            f"{gap[0]:.4f} ± {gap[1]:.4f} |"
-        )
+        shown.append(f"| {way} | {margin} | {epsilon} | {error:.4f} | {gap:.4f} |")
     found = verdict(runs)
     shown += [f"\nAgrees: {found['agrees']}; {found['why']}.\n"]
     shown += ["| records of an owner | its own error, median | helped |", rule(3)]
@@ -245,9 +240,10 @@ def verdict(runs: list[dict[str, Any]]) -> dict[str, str]:
             - run["rows"]["median owner alone, not private"][at]
             for run in runs
         ]
-        mean, half = interval(apart)
-        met = "surely below" if mean + half < 0 else "below" if mean < 0 else "not below"
-        said.append((met, f"{what} {met} the median owner's ({mean:+.4f} ± {half:.4f})"))
+        found = interval(apart)
+        likely = "below" if found.mean < 0 else "not below"
+        met = found.judged(likely, likely, "surely below")
+        said.append((met, f"{what} {met} the median owner's ({found:+.4f})"))
     agrees = all("not" not in met for met, _ in said)
     return {
         "set": runs[0]["set"],
@@ -258,20 +254,13 @@ def verdict(runs: list[dict[str, Any]]) -> dict[str, str]:
 
 def main() -> None:
     """Measure, print and save."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=5)
     parser.add_argument("--set", choices=SETS, action="append")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--keep", type=Path, help="go on from, and add to, this file of runs")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     arguments = parser.parse_args()
-    runs = kept(arguments.keep)
-    for seed in range(arguments.seeds):
-        for name in arguments.set or SETS:
-            if not any((run["set"], run["seed"]) == (name, seed) for run in runs):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # noise that drowns a small set: it is measured
-                    runs.append(measure(name, seed))
-                keep(arguments.keep, runs[-1])
+    warnings.simplefilter("ignore")  # noise that drowns a small set: it is measured
+    runs = Runs(arguments.kept)
+    sets = arguments.set or SETS
+    runs.complete(lambda set, seed: measure(set, seed), seed=range(arguments.seeds), set=sets)
     if arguments.save:
         save(runs)
     print("\n".join(tables(runs)[1]) or json.dumps(runs[-1], indent=1))
@@ -279,7 +268,7 @@ def main() -> None:
 
 def tables(runs: list[dict[str, Any]]) -> tuple[list[dict[str, str]], list[str]]:
     """Return the verdict of every set, and the tables of all."""
-    by_set = {name: [run for run in runs if run["set"] == name] for name in SETS}
+    by_set = {name: select(runs, set=name) for name in SETS}
     measured = {name: mine for name, mine in by_set.items() if len(mine) > 1}
     lines = [line for name, mine in measured.items() for line in lines_of(name, mine)]
     return [verdict(mine) for mine in measured.values()], lines

@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, rule, write
-from scipy import stats
+from _table import commit, interval, rule, write
 
 from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import load_acs_income
@@ -104,18 +103,18 @@ def _borne_out(model: Any, X_public: pd.DataFrame, groups: Any) -> bool:
 
 def row_of(state: str, way: str, found: list[dict[str, Any]], before: float) -> dict[str, Any]:
     """One way over seeds, and whether it agrees."""
-    errors = np.array([one["error"] for one in found])
-    half = float(stats.t.ppf(0.975, len(errors) - 1) * errors.std(ddof=1) / np.sqrt(len(errors)))
+    errors = [one["error"] for one in found]
+    error = interval(errors)
     agrees = "-"
     if way in ("held", "merged"):
         kept = all(one["claim"] for one in found)
-        agrees = "yes" if kept and errors.mean() <= before + half else "no"
+        agrees = "yes" if kept and error.mean <= before + error.half else "no"
     return {
         "state": state,
         "way": way,
-        "error": float(errors.mean()),
-        "error_pm": half,
-        "errors": errors.tolist(),
+        "error": error.mean,
+        "error_pm": error.half,
+        "errors": errors,
         "majority": float(np.mean([one["majority"] for one in found])),
         "gap": float(np.mean([one["gap"] for one in found])),
         "gap_large": float(np.mean([one["gap_large"] for one in found])),

@@ -22,14 +22,12 @@ the two budgets, at 60,000 rows, is above 0 by more than its 95 % interval. "no"
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _table import Mean, Runs, asked, commit, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import load_adult, load_credit_default, load_german
@@ -49,10 +47,10 @@ GOALS = {("Adult", 1.0): 0.900, ("Adult", 10.0): 0.915}
 MODEL = "gradient boosting"
 
 
-def measure(name: str, seed: int) -> list[dict[str, Any]]:
+def measure(data: str, seed: int) -> list[dict[str, Any]]:
     """Return the AUROC of the model of each budget and number of rows, and of the real rows."""
-    data = LOADERS[name]()
-    frame = data.X.assign(group=np.asarray(data.groups), label=np.asarray(data.y).astype(str))
+    table = LOADERS[data]()
+    frame = table.X.assign(group=np.asarray(table.groups), label=np.asarray(table.y).astype(str))
     order = np.random.default_rng(seed).permutation(len(frame))
     test, private = (frame.iloc[part] for part in np.split(order, [len(frame) // 4]))
     found: list[dict[str, Any]] = []
@@ -71,9 +69,9 @@ def measure(name: str, seed: int) -> list[dict[str, Any]]:
         schema = made.codec_.schema
         for n in ROWS:
             rows = made.sample(n, balance=(), random_state=seed)
-            case = {"data": name, "seed": seed, "epsilon": epsilon, "rows": n}
+            case = {"data": data, "seed": seed, "epsilon": epsilon, "rows": n}
             found.append({**case, "auroc": auroc(rows, test, schema), "fit_s": seconds})
-    real = {"data": name, "seed": seed, "epsilon": None, "rows": len(private), "fit_s": None}
+    real = {"data": data, "seed": seed, "epsilon": None, "rows": len(private), "fit_s": None}
     return [*found, {**real, "auroc": auroc(private, test, schema)}]
 
 
@@ -123,31 +121,23 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
         else:
             source = "real" if row["epsilon"] is None else f"epsilon {row['epsilon']:g}, drawn"
             what, goal = f"{row['rows']:,} rows, {source}", row["goal"] or ""
-        found = f"{row['auroc']:.4f} ± {row['half']:.4f}"
+        found = f"{Mean(row['auroc'], row['half']):.4f}"
         lines.append(f"| {row['data']} | {what} | {found} | {goal} | {row['agrees']} |")
     write("table_budgets", {"commit": at, "seeds": seeds, "rows": rows}, *lines)
 
 
 def main() -> None:
     """Measure every table and seed that is not kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser = asked(__doc__, seeds=3)
     parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
-    parser.add_argument("--keep", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    asked = parser.parse_args()
-    runs = kept(asked.keep)
-    for name in asked.data:
-        for seed in range(asked.seeds):
-            if not any((run["data"], run["seed"]) == (name, seed) for run in runs):
-                fresh = measure(name, seed)
-                keep(asked.keep, *fresh)
-                runs += fresh
+    given = parser.parse_args()
+    runs = Runs(given.kept)
+    runs.complete(measure, data=given.data, seed=range(given.seeds))
     rows = rows_of(runs)
     for row in rows:
         print(row)
-    if asked.save:
-        save(rows, asked.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 if __name__ == "__main__":

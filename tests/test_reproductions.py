@@ -257,6 +257,46 @@ def test_a_method_that_is_better_everywhere_outperforms_and_one_that_is_worse_do
     assert [row["agrees"] for row in swapped] == ["no"] * 5
 
 
+def test_runs_that_are_kept_are_not_measured_again(tmp_path: Path) -> None:
+    table, asked_for = script_of("_table"), []
+
+    def measure(data: str, seed: int) -> list[dict[str, Any]]:
+        asked_for.append((seed, data))
+        return [{"data": data, "seed": seed, "way": way} for way in ("one", "other")]
+
+    file = tmp_path / "kept"
+    table.keep(file, {"data": "b", "seed": 0, "way": "one"})
+    for _ in range(2):  # the second time nothing is missing
+        runs = table.Runs(file)
+        runs.complete(measure, seed=range(2), data=["a", "b"])
+        assert asked_for == [(0, "a"), (1, "a"), (1, "b")]
+        assert len(runs) == 7
+        assert runs == table.kept(file)
+    assert table.select(runs, data="a", way="one") == runs[1:4:2]
+
+
+def test_a_mean_is_written_with_its_interval_and_judged_by_it() -> None:
+    table = script_of("_table")
+    # By hand: spread 1, and t of 2 degrees is 4.303 at 95 %: 2 +- 4.303 / sqrt(3).
+    assert f"{table.interval([1.0, 2.0, 3.0]):+.3f}" == "+2.000 ± 2.484"
+    assert f"{table.interval([2.0]):.1f}" == "2.0"
+    for mean, word in ((2.5, "above"), (2.4, "level"), (-2.4, "level"), (-2.5, "below")):
+        assert table.Mean(mean, 2.484).judged("above", "level", "below") == word
+    assert table.interval([2.0]).judged("above", "level", "below") == "level"
+
+
+def test_a_difference_is_taken_of_pairs_that_are_both_there() -> None:
+    differences = script_of("_paired").differences
+    rows = [
+        {"data": d, "seed": s, "error": e} for d, s, e in (("a", 0, 3), ("a", 1, 5), ("b", 0, 9))
+    ]
+    other = [{"data": "a", "seed": 1, "error": 1}, {"data": "a", "seed": 0, "error": 2}]
+    assert differences(rows, other, "data", "seed") == {("a", 0): 1, ("a", 1): 4}
+    refused = [other[0] | {"error": None}, other[1]]
+    assert differences(rows, refused, "data", "seed") == {("a", 0): 1}
+    assert differences(rows, other, "seed", of=lambda row: 10 * row["seed"]) == {(0,): 0, (1,): 0}
+
+
 def runs(right: Any, violation: Any) -> dict[str, Any]:
     return {"repeats": list(zip(right, violation, strict=True))}
 

@@ -68,14 +68,14 @@ def test_the_model_below_the_rule_reads_the_group(parts: Any, loose: dict[str, A
     told = (parts.groups == "a").to_numpy(dtype=float)
     labels = parts.y == "yes"
     base = LogisticRegression(C=np.inf).fit(np.column_stack([rows, told]), labels)
-    own, _ = model._told(parts.X, parts.groups)
+    own = model._own_decisions(*model._encoded_with(parts.X, parts.groups))
     same = own == base.predict(np.column_stack([rows, told]))
     shifts = model.group_shifts_
     assert same.mean() > 0.97
     assert shifts.shape == (2,)
     assert np.sign(shifts[0] - shifts[1]) == np.sign(base.coef_[0, -1])
     other = np.where(parts.groups == "a", "b", "a")
-    assert (model._told(parts.X, other)[0] != own).any()
+    assert (model._own_decisions(*model._encoded_with(parts.X, other)) != own).any()
 
 
 def test_rates_meet_among_the_private_rows_up_to_the_noise(
@@ -84,7 +84,8 @@ def test_rates_meet_among_the_private_rows_up_to_the_noise(
     model = fit(parts, DPDecoupledClassifier(**loose))
     assert model.table_gap_ <= 1e-9
     accepted = model.predict_proba(parts.X, sensitive_features=parts.groups)[:, 1]
-    own, groups = model._told(parts.X, parts.groups)
+    encoded, groups = model._encoded_with(parts.X, parts.groups)
+    own = model._own_decisions(encoded, groups)
     rates, before = (
         [values[groups.codes == g].mean() for g in range(2)] for values in (accepted, own)
     )

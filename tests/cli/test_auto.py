@@ -15,6 +15,8 @@ from evenhand.cli.train_options import TrainOptions, resolved
 from evenhand.datasets import Schema
 from evenhand.fairness import FairnessKind
 
+from .conftest import N_PUBLIC, people
+
 Run = Callable[..., Any]
 
 AUTO: dict[str, str | None] = {"--method": None, "--teachers": None}
@@ -50,6 +52,12 @@ def chosen(changes: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> tuple
         ({}, "dpsgd", "otherwise"),
         ({"margin": None, "sensitive": None}, "dpsgd", "otherwise"),
         ({"group_thresholds": True, "confidence": 0.9}, "dpsgd", "otherwise"),
+        ({"group_thresholds": True, "fairness": "equalized-odds"}, "dpsgd", "otherwise"),
+        (
+            {"group_thresholds": True, "fairness": "error-parity", "calibration": Path("k.csv")},
+            "dpsgd",
+            "otherwise",
+        ),
         ({"blind_rule": True, "fairness": "equalized-odds"}, "dpsgd", "otherwise"),
         ({"hidden": [8]}, "dpsgd", "otherwise"),
         ({"protect": "attribute"}, "sf-student", "the sensitive attribute alone"),
@@ -104,6 +112,42 @@ def test_the_default_says_what_it_took_in_console_model_report_and_claim(
     assert evenhand.load("again").fairness_kind_ is FairnessKind.THRESHOLDS
     named = train({**AUTO, "--method": "dpsgd", "--out": "named"})
     assert named["choices"] == said["choices"][1:]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_thresholds_about_true_classes_say_by_what_they_are_set(
+    known: bool, town: Path, run: Run, asked: Run
+) -> None:
+    people(N_PUBLIC, 1).to_csv("known.csv", index=False)
+    labelled = ("--calibration", "known.csv") if known else ()
+    odds = ("--group-thresholds", "--fairness", "equalized-odds", *labelled)
+    words = " ".join(run(*asked({**AUTO, "--margin": "0.02"}), *odds).stdout.split())
+    model = evenhand.load("model")
+    assert model.margin_source_ == ("calibration rows" if known else "own probabilities")
+    assert all(said in words for said in model.choices_[:2])
+    why = "public rows have labels and groups" if known else "own probabilities stand for true"
+    assert why in model.choices_[1]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_thresholds_that_cannot_be_set_are_refused_before_the_account_is_charged(
+    known: bool, town: Path, run: Run, refuse: Run, asked: Run
+) -> None:
+    labelled = people(N_PUBLIC, 1)
+    more: dict[str, str | None] = {"--ledger": "town.db", "--account-epsilon": "9"}
+    if known:  # no woman of it was granted a loan
+        labelled.loc[labelled["sex"] == "F", "loan"] = "refused"
+        labelled.to_csv("known.csv", index=False)
+        more |= {"--calibration": "known.csv", "--fairness": "equalized-odds"}
+    else:
+        table = pd.read_csv("private.csv")
+        table.loc[:99, "loan"] = "later"
+        table.to_csv("private.csv", index=False)
+    line = refuse(*asked({**AUTO, **more}), "--group-thresholds")
+    why = "of 'F' among class 'granted'" if known else "two classes, and the model has 3"
+    assert why in line
+    spent = run(*asked({**AUTO, **more, "--fairness": None, "--calibration": None}), "--json")
+    assert json.loads(spent.stdout)["account"]["epsilon_spent"] < 5
 
 
 def test_a_private_table_without_the_sensitive_column_is_left_to_teachers(

@@ -16,8 +16,20 @@ from sklearn.base import clone
 import evenhand
 from evenhand import Budget, DemographicParity, EqualizedOdds, _words
 from evenhand.datasets import Schema
-from evenhand.estimators.auto import PROTECTED, RULES, TEACHERS, AutoClassifier, Case, choose
-from evenhand.fairness import FairnessKind
+from evenhand.estimators.auto import (
+    MARGINS,
+    PROTECTED,
+    RULES,
+    TEACHERS,
+    AutoClassifier,
+    Case,
+    choose,
+)
+from evenhand.estimators.group_thresholds import BY_PROBABILITIES
+from evenhand.fairness import ErrorParity, FairnessKind
+from evenhand.fairness.notion import RateNotion
+from evenhand.fairness.true_positive_rate import TruePositiveRateParity
+from evenhand.methods import METHODS
 from evenhand.privacy import Ledger
 from evenhand.report import write_report
 from evenhand.teachers import LogisticTeachers, OutsideVotes
@@ -43,18 +55,25 @@ def rows_of(heading: str) -> list[list[str]]:
 
 
 def test_the_page_has_the_rules_of_the_code_in_their_order() -> None:
-    word = {TEACHERS: "`fair-shares`; `pate` without a margin"}
-    expected = [
-        [str(i), rule.when, word.get(rule.method, f"`{rule.method}`"), rule.why]
-        for i, rule in enumerate(RULES, start=1)
-    ]
-    assert rows_of("## What method `auto` takes") == expected
+    word = {name: f"`{name}`" for name in METHODS} | {
+        TEACHERS: "`fair-shares`; `pate` without a margin"
+    }
+    for heading, rules in (
+        ("## What method `auto` takes", RULES),
+        ("## Where `auto` keeps the margin", MARGINS),
+    ):
+        expected = [
+            [str(i), rule.when, word.get(rule.takes, rule.takes), rule.why]
+            for i, rule in enumerate(rules, start=1)
+        ]
+        assert rows_of(heading) == expected
 
 
 @given(case=CASES)
 def test_the_method_can_do_all_that_the_case_asks_for(case: Case) -> None:
     case = replace(case, margin=case.margin or case.protect == "attribute")
     choice = choose(case)
+    margin = case.margin and not choice.thresholds
     spec = choice.spec
     assert spec.private
     assert spec.claim_holds
@@ -62,13 +81,31 @@ def test_the_method_can_do_all_that_the_case_asks_for(case: Case) -> None:
     assert choice.method in choice.said
     if case.protect == "attribute":
         return
-    assert not case.margin or "demographic-parity" in spec.notions
-    assert case.of_decisions_alone or not case.margin or "equalized-odds" in spec.notions
+    assert not margin or "demographic-parity" in spec.notions
+    assert case.of_decisions_alone or not margin or "equalized-odds" in spec.notions
+    assert spec.accepts("calibration") or not (margin and (case.public_labels or case.confident))
     assert spec.teachers or case.gradients
     assert not (case.several_owners or case.units or case.streams) or spec.teachers
     assert not case.account or "ledger" in spec.reads
     assert case.scaled or spec.draws_rows
-    assert case.private_groups or not case.margin or spec.public_groups
+    assert case.private_groups or not margin or spec.public_groups
+
+
+@given(case=CASES)
+def test_thresholds_are_taken_only_where_they_can_be_set_and_used(case: Case) -> None:
+    choice = choose(case)
+    rule = choice.margin_rule
+    assert (rule is not None) == case.margin
+    assert len(choice.sentences) == (1 if rule in (None, MARGINS[0]) else 2)
+    if rule is None or not choice.thresholds:
+        return
+    assert choice.spec.accepts("group_thresholds")
+    assert case.group_at_prediction
+    assert case.two_classes
+    assert case.of_rates
+    assert case.public_groups or (case.of_true_classes and case.public_labels)
+    assert case.public_labels or not (case.of_true_classes and case.confident)
+    assert ("own probabilities" in rule.why) == (case.of_true_classes and not case.public_labels)
 
 
 @given(case=CASES, wish=st.sampled_from(TO_TEACHERS))
@@ -82,9 +119,15 @@ def test_a_wish_for_teachers_never_leads_away_from_them(case: Case, wish: str) -
 
 @given(case=CASES)
 def test_only_a_rule_that_holds_decides_and_every_rule_decides_somewhere(case: Case) -> None:
-    rule = choose(case).rule
-    assert rule.holds(case)
-    assert not any(other.holds(case) for other in RULES[: RULES.index(rule)])
+    choice = choose(case)
+    in_training = replace(case, margin=case.margin and not choice.thresholds)
+    for rule, rules, read in (
+        (choice.rule, RULES, in_training),
+        (choice.margin_rule, MARGINS, case),
+    ):
+        if rule is not None:
+            assert rule.holds(read)
+            assert not any(other.holds(read) for other in rules[: rules.index(rule)])
 
 
 DECIDES: dict[str, dict[str, Any]] = {
@@ -107,6 +150,34 @@ DECIDES: dict[str, dict[str, Any]] = {
 def test_each_line_of_the_rule_decides_a_case() -> None:
     assert {choose(Case(**facts)).rule.when: facts for facts in DECIDES.values()} == DECIDES
     assert set(DECIDES) == {rule.when for rule in RULES}
+
+
+OF_TRUTH: dict[str, Any] = {"of_true_classes": True, "of_decisions_alone": False}
+SITS: dict[str, dict[str, Any]] = {
+    "the group is not to be seen at prediction": {"group_at_prediction": False},
+    "the sensitive attribute alone is to be protected": {"protect": "attribute"},
+    "the margin is about scores": {"of_rates": False},
+    "more than two classes": {"two_classes": False},
+    "the margin is about true classes, and public rows have labels and groups": {
+        **OF_TRUTH,
+        "public_labels": True,
+        "public_groups": False,
+    },
+    "no public rows have known groups": {**OF_TRUTH, "public_groups": False},
+    "the margin is about true classes, with a confidence": {**OF_TRUTH, "confident": True},
+    "the margin is about true classes": OF_TRUTH,
+    "otherwise": {"confident": True},
+}
+
+
+def test_each_line_of_where_the_margin_sits_decides_a_case() -> None:
+    found = {}
+    for facts in SITS.values():
+        rule = choose(Case(**{"group_at_prediction": True, **facts})).margin_rule
+        assert rule is not None
+        found[rule.when] = facts
+    assert found == SITS
+    assert set(SITS) == {rule.when for rule in MARGINS}
 
 
 def people(n: int = 500, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -203,11 +274,73 @@ def test_a_group_that_may_be_seen_has_a_threshold_of_its_own(tmp_path: Path) -> 
         model.predict(X[PUBLIC])
 
 
+KNOWN = slice(600, 800)
+OF_KNOWN = {
+    "X_calibration": X[KNOWN],
+    "y_calibration": Y[KNOWN],
+    "sensitive_features_calibration": GROUPS[KNOWN],
+}
+SEEN = {"group_at_prediction": True}
+
+
+@pytest.mark.parametrize(
+    "fairness",
+    [EqualizedOdds(margin=0.02), ErrorParity(margin=0.02), TruePositiveRateParity(margin=0.02)],
+    ids=lambda notion: notion.name,
+)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_thresholds_keep_every_notion_of_decisions_by_labels_or_by_probabilities(
+    fairness: RateNotion, labelled: bool
+) -> None:
+    rows = {**OF_PUBLIC, **OF_KNOWN} if labelled else OF_PUBLIC
+    model = fitted({"fairness": fairness, **SEEN}, rows)
+    assert model.fitted_.core.method == "DPSGDClassifier"
+    assert model.choices_[:2] == model.choice_.sentences
+    assert model.choices_[1].startswith("The margin is kept at thresholds by group: ")
+    assert model.margin_source_ == ("calibration rows" if labelled else "own probabilities")
+    assert (BY_PROBABILITIES in model.guarantee_.warnings) == (not labelled)
+    X_rows, y_rows, groups = OF_KNOWN.values()
+    by_hand = model.model_.model_.with_group_thresholds(
+        *((X_rows, groups) if labelled else OF_PUBLIC.values()),
+        fairness=fairness,
+        y_public=y_rows if labelled else None,
+    )
+    assert model.thresholds_ == by_hand.thresholds_
+
+
+def test_a_confidence_about_true_classes_needs_labels_and_takes_thresholds_with_them() -> None:
+    arguments = {"fairness": EqualizedOdds(margin=0.5, confidence=0.9), **SEEN}
+    model = fitted(arguments, {"X_public": X[PUBLIC], **OF_KNOWN})
+    assert model.cross_fitted_ is not None
+    with pytest.raises(ValueError, match="Give X_calibration, y_calibration and"):
+        fitted(arguments, OF_PUBLIC)
+
+
+def test_rows_on_which_no_threshold_can_be_set_are_refused_before_anything_is_spent() -> None:
+    arguments = {"fairness": EqualizedOdds(margin=0.1), "schema": BOUNDS, **SEEN}
+    one_class = OF_KNOWN | {"y_calibration": np.full(200, "yes")}
+    for change, words in (
+        ({"y_calibration": None}, "y_calibration is missing. Pass all three"),
+        (one_class, "less than one record of 'a' among class 'no'"),
+        ({"y_calibration": np.full(200, "maybe")}, "which is not among the classes"),
+    ):
+        model = AutoClassifier(BUDGET, **arguments)
+        with pytest.raises(ValueError, match=words):
+            model.fit(X[PRIVATE], Y[PRIVATE], **{**OF_KNOWN, **change}, progress=_no_step)
+
+
+def _no_step(stage: str, done: int, total: int) -> None:
+    raise AssertionError(f"{stage} had begun")
+
+
 def test_three_classes_have_no_thresholds_and_the_margin_sits_in_the_weights() -> None:
     y = np.digitize(X[:, 0] + X[:, 1], [-0.5, 1.0])
     model = AutoClassifier(BUDGET, MARGIN, group_at_prediction=True, random_state=0)
     model.fit(X[PRIVATE], y[PRIVATE], **OF_PRIVATE, **OF_PUBLIC)
     assert model.fairness_kind_ is FairnessKind.WEIGHTS
+    assert model.choices_[1] == (
+        "The margin is kept in training: more than two classes; a threshold parts two classes."
+    )
 
 
 def test_what_is_chosen_does_not_depend_on_a_private_row() -> None:

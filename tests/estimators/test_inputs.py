@@ -125,3 +125,11 @@ def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[
     assert not aside & set(people[data.X_private.index])
     assert data.n_public + data.n_private == 600
     assert 100 < data.n_public < 260
+    # What is known of a row goes where the row goes.
+    own, others = data.private_rows, data.X_public.index
+    assert (data.X_private.index == own).all()
+    assert (data.classes[data.y_private] == parts.y[own]).all()
+    assert (data.units == people[own]).all()
+    assert (np.asarray(data.sensitive_private) == np.asarray(parts.groups)[own]).all()
+    groups = data.required_groups
+    assert (np.array(groups.names)[groups.codes] == np.asarray(parts.groups)[others]).all()

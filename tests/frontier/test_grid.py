@@ -1,6 +1,8 @@
 """Grids: what they expand to, and what bad ones are told."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,11 +124,71 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
     assert sorted({s.arguments["margin"] for s in settings}) == [0.05, 0.1, 0.15]  # type: ignore[type-var]
     assert sorted({s.arguments["epsilon"] for s in settings}) == [1.0, 2.0, 4.0, 8.0]  # type: ignore[type-var]
     assert {s.arguments["n_teachers"] for s in settings} == {100, 150, 201}
+    path = write(
+        ADULT + '[[runs]]\nmethod = "marginal"\nepsilon = 1\n'
+        "n_rows = { from = 100, to = 900, n = 3 }\n"
+    )
+    drawn = [s.arguments["n_rows"] for s in Grid.from_toml(path).settings()]
+    assert drawn == [100, 500, 900]
+    assert all(isinstance(n, int) for n in drawn)
+
+
+OF_GRADIENTS = '[[runs]]\nmethod = ["dpsgd", "dp-fermi"]\nepsilon = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("hidden", "of_dpsgd", "of_dp_fermi"),
+    [
+        ("[]", [()], [()]),
+        ("0", [()], [()]),
+        ("16", [(16,)], [(16,)]),
+        ("[0, 16, [64, 32], []]", [(), (16,), (64, 32)], [(), (16,), (64, 32)]),
+        ("[[64, 32]]", [(64, 32)], [(64, 32)]),
+        ("{ from = 8, to = 32, n = 3, spacing = 'log' }", [(8,), (16,), (32,)], None),
+    ],
+)
+def test_hidden_layers_are_a_width_or_a_list_of_widths(
+    write: Write,
+    hidden: str,
+    of_dpsgd: list[tuple[int, ...]],
+    of_dp_fermi: list[tuple[int, ...]] | None,
+) -> None:
+    grid = Grid.from_toml(write(f"{ADULT}{OF_GRADIENTS}hidden = {hidden}\n"))
+    made: dict[str, list[tuple[int, ...]]] = {"dpsgd": [], "dp-fermi": []}
+    for setting in replace(grid, seeds=(3,)).settings():
+        made[setting.method].append(estimator_of(setting).hidden)
+        assert Setting.from_dict(json.loads(json.dumps(setting.to_dict()))) == setting
+    assert made == {"dpsgd": of_dpsgd, "dp-fermi": of_dp_fermi or of_dpsgd}
+
+
+def test_no_hidden_layer_is_a_setting_of_its_own_where_the_default_may_have_some(
+    write: Write,
+) -> None:
+    plain = Grid.from_toml(write(ADULT + OF_GRADIENTS)).settings()
+    linear = Grid.from_toml(write(f"{ADULT}{OF_GRADIENTS}hidden = []\n")).settings()
+    assert [estimator_of(setting).hidden for setting in plain] == [None, ()]
+    assert [a.key == b.key for a, b in zip(plain, linear, strict=True)] == [False, True]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (ADULT + OF_GRADIENTS + "hidden = [-4]\n", "hidden must be at least 0, got hidden=-4"),
+        (
+            ADULT + OF_GRADIENTS + "hidden = [[16, 1.5]]\n",
+            r"hidden must be a whole number, got 1.5 \(float\). One layer is a width such as 16",
+        ),
+        (ADULT + OF_GRADIENTS + 'hidden = "wide"\n', "hidden must be a whole number, got 'wide'"),
+        (ADULT + OF_GRADIENTS + "hidden = true\n", "hidden must be a whole number, got True"),
+        (
+            ADULT + RUN + "hidden = [[64, 32]]\n",
+            "hidden = '64,32' is not read by method = 'fairpate' beside it, but by 'dpsgd', 'dp-",
+        ),
+        (
+            '[data]\nset = "color-mnist"\nextractor = "none"\n' + OF_GRADIENTS + "hidden = 16\n",
+            "hands out pixels, and hidden makes layers of features",
+        ),
+        (ADULT + RUN + "sigma = [[4, 9]]\n", r"sigma must be a number, got \[4, 9\]"),
         ("seedz = [1]\n" + ADULT + RUN, r"does not know the key 'seedz'. Did you mean 'seeds'\?"),
         (ADULT + RUN + "margn = 0.1\n", r"does not know the key 'margn'. Did you mean 'margin'\?"),
         (ADULT + RUN.replace("fairpate", "fairpat"), r"got 'fairpat'. Did you mean 'fairpate'\?"),

@@ -353,6 +353,21 @@ def test_a_share_for_counts_beside_the_public_rows_is_an_argument(files: Path) -
     }
 
 
+def test_hidden_layers_are_an_argument(files: Path) -> None:
+    found = swept(files, "", 'method = ["dpsgd", "pate"]\nhidden = [[], 8, [6, 4]]\n')
+    data = Grid.from_toml(files / "grid.toml").data
+    models = {
+        run.setting.arguments["hidden"]: train_one(data, run.setting).student_
+        for run in found
+        if run.setting.method == "dpsgd"
+    }
+    assert len(found) == len(models) + 1
+    assert hasattr(models["0"], "coef_")
+    two = 2  # units of each layer carry what skips them
+    assert [len(bias) for bias in models["8"].intercepts_] == [8 + two, 1]
+    assert [len(bias) for bias in models["6,4"].intercepts_] == [6 + two, 4 + two, 1]
+
+
 def test_a_built_in_set_deals_calibration_rows_from_its_public_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

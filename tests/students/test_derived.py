@@ -15,6 +15,7 @@ from evenhand import (
     FalsePositiveParity,
     TruePositiveRateParity,
 )
+from evenhand.students.decisions import draw
 from evenhand.students.derived import DerivedRule, noise_bound
 
 NOTIONS = {
@@ -163,12 +164,12 @@ def test_decisions_are_drawn_with_the_probabilities_of_the_rule() -> None:
     )
     rule = DerivedRule(probabilities=probabilities)
     n = 20_000
-    drawn = rule.decide(np.zeros(n, int), np.zeros(n, int), np.random.default_rng(0))
+    drawn = draw(rule.expected(np.zeros(n, int), np.zeros(n, int)), np.random.default_rng(0))
     # Five standard errors: a false alarm has a probability below 1e-6.
     assert (
         np.abs(np.bincount(drawn, minlength=3) / n - probabilities[0, 0]).max() < 5 * 0.5 / n**0.5
     )
-    sure = rule.decide([1, 2, 0, 2], [0, 0, 1, 1], np.random.default_rng(1))
+    sure = draw(rule.expected([1, 2, 0, 2], [0, 0, 1, 1]), np.random.default_rng(1))
     assert sure.tolist() == [0, 2, 1, 0]
     np.testing.assert_array_equal(rule.expected([1], [1]), [[0.5, 0.5, 0]])
 

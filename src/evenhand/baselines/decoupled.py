@@ -11,7 +11,6 @@ from evenhand import _checks
 from evenhand.baselines.post_processing import DPPostProcessingClassifier
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitInputs
-from evenhand.estimators.noisy_gradient import linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import GroupCodes
@@ -45,14 +44,12 @@ class DPDecoupledClassifier(DPPostProcessingClassifier):
 
     Parameters
     ----------
-    budget : Budget
-        The (epsilon, delta) that the whole fit may spend. Needed.
     fairness : DemographicParity
         How far apart the rates may stay, pairwise. Default, and in the paper: a margin of 0.
-    slack, table_budget, clip_norm, n_steps, batch_size, learning_rate, n_records
+    budget, slack, table_budget, clip_norm, n_steps, batch_size, learning_rate, n_records
         As for ``DPPostProcessingClassifier``.
     schema, classes, public_fraction, noise, random_state
-        As for ``DPSGDClassifier``.
+        As for ``DPPostProcessingClassifier``.
 
     Attributes
     ----------
@@ -95,6 +92,7 @@ class DPDecoupledClassifier(DPPostProcessingClassifier):
 
     NUMBERS: ClassVar[tuple[str, ...]] = ("group_shifts_",)
 
+    _reads_group: ClassVar[bool] = True
     _default: ClassVar[RateNotion] = EXACT
 
     def _checked_parts(self) -> float:
@@ -113,14 +111,8 @@ class DPDecoupledClassifier(DPPostProcessingClassifier):
             )
         return super()._counted_groups(sensitive_features, data)
 
-    def _base_rows(self, X_encoded: Array, groups: GroupCodes) -> Array:
-        return np.column_stack([X_encoded, np.eye(groups.n_groups)[groups.codes]])
-
-    def _trained(self, weights: FloatArray, bias: FloatArray, n_classes: int) -> object:
-        assert self.groups_ is not None
-        n_columns = len(weights) - len(self.groups_)
-        self.group_shifts_: FloatArray = weights[n_columns:, 0].copy()
-        return linear_classifier(weights[:n_columns], bias, n_classes)
+    def _take_group_weights(self, weights: FloatArray) -> None:
+        self.group_shifts_: FloatArray = weights[:, 0].copy()
 
     def _own_decisions(self, encoded: Array, groups: GroupCodes) -> IntArray:
         scores = self.student_.decision_function(encoded) + self.group_shifts_[groups.codes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from evenhand.baselines.post_processing import GroupRuleClassifier
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import FitArguments
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_budget
-from evenhand.estimators.noisy_gradient import linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import GroupCodes
@@ -25,7 +24,7 @@ from evenhand.privacy import Ledger
 from evenhand.privacy.gaussian import sigma_for
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.students.thresholds import NEEDS_GROUP
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray
 
 DEFAULT: Final = DemographicParity(margin=0.05, reference="pairwise")
 
@@ -65,8 +64,6 @@ class DP2DPClassifier(GroupRuleClassifier):
 
     Parameters
     ----------
-    budget : Budget
-        The (epsilon, delta) that the whole fit may spend. Needed.
     fairness : DemographicParity
         How far apart the rates of a class may be between two groups; its ``reference`` is
         ``"pairwise"``. Aimed for, not promised. Default: a margin of 0.05.
@@ -78,11 +75,10 @@ class DP2DPClassifier(GroupRuleClassifier):
     n_rule_steps, rule_rate : int, float
         Of phase 2: steps, at least 2, and the first step per unit of gap, which falls with the
         root of the number of steps. The last half of the shifts is averaged.
-    clip_norm, n_steps, batch_size, learning_rate, n_records
-        Of phase 1, as for ``DPSGDClassifier``.
+    budget, clip_norm, n_steps, batch_size, learning_rate, n_records
+        The last five of phase 1, as for ``DPSGDClassifier``.
     schema, classes, public_fraction, noise, random_state
-        As for ``DPSGDClassifier``. Given ``noise`` serves phase 2 too, which has exact discrete
-        noise by default.
+        As for ``DPPostProcessingClassifier``: phase 2 has the noise of its table.
 
     Attributes
     ----------
@@ -97,14 +93,11 @@ class DP2DPClassifier(GroupRuleClassifier):
     noise_bound_ : float
         How much further apart the rates may be among the private records, with probability 0.95
         over the noise of the table.
-    guarantee_ : Guarantee
-        The claim; ``str()`` is one sentence.
     ledger_ : SeparateLedgers
         One ledger for each phase.
     mechanism_ : tuple of SubsampledGaussian and two NoisySum
         Of phase 1, of a step of phase 2, and of the last table.
-    groups_ : tuple of str
-    classes_, student_, encoder_
+    guarantee_, groups_, classes_, student_, encoder_
         ``student_`` is the model without the group's part and without shifts.
 
     Privacy
@@ -175,6 +168,7 @@ class DP2DPClassifier(GroupRuleClassifier):
     rule_rate: float = 0.5
 
     _default: ClassVar[RateNotion] = DEFAULT
+    _reads_group: ClassVar[bool] = True
 
     def _learn(self, given: FitArguments) -> None:
         budget, share = self._checked_steps(given.ledger), self._checked_parts()
@@ -216,34 +210,7 @@ class DP2DPClassifier(GroupRuleClassifier):
         self.ledger_ = SeparateLedgers(trained.ledger, run)
         self.guarantee_ = (trained.claim + run.guarantee()).with_warning(NEEDS_GROUP)
 
-    def predict(
-        self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
-    ) -> Array:
-        """Predict class labels; the group of every row is needed, and near ties are drawn.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like, shape (n, n_columns)
-        sensitive_features : array-like or DataFrame, n rows
-            A group that the fit did not know is an error.
-        random_state : int, Generator or None
-            Draws the decisions: with None two calls differ. ``predict_proba`` does not draw.
-        """
-        upto = np.cumsum(self._drawn_with(X, sensitive_features), axis=1)
-        drawn = as_generator(random_state).random(len(upto))[:, None]
-        # The last class takes what rounding leaves above the sum.
-        labels: Array = self.classes_[(drawn >= upto[:, :-1]).sum(axis=1)]
-        return labels
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
-        """Return the probabilities with which ``predict`` decides, shape (n, n_classes).
-
-        They are probabilities of a *decision*, given features and group: not of the label.
-        """
-        return self._drawn_with(X, sensitive_features)
-
-    def _drawn_with(self, X: Any, sensitive_features: Any) -> FloatArray:
-        encoded, groups = self._encoded_with(X, sensitive_features)
+    def _expected(self, encoded: Array, groups: GroupCodes) -> FloatArray:
         p = self._probabilities(encoded, groups)
         return smoothed(p - self.shifts_[groups.codes], self.temperature)
 
@@ -259,14 +226,8 @@ class DP2DPClassifier(GroupRuleClassifier):
         _checks.positive("rule_rate", self.rule_rate)
         return _checks.open_unit("rule_budget", self.rule_budget)
 
-    def _base_rows(self, X_encoded: Array, groups: GroupCodes) -> Array:
-        return np.column_stack([X_encoded, np.eye(groups.n_groups)[groups.codes]])
-
-    def _trained(self, weights: FloatArray, bias: FloatArray, n_classes: int) -> Any:
-        assert self.groups_ is not None
-        n_columns = len(weights) - len(self.groups_)
-        self.group_scores_: FloatArray = weights[n_columns:].copy()
-        return linear_classifier(weights[:n_columns], bias, n_classes)
+    def _take_group_weights(self, weights: FloatArray) -> None:
+        self.group_scores_: FloatArray = weights
 
     def _probabilities(self, encoded: Array, groups: GroupCodes) -> FloatArray:
         """Return the probabilities of the model below the rule, shape (n, n_classes)."""

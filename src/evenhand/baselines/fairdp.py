@@ -12,7 +12,7 @@ from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.group_shares import pure_claim, release_table, several
+from evenhand.estimators.group_shares import pure_claim, release_decisions, several
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
 from evenhand.estimators.noisy_gradient import NoisyNetworkClassifier
@@ -53,8 +53,6 @@ class FairDPClassifier(NoisyNetworkClassifier):
 
     Parameters
     ----------
-    budget : Budget
-        The (epsilon, delta) that the whole fit may spend. Needed.
     fairness : RateNotion
         Which rates the certificate is about, pairwise, and the margin that it is compared with.
         Default: demographic parity with a margin of 0.05.
@@ -62,11 +60,10 @@ class FairDPClassifier(NoisyNetworkClassifier):
         Part of epsilon for the table of the certificate, in (0, 1).
     count_share : float
         Part of ``clip_norm`` by which a record counts for the size of its group, in (0, 1).
-    hidden, architecture, device, clip_norm, n_steps, batch_size, learning_rate, n_records
+    budget, hidden, architecture, device, clip_norm, n_steps, batch_size, learning_rate, n_records
         As for ``DPSGDClassifier``; one clipping norm for all groups, 1500 steps.
     schema, classes, public_fraction, noise, random_state
-        As for ``DPSGDClassifier``. Given ``noise`` serves the table too, which has exact discrete
-        noise by default.
+        As for ``DPPostProcessingClassifier``.
 
     Attributes
     ----------
@@ -81,13 +78,8 @@ class FairDPClassifier(NoisyNetworkClassifier):
         The noisy counts of group, true label and decision. Public.
     group_shares_ : ndarray, shape (n_groups,)
         The shares of the groups by the noisy steps. Public.
-    guarantee_ : Guarantee
-        The claim; ``str()`` is one sentence.
-    ledger_ : SeparateLedgers
-        One ledger for the steps, one for the table.
-    mechanism_ : SubsampledGaussian
-    groups_ : tuple of str
-    classes_, student_, encoder_
+    guarantee_, ledger_, mechanism_, groups_, classes_, student_, encoder_
+        As for ``DPPostProcessingClassifier``; no rule comes after the model.
 
     Privacy
     -------
@@ -203,17 +195,12 @@ class FairDPClassifier(NoisyNetworkClassifier):
         shares = np.maximum(state.shares, TINY)  # noise can push one below 0
         self.groups_, self.group_shares_ = groups.names, shares / shares.sum()
         self.student_ = self._student(network.trained(weights), data.n_classes)
-        shape = (groups.n_groups, data.n_classes, data.n_classes)
-        decided = decisions(self.student_, X_encoded)
-        cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)
-        table_ledger, noisy = release_table(
-            np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64),
-            pure,
-            own_noise(self.noise),
-            purpose="table of group, label and decision",
+        decided, n_classes = decisions(self.student_, X_encoded), data.n_classes
+        table_ledger, self.table_ = release_decisions(
+            groups, data.y_private, decided, n_classes, pure, own_noise(self.noise)
         )
-        self.table_ = noisy.reshape(shape)
-        as_decided = DerivedRule(probabilities=np.repeat(np.eye(shape[1])[None], shape[0], axis=0))
+        each = np.repeat(np.eye(n_classes)[None], groups.n_groups, axis=0)
+        as_decided = DerivedRule(probabilities=each)
         self.table_gap_ = as_decided.gap(self.table_, self.notion)
         scale = LaplaceTable.within(pure).scale
         self.noise_bound_ = noise_bound(self.table_, self.notion, scale=scale)

@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.group_shares import pure_claim, release_table, several
+from evenhand.estimators.group_shares import pure_claim, release_decisions, several
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
 from evenhand.estimators.margins import Derived
@@ -26,6 +26,7 @@ from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
 from evenhand.privacy import Budget, Guarantee, Ledger, SubsampledGaussian
 from evenhand.privacy.table import LaplaceTable
+from evenhand.students.decisions import draw
 from evenhand.students.derived import DerivedRule, noise_bound
 from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, FloatArray, IntArray, RandomState
@@ -53,6 +54,7 @@ class GroupRuleClassifier(NoisyGradientClassifier):
     learning_rate: float = 4.0
 
     _default: ClassVar[RateNotion] = DEFAULT
+    _reads_group: ClassVar[bool] = False
 
     @property
     def notion(self) -> RateNotion:
@@ -66,7 +68,9 @@ class GroupRuleClassifier(NoisyGradientClassifier):
         groups = self._counted_groups(given.sensitive_features, data)
         mechanism, noise = self._sampled(left, data), self._float_noise()
         run = self._own_ledger(left, noise)
-        rows = self._base_rows(X_encoded, groups)
+        rows = X_encoded
+        if self._reads_group:
+            rows = np.column_stack([X_encoded, np.eye(groups.n_groups)[groups.codes]])
         network = learner.network(rows.shape[1:], data.n_classes, rng)
         with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
             trained = learner.fit(
@@ -77,8 +81,9 @@ class GroupRuleClassifier(NoisyGradientClassifier):
                 **self._steps(mechanism, data, noise, given),
             )
         self.groups_ = groups.names
-        weights, bias = trained.network[0]
-        self.student_ = self._trained(weights, bias, data.n_classes)
+        (weights, bias), n_columns = trained.network[0], X_encoded.shape[1]
+        self.student_ = linear_classifier(weights[:n_columns], bias, data.n_classes)
+        self._take_group_weights(weights[n_columns:].copy())
         claim = self._claim(left, data, noise, public=("the names of the groups",))
         return Trained(data, X_encoded, groups, mechanism, run, claim)
 
@@ -108,23 +113,36 @@ class GroupRuleClassifier(NoisyGradientClassifier):
         rates_of(self.notion, data.n_classes)  # before anything is spent
         return several(self._private_groups(sensitive_features, data))
 
-    def _base_rows(self, X_encoded: Array, groups: GroupCodes) -> Array:
-        """Return what the model below the rule reads."""
-        return X_encoded
+    def _take_group_weights(self, weights: FloatArray) -> None:
+        """Keep what the group adds to the scores, (n_groups, n_scores), where it is read."""
 
-    def _trained(self, weights: FloatArray, bias: FloatArray, n_classes: int) -> Any:
-        """Return the model below the rule."""
-        return linear_classifier(weights, bias, n_classes)
+    def _expected(self, encoded: Array, groups: GroupCodes) -> FloatArray:
+        """Return the probabilities of each final decision, shape (n, n_classes)."""
+        raise NotImplementedError
 
-    def _own_decisions(self, encoded: Array, groups: GroupCodes) -> IntArray:
-        """Return the class codes that the model below the rule gives."""
-        decided: IntArray = self.student_.predict(encoded).astype(np.int64)
-        return decided
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
+    ) -> Array:
+        """Predict class labels; the group of every row is needed, and probability decides.
 
-    def _told(self, X: Any, sensitive_features: Any) -> tuple[Any, GroupCodes]:
-        """Return the model's own decisions, and the groups."""
-        encoded, groups = self._encoded_with(X, sensitive_features)
-        return self._own_decisions(encoded, groups), groups
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n, n_columns)
+        sensitive_features : array-like or DataFrame, n rows
+            A group that the fit did not know is an error.
+        random_state : int, Generator or None
+            Draws the decisions: with None two calls differ. ``predict_proba`` does not draw.
+        """
+        expected = self._expected(*self._encoded_with(X, sensitive_features))
+        labels: Array = self.classes_[draw(expected, as_generator(random_state))]
+        return labels
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
+        """Return the probabilities with which ``predict`` decides, shape (n, n_classes).
+
+        They are probabilities of a *decision*, given features and group: not of the label.
+        """
+        return self._expected(*self._encoded_with(X, sensitive_features))
 
     def _encoded_with(self, X: Any, sensitive_features: Any) -> tuple[FloatArray, GroupCodes]:
         """Encode rows to be predicted, with their groups."""
@@ -236,47 +254,22 @@ class DPPostProcessingClassifier(GroupRuleClassifier):
         trained = self._train(given, left, as_generator(self.random_state))
         data, groups = trained.data, trained.groups
         decided = self._own_decisions(trained.X_encoded, groups)
-        shape = (groups.n_groups, data.n_classes, data.n_classes)
-        cells = np.ravel_multi_index((groups.codes, data.y_private, decided), shape)
-        table_ledger, noisy = release_table(
-            np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64),
-            pure,
-            own_noise(self.noise),
-            purpose="table of group, label and decision",
+        table_ledger, self.table_ = release_decisions(
+            groups, data.y_private, decided, data.n_classes, pure, own_noise(self.noise)
         )
-        self.table_ = noisy.reshape(shape)
         self._derive()
         self.mechanism_ = trained.mechanism
         self.fairness_kind_ = FairnessKind.DERIVED
         self.ledger_ = SeparateLedgers(trained.ledger, table_ledger)
         self.guarantee_ = (trained.claim + pure_claim(table_ledger)).with_warning(NEEDS_GROUP)
 
-    def predict(
-        self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None
-    ) -> Array:
-        """Predict class labels; the group of every row is needed, and probability decides.
+    def _own_decisions(self, encoded: Array, groups: GroupCodes) -> IntArray:
+        """Return the class codes that the model below the rule gives."""
+        decided: IntArray = self.student_.predict(encoded).astype(np.int64)
+        return decided
 
-        Parameters
-        ----------
-        X : DataFrame or array-like, shape (n, n_columns)
-        sensitive_features : array-like or DataFrame, n rows
-            A group that the fit did not know is an error.
-        random_state : int, Generator or None
-            Draws the decisions: with None two calls differ. ``predict_proba`` does not draw.
-        """
-        decided, groups = self._told(X, sensitive_features)
-        final = self.rule_.decide(decided, groups.codes, as_generator(random_state))
-        labels: Array = self.classes_[final]
-        return labels
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
-        """Return the probabilities with which ``predict`` decides, shape (n, n_classes).
-
-        They are probabilities of a *decision*, given the group and the model's own: not of the
-        label.
-        """
-        decided, groups = self._told(X, sensitive_features)
-        return self.rule_.expected(decided, groups.codes)
+    def _expected(self, encoded: Array, groups: GroupCodes) -> FloatArray:
+        return self.rule_.expected(self._own_decisions(encoded, groups), groups.codes)
 
     def _describe(self) -> FittedModel:
         fitted = super()._describe()

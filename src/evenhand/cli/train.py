@@ -117,7 +117,7 @@ def train(given: TrainOptions) -> None:
         summary,
         measured,
         given.compared_with,
-        *([] if choice is None else [choice.said]),
+        *(() if choice is None else choice.sentences),
         *([] if ledger is None else [account_in_words(ledger)]),
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
         json=given.json,
@@ -230,6 +230,7 @@ def _fit(
     from evenhand.estimators.drift import DriftWarning
     from evenhand.privacy import BudgetExceeded
 
+    _check_after(given, tables, labelled)
     by_labels = given.spec.accepts("calibration") and not given.blind_rule
     more: dict[str, Any] = dict(labelled) if by_labels else {}
     if given.spec.private:
@@ -254,20 +255,37 @@ def _fit(
         raise BudgetExceeded(_refusal(ledger, refused)) from None
 
 
+def _rows_after(tables: TrainingTables, labelled: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return the public rows that decisions are moved on: features, labels if any, and groups."""
+    from evenhand.estimators.spec import CALIBRATION
+
+    if labelled:
+        X, y, groups = (labelled[name] for name in CALIBRATION)
+        return X, y, groups
+    assert tables.groups is not None
+    return tables.X_public, None, sensitive_features(tables.groups)
+
+
+def _check_after(given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]) -> None:
+    """Refuse rows on which no thresholds can be set, before anything is spent."""
+    if given.group_thresholds:
+        import numpy as np
+
+        from evenhand.estimators.group_thresholds import check_rows
+
+        _, y, groups = _rows_after(tables, labelled)
+        fairness = train_options.fairness_of(given, given.margin, tables)
+        check_rows(groups, fairness, y, np.unique(tables.y))
+
+
 def _after(
     model: Any, given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]
 ) -> Any:
     """Return the fitted model under thresholds or a blind rule, if they were asked for."""
     if not given.keeps_margin_after:
         return model
-    assert tables.groups is not None
     fairness = train_options.fairness_of(given, given.margin, tables)
-    rows, groups = tables.X_public, sensitive_features(tables.groups)
-    y = None
-    if labelled:
-        from evenhand.estimators.spec import CALIBRATION
-
-        rows, y, groups = (labelled[name] for name in CALIBRATION)
+    rows, y, groups = _rows_after(tables, labelled)
     around = model.with_group_thresholds if given.group_thresholds else model.with_blind_rule
     return around(rows, groups, fairness=fairness, y_public=y)
 

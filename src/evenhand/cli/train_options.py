@@ -508,26 +508,42 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
         Those of the private table, once they are known.
     """
     from evenhand.estimators.auto import Case, choose
+    from evenhand.fairness.notion import RateNotion
 
     if given.sensitive and given.margin is None:
         raise ValueError(
             "--margin is missing. Say how far apart the groups' rates may be, for example "
             "--margin 0.05; or name a method that keeps none, and only measure it: --method dpsgd."
         )
-    notion, in_training = given.fairness, not given.keeps_margin_after
+    notion = _notion_of(given)
     case = Case(
         protect=given.protect or "record",
         units=given.unit is not None,
         account=given.ledger is not None,
         streams=streams(given),
         for_teachers=bool(_of_teachers(given)),
-        margin=given.margin is not None and in_training,
-        of_decisions_alone=notion == DEMOGRAPHIC_PARITY,
+        margin=given.margin is not None and not given.blind_rule,
+        of_decisions_alone=notion.name == DEMOGRAPHIC_PARITY,
+        of_true_classes=notion.needs_labels,
+        of_rates=issubclass(notion, RateNotion),
+        confident=given.confidence is not None,
+        group_at_prediction=given.group_thresholds,
+        public_groups=given.public is not None,
+        public_labels=given.calibration is not None,
         private_groups=not columns or all(name in columns for name in given.sensitive or ()),
         scaled=_scaled(given),
     )
     choice = choose(case)
     return replace(given, method=choice.method), choice
+
+
+def _notion_of(given: TrainOptions) -> type[Notion]:
+    """Return the class of the notion."""
+    from evenhand.fairness.notions import notion_named
+
+    if ":" not in given.fairness:
+        one_of("--fairness", given.fairness, NOTIONS)
+    return notion_named(given.fairness)
 
 
 def _of_teachers(given: TrainOptions) -> list[str]:
@@ -569,8 +585,7 @@ def check(given: TrainOptions) -> None:
     _refuse_protection(known, given.protect)
     _refuse_useless(known, given.given)
     pictures.check(given, teacher=given.teacher_kind, reads_pixels=known.reads_pictures)
-    if ":" not in given.fairness:
-        one_of("--fairness", given.fairness, NOTIONS)
+    _notion_of(given)
     if given.pull is not None:
         non_negative("--pull", given.pull)
     non_negative("--fairness-weight", given.fairness_weight)
@@ -652,8 +667,6 @@ def fairness_of(
     given: TrainOptions, margin: float | None, tables: TrainingTables | None = None
 ) -> Notion:
     """Return the notion; once the classes are known, also for the class that is meant."""
-    from evenhand.fairness.notions import notion_named
-
     positive = None
     if given.positive is not None and tables is not None:
         from evenhand.datasets.columns import text_of
@@ -661,7 +674,7 @@ def fairness_of(
         classes = sorted(tables.y.unique().tolist())
         positive = [text_of(value) for value in classes].index(given.positive)
     reference = given.spec.reference or given.reference
-    return notion_named(given.fairness).of(
+    return _notion_of(given).of(
         margin=margin or 0.0,
         reference=reference,
         positive=positive,

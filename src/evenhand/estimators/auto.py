@@ -16,12 +16,18 @@ from evenhand.datasets import Schema
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators.classifier import Arguments
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.inputs import NOT_TAKEN, Progress, may_be_pictures
+from evenhand.estimators.group_thresholds import check_rows
+from evenhand.estimators.inputs import (
+    NOT_TAKEN,
+    Progress,
+    calibration_given,
+    may_be_pictures,
+)
 from evenhand.estimators.nested import NestedValues
-from evenhand.estimators.spec import MethodSpec
+from evenhand.estimators.spec import CALIBRATION, MethodSpec
 from evenhand.estimators.synthetic_rows import SYNTHETIC
 from evenhand.fairness import DemographicParity
-from evenhand.fairness.notion import Notion
+from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
@@ -52,9 +58,23 @@ class Case:
     for_teachers : bool
         Something else is asked for that only teachers have.
     margin : bool
-        Whether training shall keep a margin.
+        Whether a margin is to be kept, in training or at thresholds by group.
     of_decisions_alone : bool
-        Whether that margin is about decisions, and not about true classes too.
+        Whether that margin is about how often a class is decided, which DP-SGD can train for.
+    of_true_classes : bool
+        Whether it reads true classes.
+    of_rates : bool
+        Whether it is about rates of decisions, and not about scores.
+    confident : bool
+        Whether it shall hold on new rows, with a confidence.
+    group_at_prediction : bool
+        Whether a decision may read the group.
+    two_classes : bool
+        Whether there are two classes.
+    public_groups : bool
+        Whether the groups of public rows are known.
+    public_labels : bool
+        Whether there are public rows whose true classes and groups are known.
     private_groups : bool
         Whether the groups of the private rows are known.
     scaled : bool
@@ -70,6 +90,13 @@ class Case:
     for_teachers: bool = False
     margin: bool = True
     of_decisions_alone: bool = True
+    of_true_classes: bool = False
+    of_rates: bool = True
+    confident: bool = False
+    group_at_prediction: bool = False
+    two_classes: bool = True
+    public_groups: bool = True
+    public_labels: bool = False
     private_groups: bool = True
     scaled: bool = True
 
@@ -78,17 +105,20 @@ class Case:
 
 
 TEACHERS: Final = "teachers"
+TRAINING: Final = "in training"
+THRESHOLDS: Final = "at thresholds by group"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A line of the decision rule: where it holds, what is taken, and why.
+    """A line of a decision rule: where it holds, what is taken, and why.
 
-    ``method`` is a method's name, or ``TEACHERS``: fair-shares under a margin, and pate without.
+    Of ``RULES`` a method's name is taken, or ``TEACHERS``: fair-shares under a margin, and pate
+    without; of ``MARGINS``, ``TRAINING`` or ``THRESHOLDS``.
     """
 
     when: str
-    method: str
+    takes: str
     why: str
     holds: Callable[[Case], bool]
 
@@ -96,85 +126,159 @@ class Rule:
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
         when="the sensitive attribute alone is to be protected",
-        method="sf-student",
+        takes="sf-student",
         why="features and labels are public then, and only the groups need noise",
         holds=lambda case: case.protect == "attribute",
     ),
     Rule(
         when="the records stay with several owners",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="only votes leave an owner",
         holds=lambda case: case.several_owners,
     ),
     Rule(
         when="no gradients: trees, rules, vendors' models, people",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="a teacher only has to vote",
         holds=lambda case: not case.gradients,
     ),
     Rule(
         when="a person, or another unit, may have several records",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="all records of a unit go to one teacher, and DP-SGD protects a record",
         holds=lambda case: case.units,
     ),
     Rule(
         when="the run is charged to an account that other runs share",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="the cost of DP-SGD is known at one delta, and adds up with no other",
         holds=lambda case: case.account,
     ),
     Rule(
         when="the rows stream from files",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="DP-SGD reads its rows in memory",
         holds=lambda case: case.streams,
     ),
     Rule(
         when="the margin in training is about true classes",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="DP-SGD pulls rates of decisions together, and of nothing else",
         holds=lambda case: case.margin and not case.of_decisions_alone,
     ),
     Rule(
         when="training shall keep a margin, and the groups of the private rows are not known",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="their student keeps the margin by the groups of the public rows",
         holds=lambda case: case.margin and not case.private_groups,
     ),
     Rule(
         when="neither public rows nor declared bounds scale the columns",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="they are asked about rows that are drawn from noisy counts",
         holds=lambda case: not case.scaled,
     ),
     Rule(
         when="something is asked for that only teachers have",
-        method=TEACHERS,
+        takes=TEACHERS,
         why="DP-SGD would not read it",
-        holds=lambda case: case.for_teachers,
+        holds=lambda case: (
+            case.for_teachers or (case.margin and (case.confident or case.public_labels))
+        ),
     ),
     Rule(
         when="otherwise",
-        method="dpsgd",
+        takes="dpsgd",
         why="one owner, a record for each person: it is more accurate at the same epsilon",
         holds=lambda case: True,
     ),
 )
-"""The decision rule: the first line that holds decides. ``docs/choosing.md`` shows it."""
+"""Which method: the first line that holds decides. ``docs/choosing.md`` shows it."""
+
+MARGINS: Final[tuple[Rule, ...]] = (
+    Rule(
+        when="the group is not to be seen at prediction",
+        takes=TRAINING,
+        why="thresholds by group need the group of each person",
+        holds=lambda case: not case.group_at_prediction,
+    ),
+    Rule(
+        when="the sensitive attribute alone is to be protected",
+        takes=TRAINING,
+        why="the methods that protect it have a place of their own for the margin",
+        holds=lambda case: case.protect == "attribute",
+    ),
+    Rule(
+        when="the margin is about scores",
+        takes=TRAINING,
+        why="thresholds move decisions, and no score",
+        holds=lambda case: not case.of_rates,
+    ),
+    Rule(
+        when="more than two classes",
+        takes=TRAINING,
+        why="a threshold parts two classes",
+        holds=lambda case: not case.two_classes,
+    ),
+    Rule(
+        when="the margin is about true classes, and public rows have labels and groups",
+        takes=THRESHOLDS,
+        why="they have the least expected error within the margin among these true classes",
+        holds=lambda case: case.of_true_classes and case.public_labels,
+    ),
+    Rule(
+        when="no public rows have known groups",
+        takes=TRAINING,
+        why="thresholds are set on such rows",
+        holds=lambda case: not case.public_groups,
+    ),
+    Rule(
+        when="the margin is about true classes, with a confidence",
+        takes=TRAINING,
+        why="a confidence needs true classes, and no public row has one",
+        holds=lambda case: case.of_true_classes and case.confident,
+    ),
+    Rule(
+        when="the margin is about true classes",
+        takes=THRESHOLDS,
+        why="the model's own probabilities stand for true classes, as the claim warns",
+        holds=lambda case: case.of_true_classes,
+    ),
+    Rule(
+        when="otherwise",
+        takes=THRESHOLDS,
+        why="they have the least expected error within the margin, at no cost in privacy",
+        holds=lambda case: True,
+    ),
+)
+"""Where a margin sits: the first line that holds decides. ``docs/choosing.md`` shows it too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The method that was chosen, and the line of ``RULES`` (from 1) that decided."""
+    """The method that was chosen, and the lines of ``RULES`` and ``MARGINS`` that decided.
+
+    Lines are counted from 1; without a margin none of ``MARGINS`` did, and ``margin_line`` is None.
+    """
 
     method: str
     line: int
+    margin_line: int | None = None
 
     @property
     def rule(self) -> Rule:
-        """The line that decided."""
+        """The line that decided on the method."""
         return RULES[self.line - 1]
+
+    @property
+    def margin_rule(self) -> Rule | None:
+        """The line that decided where the margin sits."""
+        return None if self.margin_line is None else MARGINS[self.margin_line - 1]
+
+    @property
+    def thresholds(self) -> bool:
+        """Whether the margin is kept by thresholds around the fitted model."""
+        return self.margin_rule is not None and self.margin_rule.takes == THRESHOLDS
 
     @property
     def spec(self) -> MethodSpec:
@@ -183,25 +287,37 @@ class Choice:
 
     @property
     def said(self) -> str:
-        """The choice in a sentence, for people."""
-        when = "" if self.rule.when == "otherwise" else f"{self.rule.when}; "
+        """The choice of the method in a sentence, for people."""
         return (
             f"Method {self.method}, chosen by public numbers and wishes alone: "
-            f"{when}{self.rule.why}."
+            f"{_because(self.rule)}."
         )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The whole choice: also where the margin sits, if the group may be seen at prediction."""
+        rule = self.margin_rule
+        if rule is None or rule is MARGINS[0]:
+            return (self.said,)
+        return self.said, f"The margin is kept {rule.takes}: {_because(rule)}."
 
     def kept_in(self, model: Any) -> Any:
         """Write the choice down in a fitted model and its claim, and return it."""
         public = f"the choice of the method {self.method}, made without any private row"
-        model.choices_ = (self.said, *model.choices_)
+        model.choices_ = (*self.sentences, *model.choices_)
         claim = model.guarantee_
         model.guarantee_ = replace(claim, public=(*claim.public, public))
         model._fitted = model._describe()
         return model
 
 
+def _because(rule: Rule) -> str:
+    """Say where a line holds, and why it takes what it takes."""
+    return rule.why if rule.when == "otherwise" else f"{rule.when}; {rule.why}"
+
+
 def choose(case: Case) -> Choice:
-    """Return the method for a case, by the first of ``RULES`` that holds.
+    """Return the method for a case, and where its margin sits, by the first lines that hold.
 
     Examples
     --------
@@ -209,10 +325,23 @@ def choose(case: Case) -> Choice:
     ('dpsgd', 'fair-shares')
     >>> choose(Case(units=True, margin=False)).method
     'pate'
+    >>> choose(Case(of_true_classes=True, group_at_prediction=True)).sentences[1]
+    "The margin is kept at thresholds by group: the margin is about true classes; the model's own \
+probabilities stand for true classes, as the claim warns."
     """
-    line, rule = next((i, rule) for i, rule in enumerate(RULES, start=1) if rule.holds(case))
-    of_teachers = "fair-shares" if case.margin else "pate"
-    return Choice(method=of_teachers if rule.method == TEACHERS else rule.method, line=line)
+    margin_line = _first(MARGINS, case) if case.margin else None
+    if margin_line is not None and MARGINS[margin_line - 1].takes == THRESHOLDS:
+        case = replace(case, margin=False)  # training then keeps none
+    line = _first(RULES, case)
+    method = RULES[line - 1].takes
+    if method == TEACHERS:
+        method = "fair-shares" if case.margin else "pate"
+    return Choice(method=method, line=line, margin_line=margin_line)
+
+
+def _first(rules: tuple[Rule, ...], case: Case) -> int:
+    """Return the first line, counted from 1, that holds."""
+    return next(i for i, rule in enumerate(rules, start=1) if rule.holds(case))
 
 
 def scales(schema: Schema | None) -> bool:
@@ -237,9 +366,9 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
     fairness : Notion, optional
         The margin. Default: none is kept.
     group_at_prediction : bool
-        Whether a prediction may read the group. Two classes then have one threshold per group, set
-        on the public rows and their groups, which is the least error at a given gap;
-        ``predict`` needs ``sensitive_features``.
+        Whether a prediction may read the group. Two classes then have thresholds by group, set on
+        the public rows and their groups, or on the calibration rows for a notion about true
+        classes, which is the least error at a given gap; ``predict`` needs ``sensitive_features``.
     gradients : bool
         Whether a model may be trained by gradients of single records.
     protect : {"record", "attribute"}
@@ -321,32 +450,31 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             "ledger": ledger,
             "progress": progress,
         }
-        after = self._thresholds_after(y, given)
-        choice = choose(self._case(X, given, after=after))
-        model = self._estimator(choice, given, margin=not after)
+        classes = y if self.classes is None else self.classes
+        known = np.zeros(0) if isinstance(classes, str) else np.unique(np.asarray(classes))
+        case = self._case(X, given, two_classes=len(known) == 2)
+        choice = choose(case)
+        model = self._estimator(choice, given)
         # Groups and progress may be given whatever the method reads; anything else is refused.
-        spare = ("progress", "sensitive_features", "sensitive_features_public")
+        spare = ["progress", "sensitive_features", "sensitive_features_public"]
+        rows, y_rows, groups = X_public, None, sensitive_features_public
+        if choice.thresholds:
+            if case.of_true_classes and case.public_labels:
+                spare += CALIBRATION
+                rows, y_rows, groups = (given[name] for name in CALIBRATION)
+            check_rows(groups, self.fairness, y_rows, known)
         read = {k: v for k, v in given.items() if k in model.TAKES or k not in spare}
         model = choice.kept_in(model.fit(X, y, **read))
-        if after:
+        if choice.thresholds:
             model = model.with_group_thresholds(
-                X_public, sensitive_features_public, fairness=self.fairness
+                rows, groups, fairness=self.fairness, y_public=y_rows
             )
         self.model_, self.choice_ = model, choice
         return self
 
-    def _thresholds_after(self, y: ArrayLike, given: Mapping[str, Any]) -> bool:
-        """Whether the margin is kept by one threshold per group, around the fitted model."""
-        public = (given["X_public"], given["sensitive_features_public"])
-        if not (self.group_at_prediction and isinstance(self.fairness, DemographicParity)):
-            return False
-        if self.protect != "record" or any(rows is None for rows in public):
-            return False
-        classes = y if self.classes is None else self.classes
-        return not isinstance(classes, str) and len(np.unique(np.asarray(classes))) == 2
-
-    def _case(self, X: Any, given: Mapping[str, Any], *, after: bool) -> Case:
-        fairness = None if after else self.fairness
+    def _case(self, X: Any, given: Mapping[str, Any], *, two_classes: bool) -> Case:
+        fairness = self.fairness
+        public = given["X_public"], given["sensitive_features_public"]
         return Case(
             protect=self.protect,
             several_owners=isinstance(self.teachers, OutsideVotes),
@@ -354,10 +482,15 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             units=given["unit_ids"] is not None,
             account=given["ledger"] is not None,
             streams=isinstance(X, ParquetRows),
-            for_teachers=given["X_calibration"] is not None
-            or getattr(fairness, "confidence", None) is not None,
             margin=fairness is not None,
             of_decisions_alone=fairness is None or fairness.name == DemographicParity.name,
+            of_true_classes=getattr(fairness, "needs_labels", False),
+            of_rates=fairness is None or isinstance(fairness, RateNotion),
+            confident=getattr(fairness, "confidence", None) is not None,
+            group_at_prediction=self.group_at_prediction,
+            two_classes=two_classes,
+            public_groups=all(rows is not None for rows in public),
+            public_labels=calibration_given(given),
             private_groups=given["sensitive_features"] is not None,
             scaled=self._is_scaled(X, given["X_public"]),
         )
@@ -366,9 +499,9 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         known = X_public is not None or self.public_fraction is not None
         return known or scales(self.schema) or may_be_pictures(X)
 
-    def _estimator(self, choice: Choice, given: Mapping[str, Any], *, margin: bool) -> Any:
+    def _estimator(self, choice: Choice, given: Mapping[str, Any]) -> Any:
         """Return the unfitted classifier of the method that was chosen."""
-        spec, fairness = choice.spec, self.fairness if margin else None
+        spec, fairness = choice.spec, None if choice.thresholds else self.fairness
         if fairness is not None and spec.reference is not None:
             fairness = replace(fairness, reference=spec.reference)
         values = {name: value for name, value in vars(self).items() if not name.endswith("_")}

@@ -12,8 +12,12 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
-from evenhand.estimators.inputs import FitArguments, FitInputs, checked_features
-from evenhand.estimators.spec import CALIBRATION
+from evenhand.estimators.inputs import (
+    FitArguments,
+    FitInputs,
+    calibration_given,
+    checked_features,
+)
 from evenhand.fairness import gap_of
 from evenhand.fairness.calibration import CalibratedJoint
 from evenhand.fairness.gate.calibrated import GateCalibration
@@ -64,14 +68,8 @@ def read_calibration(
         If one of the three is missing, if the notion needs no labels, for a label or a group that
         is unknown, and for a (label, group) cell without a row.
     """
-    absent = [name for name in CALIBRATION if getattr(given, name) is None]
-    if len(absent) == len(CALIBRATION):
+    if not calibration_given(vars(given)):
         return None
-    if absent:
-        raise ValueError(
-            f"Calibration rows need features, labels and groups, and {' and '.join(absent)} is "
-            f"missing. Pass all three, or none."
-        )
     if not notion.needs_labels:
         raise ValueError(
             f"{type(notion).__name__} is about predictions alone, so calibration rows would not be "

@@ -126,6 +126,17 @@ def release_table(
     return run, noisy[0]
 
 
+def release_decisions(
+    groups: GroupCodes, y: IntArray, decided: IntArray, n_classes: int, budget: Budget, noise: Noise
+) -> tuple[Ledger, FloatArray]:
+    """Release a noisy table of group, true label and decision; see ``release_table``."""
+    shape = (groups.n_groups, n_classes, n_classes)
+    cells = np.ravel_multi_index((groups.codes, y, decided), shape)
+    counts = np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64)
+    run, noisy = release_table(counts, budget, noise, purpose="table of group, label and decision")
+    return run, noisy.reshape(shape)
+
+
 def pure_claim(run: Ledger, epsilon: float | None = None) -> Guarantee:
     """Return what a ledger of ``release_table`` promises: its epsilon, with delta 0.
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from evenhand import _checks
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.estimators.fair_tuned import class_codes
@@ -16,7 +17,7 @@ from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.saving import model_folder
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import require_notion
@@ -99,23 +100,16 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         y_public: ArrayLike | None = None,
     ) -> GroupThresholdClassifier:
         """Set the thresholds; see ``ClassifierWithClaim.with_group_thresholds``."""
-        require_notion(fairness, WAY_OUT)
-        if len(model.classes_) != 2:
-            raise ValueError(
-                f"Group thresholds are for two classes, and the model has {len(model.classes_)}. "
-                f"Use a margin in training instead: FairSharesClassifier, or DPSGDClassifier with "
-                f"fairness=."
-            )
+        groups, labels = check_rows(sensitive_features_public, fairness, y_public, model.classes_)
         if not hasattr(model, "predict_proba"):
             raise ValueError(
                 f"Group thresholds cut probabilities, and {type(model.student_).__name__} has no "
                 f"predict_proba. Train with a student that has one."
             )
-        groups = encode_groups(sensitive_features_public)
-        labels = _labels(y_public, model.classes_, fairness)
         scores, cross_fitted = model.predict_proba(X_public)[:, 1], None
         within = within_of(fairness, scores, groups.codes, groups.n_groups, labels)
-        _require_records(within, groups.names, model.classes_)
+        if within.source == "own probabilities":
+            _require_records(within, groups.names, model.classes_)
         if fairness.confidence is None:
             thresholds = GroupThresholds.fit(
                 scores, groups.codes, fairness=fairness, n_groups=groups.n_groups, labels=labels
@@ -172,6 +166,12 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         return self
 
     @property
+    def choices_(self) -> tuple[str, ...]:
+        """What was chosen for the model, and why."""
+        choices: tuple[str, ...] = self.model_.choices_
+        return choices
+
+    @property
     def margin_supported_(self) -> float:
         """Least margin that holds on new rows at the notion's confidence; NaN without one."""
         found = self.cross_fitted_
@@ -219,6 +219,38 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         """Return the model's probabilities, which the thresholds cut; they know no group."""
         out: FloatArray = np.asarray(self.model_.predict_proba(X))
         return out
+
+
+def check_rows(
+    sensitive_features_public: Any, fairness: object, y_public: ArrayLike | None, classes: Array
+) -> tuple[GroupCodes, IntArray | None]:
+    """Check what is public of the rows that thresholds are set on; it needs no model yet.
+
+    Returns
+    -------
+    GroupCodes, ndarray of int64 or None
+        The groups of the rows, and the codes of their labels where there are any.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes, labels that the notion does not read or whose confidence misses
+        them, and a group of which the labels have no record that a rate is taken among.
+    """
+    notion = require_notion(fairness, WAY_OUT)
+    if len(classes) != 2:
+        raise ValueError(
+            f"Group thresholds are for two classes, and the model has {len(classes)}. Use a margin "
+            f"in training instead: FairSharesClassifier, or DPSGDClassifier with fairness=."
+        )
+    groups = encode_groups(sensitive_features_public)
+    labels = _labels(y_public, classes, notion)
+    if labels is not None:
+        _checks.same_length(sensitive_features_public=groups, y_public=labels)
+        nothing = np.zeros(len(groups))  # labels say what the scores would
+        within = within_of(notion, nothing, groups.codes, groups.n_groups, labels)
+        _require_records(within, groups.names, classes)
+    return groups, labels
 
 
 def confident_thresholds(

@@ -240,9 +240,59 @@ class FitInputs:
         return len(self.classes)
 
 
+def calibration_given(given: Mapping[str, Any]) -> bool:
+    """Return whether there are calibration rows.
+
+    Raises
+    ------
+    ValueError
+        If not all of them is given.
+    """
+    absent = [name for name in CALIBRATION if given[name] is None]
+    if 0 < len(absent) < len(CALIBRATION):
+        raise ValueError(
+            f"Calibration rows need features, labels and groups, and {' and '.join(absent)} is "
+            f"missing. Pass all three, or none."
+        )
+    return not absent
+
+
 def stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
     """Return ``progress`` of one stage, where there is any."""
     return None if progress is None else lambda done, total: progress(name, done, total)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Records:
+    """Rows of the private table, with what was given of each."""
+
+    X: Any
+    codes: IntArray
+    units: Array | None
+    sensitive: Any
+
+    @classmethod
+    def read(cls, estimator: Any, given: FitArguments) -> tuple[_Records, Array]:
+        """Check what was given of each row; also return the classes."""
+        X = checked_features(estimator, given.X, reset=True)
+        codes, classes = _coded_labels(estimator, given.y)
+        n = _checks.same_length(X=X, y=codes)
+        if n < 2:
+            raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
+        units, sensitive = given.unit_ids, given.sensitive_features
+        if units is not None:
+            units = np.asarray(as_pandas(units))
+            _checks.same_length(X=X, unit_ids=units)
+        if sensitive is not None:
+            sensitive = as_pandas(sensitive)
+            _checks.same_length(X=X, sensitive_features=sensitive)
+        return cls(X=X, codes=codes, units=units, sensitive=sensitive), classes
+
+    def take(self, rows: IntArray) -> _Records:
+        """Return some of the rows."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        some = {name: take(_frame_or_array(value), rows) for name, value in given.items()}
+        return replace(self, **some)
 
 
 def read_fit_inputs(
@@ -276,70 +326,64 @@ def read_fit_inputs(
             features_are_private=getattr(estimator, "_features_are_private", True),
         )
     estimator.extractor_ = _made_by(given)
-    X = checked_features(estimator, given.X, reset=True)
-    codes, classes = _coded_labels(estimator, given.y)
-    n = _checks.same_length(X=X, y=codes)
-    if n < 2:
-        raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
-    units = None if given.unit_ids is None else np.asarray(as_pandas(given.unit_ids))
-    if units is not None:
-        _checks.same_length(X=X, unit_ids=units)
-    of_private, of_public = given.sensitive_features, given.sensitive_features_public
-    if of_private is not None:
-        of_private = as_pandas(of_private)
-        _checks.same_length(X=X, sensitive_features=of_private)
-
-    set_aside, private = 0, np.arange(n)
+    records, classes = _Records.read(estimator, given)
+    n, of_public, set_aside = len(records.codes), given.sensitive_features_public, 0
+    private = np.arange(n)
     drawn_alone = synthetic is not None and given.X_public is None
     if synthetic is not None:
         _refuse_beside(estimator, given, public_fraction, synthetic)
     if drawn_alone:
-        X_public = take(X, np.zeros(0, dtype=np.int64))
+        X_public = take(records.X, np.zeros(0, dtype=np.int64))
     elif given.X_public is not None:
         X_public = checked_features(estimator, given.X_public, reset=False, name="X_public")
     else:
-        if of_private is None and of_public is not None:
+        if records.sensitive is None and of_public is not None:
             raise ValueError(
                 "sensitive_features_public= was given without X_public=. Pass X_public=; or, where "
                 "public_fraction sets rows of X aside, the groups of all rows of X: did you mean "
                 "sensitive_features=?"
             )
-        public, private = _set_aside(estimator, n, public_fraction, units, n_is_public, coins, rng)
-        set_aside, X_public = len(public), take(X, public)
-        if of_private is not None:
-            of_public = take(_frame_or_array(of_private), public)
-            of_private = take(_frame_or_array(of_private), private)
-        X, codes = take(X, private), codes[private]
-        units = None if units is None else units[private]
+        public, private = _set_aside(
+            estimator, n, public_fraction, records.units, n_is_public, coins, rng
+        )
+        aside, records = records.take(public), records.take(private)
+        X_public, of_public, set_aside = aside.X, aside.sensitive, len(public)
     known = None
     if drawn_alone:
-        known = _groups_to_draw(of_private, len(codes)) if needs_groups else None
+        known = _groups_to_draw(records.sensitive, len(records.codes)) if needs_groups else None
         groups = None if known is None else encode_groups([], names=known.names)
     else:
+        of_private = records.sensitive is not None
         groups = groups_of_public(
-            X_public, of_public, needs_groups, set_aside, private_given=of_private is not None
+            X_public, of_public, needs_groups, set_aside, private_given=of_private
         )
     to_draw = None
     if synthetic is not None:
-        rows = None if drawn_alone else X_public
         to_draw = RowsToDraw.of(
-            synthetic, X, codes, classes, known, units, estimator.schema, X_public=rows
+            synthetic,
+            records.X,
+            records.codes,
+            classes,
+            known,
+            records.units,
+            estimator.schema,
+            X_public=None if drawn_alone else X_public,
         )
-    if len(np.unique(codes)) < 2:
+    if len(np.unique(records.codes)) < 2:
         raise ValueError(
-            f"y holds one class only ({_values.quoted(classes[codes[0]])}); a classifier needs at "
-            f"least two."
+            f"y holds one class only ({_values.quoted(classes[records.codes[0]])}); a classifier "
+            f"needs at least two."
         )
     return FitInputs(
-        X_private=X,
-        y_private=codes,
+        X_private=records.X,
+        y_private=records.codes,
         X_public=X_public,
         classes=classes,
         groups_public=groups,
-        units=units,
+        units=records.units,
         set_aside=set_aside,
         private_rows=private,
-        sensitive_private=of_private,
+        sensitive_private=records.sensitive,
         extractor=estimator.extractor_,
         to_draw=to_draw,
     )

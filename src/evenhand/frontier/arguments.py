@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -40,6 +41,15 @@ FLAGS: Final = ("answer_margin", "use_sensitive")
 OF_NOTIONS: Final = ("fairness", "gap_of")
 """Arguments that name a notion of fairness, shipped or ``"package.module:Class"``."""
 
+HIDDEN: Final = "hidden"
+"""The argument whose value is a network's layers: a width, or a list of widths; 0 and an empty list
+are logistic regression. A setting has the widths as text, ``"64,32"``."""
+
+NO_LAYER: Final = "0"
+
+WHOLE: Final = ("n_teachers", "n_rows")
+"""Arguments that are whole numbers."""
+
 NUMBERS: Final = (
     "epsilon",
     "delta",
@@ -67,7 +77,7 @@ OF_RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a rule around a model reads, whatever the method does."""
 
-ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], *FLAGS, "gap_of", *NUMBERS)
+ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], *FLAGS, "gap_of", HIDDEN, *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
 
 DEFAULTS: Final[Mapping[str, Plain]] = {
@@ -83,7 +93,7 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
 }
 
 
-def check_value(name: str, value: Plain) -> Plain:
+def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
     if name == "method":
         return AUTO if value == AUTO else subject_named(name, str(value)).name
@@ -95,9 +105,11 @@ def check_value(name: str, value: Plain) -> Plain:
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be true or false, got {value!r}.")
         return value
-    if isinstance(value, str) or value is None:
+    if name == HIDDEN:
+        return _layers(value)
+    if isinstance(value, Sequence) or value is None:
         raise TypeError(f"{name} must be a number, got {value!r}.")
-    if name in ("n_teachers", "n_rows"):
+    if name in WHOLE:
         return _checks.at_least(name, value, 1)  # type: ignore[arg-type]  # it checks the type
     if name in ("margin", "reject_margin", "blind_margin", "amount"):
         return _checks.closed_unit(name, value)
@@ -106,6 +118,16 @@ def check_value(name: str, value: Plain) -> Plain:
     if name in ("delta", "confidence", "gate_level", "synthetic_share"):
         return _checks.open_unit(name, value)
     return _checks.positive(name, value)
+
+
+def _layers(value: Any) -> str:
+    """Return the widths of hidden layers as a setting has them."""
+    widths = value if isinstance(value, list | tuple) else [value]
+    if isinstance(value, str):  # as it stands in a setting
+        widths = [int(width) if width.isdecimal() else width for width in value.split(",")]
+    way_out = "One layer is a width such as 16, several are a list in the list: [[64, 32]]."
+    checked = [_checks.at_least(HIDDEN, width, 0, way_out) for width in widths]
+    return ",".join(str(width) for width in checked if width) or NO_LAYER
 
 
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
@@ -193,6 +215,10 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         if value != DEFAULTS.get(name)
         and (name in OF_ANY or _varies(known, name) or _of_a_rule(name, values))
     }
+    if kept.get(HIDDEN) == NO_LAYER:
+        takes = inspect.signature(known.estimator).parameters
+        if takes[HIDDEN].default == ():
+            del kept[HIDDEN]
     for name in known.needs:
         if name not in kept:
             raise ValueError(
@@ -264,12 +290,14 @@ def estimator_of(setting: Setting, *, unit: str | None = None, **values: Any) ->
     further arguments of the estimators that have them.
     """
     known = SUBJECTS[setting.method]
-    given = {**DEFAULTS, **setting.arguments}
+    given: dict[str, Any] = {**DEFAULTS, **setting.arguments}
     if unit:
         values["unit"] = unit
     if "noise" in known.reads:
         values["noise"] = InversionNoise() if given["noise"] == "exact" else FloatNoise()
     held = known.margin == "weight" or (known.margin != "none" and "margin" in given)
+    if HIDDEN in given:
+        given[HIDDEN] = tuple(filter(None, map(int, str(given[HIDDEN]).split(","))))
     if share := given.get("synthetic_share"):
         values["public"] = SyntheticRows(share=float(share))
     return known.make(

@@ -21,6 +21,9 @@ from evenhand.fairness.notions import notion_named
 from evenhand.frontier.arguments import (
     ARGUMENTS,
     DEFAULTS,
+    HIDDEN,
+    NO_LAYER,
+    WHOLE,
     arguments_of,
     check_value,
     chosen_methods,
@@ -57,7 +60,7 @@ class Grid:
         Each is a product: for every argument (``arguments.ARGUMENTS``) the values it takes;
         ``method`` is needed, and ``"auto"`` stands for the one that fits the case. A method leaves
         out what it does not read, so that several methods can stand in one product; a setting that
-        comes up twice is one setting.
+        comes up twice is one setting. Of ``hidden`` a value is a width, or a sequence of widths.
     seeds : tuple of int
         Every setting is trained once for each: a seed decides split and models, not noise.
     title : str
@@ -190,6 +193,8 @@ def _values_of(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...
 
     def check(name: str, given: Sequence[Plain]) -> None:
         values = (given,) if isinstance(given, str | int | float) else tuple(given)
+        if name == HIDDEN:  # no layer is a value too
+            values = values or (NO_LAYER,)
         if not values:
             raise ValueError(f"The grid has nothing to run: {name} is an empty list.")
         checked[name] = tuple(check_value(name, value) for value in values)
@@ -237,6 +242,11 @@ def _refuse_pixels(
         raise ValueError(
             f"[data] extractor = 'none' hands out pixels, and method = {_listed(blind)} reads "
             f"features. Name an extractor, or take {able}."
+        )
+    if any(HIDDEN in run for run in runs):
+        raise ValueError(
+            "[data] extractor = 'none' hands out pixels, and hidden makes layers of features. Name "
+            "an extractor, or leave hidden out; the network of pixels is [data] network."
         )
     if any("blind_margin" in run for run in runs):
         raise ValueError(
@@ -300,7 +310,7 @@ def _values(name: str, value: Any) -> list[Any]:
             f"spacing = 'linear', or a list."
         )
     points = np.geomspace(low, high, n) if spacing == "log" else np.linspace(low, high, n)
-    if name == "n_teachers":
+    if name in (*WHOLE, HIDDEN):
         return [round(point) for point in points.tolist()]
     # Six digits: a margin of 0.05 is meant, not of 0.05000000000000001.
     return [float(f"{point:.6g}") for point in points.tolist()]

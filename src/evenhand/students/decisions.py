@@ -28,3 +28,12 @@ def decisions(student: Any, rows: FloatArray) -> IntArray:
     places = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.int64)
     codes: IntArray = student.classes_[places].astype(np.int64)
     return codes
+
+
+def draw(expected: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw a class code, shape (n,), for each row of probabilities (n, n_classes)."""
+    upto = np.cumsum(expected, axis=1)
+    drawn = rng.random(len(upto))[:, None]
+    # The last class takes what rounding leaves above the sum.
+    out: IntArray = (drawn >= upto[:, :-1]).sum(axis=1).astype(np.int64)
+    return out

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from evenhand import _checks
 from evenhand.fairness.notion import RateNotion, rates_of, require_reference
 from evenhand.fairness.rates import Rates
-from evenhand.typing import ArrayLike, FloatArray, IntArray
+from evenhand.typing import ArrayLike, FloatArray
 
 _FEASIBILITY: Final = 1e-9  # of the solver, in rates
 
@@ -154,14 +154,6 @@ class DerivedRule:
         g = _checks.codes("groups", groups, self.n_groups)
         _checks.same_length(decisions=h, groups=g)
         out: FloatArray = self.probabilities[g, h]
-        return out
-
-    def decide(self, decisions: ArrayLike, groups: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """Draw the final decision of each row, shape (n,)."""
-        upto = np.cumsum(self.expected(decisions, groups), axis=1)
-        drawn = rng.random(len(upto))[:, None]
-        # The last class takes what rounding leaves above the sum.
-        out: IntArray = (drawn >= upto[:, :-1]).sum(axis=1).astype(np.int64)
         return out
 
     def to_dict(self) -> dict[str, Any]:
