@@ -500,6 +500,8 @@ def _learner(given: Any) -> TableSynthesizer:
             f"persons and visits are learnt by generators of tables, such as "
             f"MarginalSynthesizer(), got {given!r}."
         )
+    if given.not_private:
+        raise ValueError(f"{type(given).__name__} has no claim, and two tables are under one.")
     if given.noise is not None or given.random_state is not None:
         raise ValueError(
             f"noise and random_state are those of both tables: give them to TwoTableSynthesizer, "
@@ -521,7 +523,8 @@ def _persons_of(persons: TypedTable, visits: TypedTable, roles: Roles, most: int
     _checks.together(partial(of.require, [key], "which key= names") for of in (persons, visits))
     _checks.together(
         [
-            *(partial(of[key].refuse_missing, "key", _IDS) for of in (persons, visits)),
+            partial(persons[key].refuse_missing, "persons' key", _IDS),
+            partial(visits[key].refuse_missing, "visits' key", _IDS),
             partial(_refuse_columns, persons, visits, roles),
         ]
     )
