@@ -69,7 +69,13 @@ class LinkedCodec:
     @property
     def memory(self) -> tuple[str, float]:
         """Return what one record is, and the bytes that it needs; see ``TableCodec``."""
-        return self.persons.memory
+        (first, of_person), (second, of_visit) = self.persons.memory, self.visits.memory
+        return f"persons ({first}) and visits ({second})", of_person + of_visit
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the columns of the persons."""
+        return self.persons.schema
 
     def decode(
         self, made: IntArray, conditions: IntArray, rng: np.random.Generator, index: Any = None
@@ -374,6 +380,10 @@ class TwoTableSynthesizer(Synthesizer):
         drawn = self.codec_.decode(self._draw(given, rng), given, rng)[: len(lines)]
         drawn[self.codec_.key] = persons[self.codec_.key].array.take(lines)
         return persons, drawn
+
+    def sample_learnt(self, n: int, *, random_state: RandomState = None) -> pd.DataFrame:
+        """Draw persons as a report shows them; see ``TableSynthesizer.sample_learnt``."""
+        return self.persons_.sample_learnt(n, random_state=random_state)
 
     def joined(
         self, persons: pd.DataFrame, visits: pd.DataFrame
