@@ -33,7 +33,8 @@ from evenhand import Budget
 from evenhand.datasets import Schema
 from evenhand.datasets.sources import read_frame
 from evenhand.generators.tables.fidelity import fidelity
-from evenhand.generators.tables.two_tables import NUMBER, TwoTableSynthesizer
+from evenhand.generators.tables.linked_tables import NUMBER
+from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 
 EPSILONS, MOST = (1.0, 3.0, 10.0), 5
 CONDITIONS = ["work", "gender"]

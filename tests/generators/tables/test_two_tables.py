@@ -20,10 +20,11 @@ from evenhand.baselines.pfguard import GlobalSharesPATEGANSynthesizer
 from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer, evaluate, load
 from evenhand.generators.tables import released_schema, two_tables
+from evenhand.generators.tables.linked_tables import NUMBER, PERSONS, VISITS
 from evenhand.generators.tables.nonprivate import NonPrivateSynthesizer
 from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
 from evenhand.generators.tables.private_table import PrivateTable
-from evenhand.generators.tables.two_tables import NUMBER, PERSONS, VISITS, TwoTableSynthesizer
+from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.audit import audit_sensitivity
@@ -369,30 +370,38 @@ def gap(which: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "a key with a typo": (town, {"key": "idd"}, "table of persons has no column 'idd'.*'id'"),
+    "a key with a typo": (
+        town,
+        {"key": "idd"},
+        "persons has no column 'idd', which a role names.*visits has no column 'idd'",
+    ),
     "a label with a typo": (town, {"label": "il"}, "no column 'il', .*Did you mean 'ill'"),
     "a person without a key": (lambda: gap(0), {}, "persons' key 'id' is missing in row 5"),
     "a visit without a key": (lambda: gap(1), {}, "visits' key 'id' is missing in row 5"),
-    "a person twice": (doubled, {}, r"names a person a second time in row 4001"),
+    "a person twice": (doubled, {}, "key 'id' of the persons has a person again in row 4001"),
     "a visit of nobody": (
         lambda: (town()[0][9:], town()[1]),
         {},
-        "table of visits names nobody of the table of persons in row",
+        "key 'id' of the visits names nobody of the persons in row",
     ),
-    "no visits at all": (lambda: (town()[0], town()[1][:0]), {}, "table of visits has no rows"),
+    "no visits at all": (
+        lambda: (town()[0], town()[1][:0]),
+        {},
+        "visits: The private table has no rows",
+    ),
     "no visit to be read": (town, {"most": 0}, "most must be at least 1, got most=0"),
     "a key that is the label": (town, {"key": "ill"}, "'ill' is named by label and by unit"),
     "a key that is a feature to keep": (town, {"keep": ["id"]}, "persons: .* has no column 'id'"),
-    "a label in the visits": (lambda: changed(1, ill="yes"), {}, "table of visits has 'ill'"),
+    "a label in the visits": (lambda: changed(1, ill="yes"), {}, "The visits have 'ill'"),
     "a number of visits": (
         lambda: changed(0, **{NUMBER: 1}),
         {},
-        "has a column 'number of visits', which is counted anew",
+        "have a column 'number of visits', which is counted anew",
     ),
     "keys of two dtypes": (
         lambda: changed(1, id=1),
         {},
-        r"is str in the table of persons and int64 in the table of visits",
+        "is str in the persons and int64 in the visits",
     ),
     "a category that is not declared": (
         lambda: changed(1, ward="C"),
@@ -402,7 +411,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a schema of another table": (
         town,
         {"visits_schema": SCHEMA},
-        "table of visits has no column 'age', which the schema names",
+        "visits: The private table has no column 'age', which the schema names",
     ),
     "too large a share": (
         town,

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks, _values
+from evenhand import _checks
 from evenhand._random import as_generator
-from evenhand._roles import Roles
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import TypedTable, some
+from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.patterns import MADE
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, under
-from evenhand.generators.conditions import Conditions
 from evenhand.generators.memory import require_memory
-from evenhand.generators.payload import Encoding, Payload, Progress
-from evenhand.generators.registry import GENERATORS, register
+from evenhand.generators.payload import Progress
+from evenhand.generators.registry import GENERATORS, names_of, register
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
+from evenhand.generators.tables.linked_tables import (
+    NUMBER,
+    PERSONS,
+    VISITS,
+    LinkedCodec,
+    LinkedTables,
+    about,
+    link,
+)
 from evenhand.generators.tables.marginal import MarginalSynthesizer
-from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.records import as_roles
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Budget, Guarantee
@@ -37,139 +39,6 @@ from evenhand.privacy.ledger_store import Store
 from evenhand.privacy.noise import Noise
 from evenhand.teachers.partition import chosen_records
 from evenhand.typing import Array, IntArray, RandomState
-
-NUMBER: Final = "number of visits"
-"""A column that the persons have while they are learnt and drawn."""
-
-PERSONS, VISITS = "persons: ", "visits: "
-"""What stands before all that is of one table: purposes, notes, arrays."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LinkedCodec:
-    """What both tables look like.
-
-    Parameters
-    ----------
-    key : str
-        Column by which they are linked.
-    persons, visits : TableCodec
-        Of the persons with the number of their visits, and of the visits with label and groups.
-    """
-
-    key: str
-    persons: TableCodec
-    visits: TableCodec
-
-    @property
-    def conditions(self) -> Conditions:
-        """The combinations of label and sensitive values, which are those of the persons."""
-        return self.persons.conditions
-
-    @property
-    def memory(self) -> tuple[str, float]:
-        """Return what one record is, and the bytes that it needs; see ``TableCodec``."""
-        (first, of_person), (second, of_visit) = self.persons.memory, self.visits.memory
-        return f"persons ({first}) and visits ({second})", of_person + of_visit
-
-    @property
-    def schema(self) -> Schema:
-        """What is public about the columns of the persons."""
-        return self.persons.schema
-
-    def decode(
-        self, made: IntArray, conditions: IntArray, rng: np.random.Generator, index: Any = None
-    ) -> pd.DataFrame:
-        """Return visits from their states; arguments as for ``TableCodec.decode``."""
-        rows = self.visits.complete(self.visits.decode(made, conditions, rng, index))
-        return rows.drop(columns=list(self.visits.given))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "key": self.key,
-            "persons": self.persons.to_dict(),
-            "visits": self.visits.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> LinkedCodec:
-        """Read what ``to_dict`` wrote."""
-        persons, visits = (TableCodec.from_dict(values[name]) for name in ("persons", "visits"))
-        return cls(key=str(values["key"]), persons=persons, visits=visits)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LinkedTables(Payload):
-    """Private persons and their visits, each a payload of its own; see ``Payload``.
-
-    Parameters
-    ----------
-    key : str
-    persons, visits : PrivateTable
-        The conditions of the visits are those of the persons, who name their categories.
-    """
-
-    key: str
-    persons: PrivateTable
-    visits: PrivateTable
-
-    @property
-    def tables(self) -> dict[str, PrivateTable]:
-        """Both tables."""
-        return {PERSONS: self.persons, VISITS: self.visits}
-
-    @property
-    def known(self) -> dict[str, Any]:
-        """What a method may know of each table before the first release."""
-        return {name: table.known for name, table in self.tables.items()}
-
-    @property
-    def public(self) -> tuple[str, ...]:
-        """What the claim takes as public."""
-        most = f"that at most {self.visits.records.per_unit} visits of a person are read"
-        return tuple(dict.fromkeys((*self.persons.public, *self.visits.public, most)))
-
-    @property
-    def delta_aside(self) -> tuple[float, str]:
-        """The parts of both tables: that neither names a category by accident, they add up."""
-        parts = [table.delta_aside for table in self.tables.values()]
-        return math.fsum(share for share, _ in parts), parts[0][1]
-
-    def check(self, plan: BudgetPlan, delta: float) -> None:
-        """Refuse columns that cannot be learnt, those of both tables at once."""
-        _checks.together(
-            partial(_check, name, table, plan.part(name), self._aside(delta, table))
-            for name, table in self.tables.items()
-        )
-
-    def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
-        """Return the public plan; of the part of each table its own columns are released first."""
-        plan: dict[str, float] = {}
-        for name, table in self.tables.items():
-            own = under(of_method, name)
-            whole = math.fsum(own.values())
-            shares = table.shares({purpose: share / whole for purpose, share in own.items()})
-            plan |= {name + purpose: whole * share for purpose, share in shares.items()}
-        return plan
-
-    def encode(self, plan: BudgetPlan, delta: float) -> Encoding:
-        """Read the persons, and then the visits, by the categories of label and group so named."""
-        persons = self.persons.encode(plan.part(PERSONS), self._aside(delta, self.persons))
-        known = persons.codec
-        named = [known[name].schema for name in known.given]
-        visits = self.visits.encode(plan.part(VISITS), self._aside(delta, self.visits), named)
-        found = {PERSONS: persons, VISITS: visits}
-        said = {
-            words: tuple(name + one for name, of in found.items() for one in getattr(of, words))
-            for words in ("notes", "warnings", "doubts")
-        }
-        codec = LinkedCodec(key=self.key, persons=known, visits=visits.codec)
-        return Encoding(codec=codec, data={name: of.data for name, of in found.items()}, **said)
-
-    def _aside(self, delta: float, table: PrivateTable) -> float:
-        """Return the part of what is set aside of delta that one table uses."""
-        return delta * table.delta_aside[0] / (self.delta_aside[0] or 1.0)
 
 
 @register
@@ -225,8 +94,10 @@ class TwoTableSynthesizer(Synthesizer):
     ...     budget=Budget(epsilon=4.0, delta=1e-6),
     ... )
     >>> persons, visits = made.sample(1000, random_state=0)
-    >>> visits["id"].isin(persons["id"]).all(), visits["id"].value_counts().mode()[0]
-    (np.True_, np.int64(3))
+    >>> int((~visits["id"].isin(persons["id"])).sum())
+    0
+    >>> (visits.merge(persons)["ill"].value_counts() / 500).round().astype(int).to_dict()
+    {'yes': 3, 'no': 1}
     """
 
     payload: ClassVar[str] = "two tables"
@@ -288,60 +159,27 @@ class TwoTableSynthesizer(Synthesizer):
         unit_name : str
             What a person is, in the claim.
         """
-        payload = self.read(
-            persons,
-            visits,
-            key=key,
-            label=label,
-            sensitive=sensitive,
-            most=most,
-            schema=schema,
-            visits_schema=visits_schema,
-            keep=keep,
-            visits_keep=visits_keep,
-        )
+        self._open("a key")
+        roles = as_roles(label, sensitive, key)
+        counted, linked = link(persons, visits, roles, most)
+        linked = linked[chosen_records(linked[key], most)]
+        number = ColumnSchema(name=NUMBER, kind="numeric", bounds=(0.0, float(most)), integer=True)
+        same: dict[str, Any] = {"label": label, "sensitive": sensitive, "unit": key}
+        with about(PERSONS):
+            known = _declared(schema, key, number)
+            first = self.persons.read(counted, schema=known, keep=(*keep, NUMBER), **same)
+        with about(VISITS):
+            known = _declared(visits_schema, key)
+            second = self.visits.read(linked, schema=known, keep=visits_keep, per_unit=most, **same)
+        second = replace(second, elsewhere=roles.conditions)
         return self._fit(
-            payload,
+            LinkedTables(key=key, persons=first, visits=second),
             budget=budget,
             neighbors=self.neighbors,
             unit=unit_name,
             store=store,
             account=account,
             progress=progress,
-        )
-
-    def read(
-        self,
-        persons: pd.DataFrame,
-        visits: pd.DataFrame,
-        *,
-        key: str,
-        label: str,
-        sensitive: str | Sequence[str],
-        most: int = 10,
-        schema: Schema | None = None,
-        visits_schema: Schema | None = None,
-        keep: Sequence[str] = (),
-        visits_keep: Sequence[str] = (),
-    ) -> LinkedTables:
-        """Return the private rows of both tables, read and checked; arguments as for ``fit``."""
-        self._open("a key")
-        roles = as_roles(label, sensitive, key)
-        given = TypedTable.of(persons, "table of persons")
-        theirs = TypedTable.of(visits, "table of visits")
-        at = _persons_of(given, theirs, roles, _checks.at_least("most", most, 1))
-        number = ColumnSchema(name=NUMBER, kind="numeric", bounds=(0.0, float(most)), integer=True)
-        counted, linked = _linked(given, theirs, roles, at, most)
-        same: dict[str, Any] = {"label": label, "sensitive": sensitive, "unit": key}
-        with _about(PERSONS):
-            known = _declared(schema, given, key, number)
-            first = self.persons.read(counted, schema=known, keep=(*keep, NUMBER), **same)
-        with _about(VISITS):
-            known = _declared(visits_schema, theirs, key)
-            linked = linked[chosen_records(linked[key], most)]
-            second = self.visits.read(linked, schema=known, keep=visits_keep, per_unit=most, **same)
-        return LinkedTables(
-            key=key, persons=first, visits=replace(second, elsewhere=roles.conditions)
         )
 
     def sample(
@@ -395,11 +233,8 @@ class TwoTableSynthesizer(Synthesizer):
         self._require_fitted()
         label, *sensitive = self.conditions_.names
         roles = as_roles(label, sensitive, self.codec_.key)
-        given = TypedTable.of(persons, "table of persons")
-        theirs = TypedTable.of(visits, "table of visits")
-        most = int(self.codec_.persons[NUMBER].schema.bounds[1])
-        at = _persons_of(given, theirs, roles, most)
-        counted, linked = _linked(given, theirs, roles, at, most)
+        most = self.codec_.persons[NUMBER].schema.bounds[1]
+        counted, linked = link(persons, visits, roles, int(most))
         return counted.drop(columns=roles.unit), linked.drop(columns=roles.unit)
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
@@ -427,7 +262,7 @@ class TwoTableSynthesizer(Synthesizer):
 
     def _foresee(self, known: Any) -> None:
         for name, table in ((PERSONS, self.persons), (VISITS, self.visits)):
-            with _about(name):
+            with about(name):
                 table._foresee(known[name])
 
     def _learn(
@@ -504,7 +339,8 @@ def _learner(given: Any) -> TableSynthesizer:
     """Return a generator of tables from itself, or from its method and settings."""
     if isinstance(given, Mapping):
         settings = dict(given)
-        given = GENERATORS["tables", settings.pop("method")](**settings)
+        method = _checks.one_of("method", settings.pop("method", ""), names_of("tables"))
+        given = GENERATORS["tables", method](**settings)
     if not isinstance(given, TableSynthesizer):
         raise TypeError(
             f"persons and visits are learnt by generators of tables, such as "
@@ -520,98 +356,10 @@ def _learner(given: Any) -> TableSynthesizer:
     return given
 
 
-def _persons_of(persons: TypedTable, visits: TypedTable, roles: Roles, most: int) -> IntArray:
-    """Return whose each visit is, as a position among the persons.
-
-    Raises
-    ------
-    ValueError
-        For keys that are not there, missing, repeated or unknown, and columns that both tables or
-        the generator would have twice.
-    """
-    key = str(roles.unit)
-    _checks.together(partial(of.require, [key], "which key= names") for of in (persons, visits))
-    _checks.together(
-        [
-            partial(persons[key].refuse_missing, "persons' key", _IDS),
-            partial(visits[key].refuse_missing, "visits' key", _IDS),
-            partial(_refuse_columns, persons, visits, roles),
-        ]
-    )
-    known, theirs = (pd.Index(of[key].texts)[of[key].codes] for of in (persons, visits))
-    twice, at = np.flatnonzero(known.duplicated()), np.zeros(0, dtype=np.int64)
-    if twice.size:
-        raise ValueError(
-            f"Key {key!r} of the table of persons names a person a second time in "
-            f"{_values.rows(twice)}. Give each person one row."
-        )
-    if not len(theirs):
-        raise ValueError(
-            "The table of visits has no rows, so there is nothing to learn about visits. Learn the "
-            "persons alone, by a generator of one table."
-        )
-    at = known.get_indexer(theirs).astype(np.int64)
-    strange = np.flatnonzero(at < 0)
-    if strange.size:
-        raise ValueError(
-            f"Key {key!r} of the table of visits names nobody of the table of persons in "
-            f"{_values.rows(strange)}. Leave these visits out, or add their persons."
-        )
-    return at
-
-
-def _refuse_columns(persons: TypedTable, visits: TypedTable, roles: Roles) -> None:
-    """Refuse columns that would be there twice, and keys of two dtypes."""
-    key = str(roles.unit)
-    persons.require(roles.conditions, "which label= or sensitive= names")
-    twice = [name for name in roles.conditions if name in visits]
-    if twice:
-        raise ValueError(
-            f"The table of visits has {some(twice)}, and a visit has the label and the groups of "
-            f"its person. Leave out of the visits, or rename, what is another thing."
-        )
-    if NUMBER in persons:
-        raise ValueError(f"The table of persons has a column {NUMBER!r}, which is counted anew.")
-    if persons[key].dtype != visits[key].dtype:
-        raise ValueError(
-            f"Key {key!r} is {persons[key].dtype} in the table of persons and {visits[key].dtype} "
-            f"in the table of visits. Convert one of them with astype."
-        )
-
-
-def _linked(
-    persons: TypedTable, visits: TypedTable, roles: Roles, at: IntArray, most: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return persons with the number of their visits, and visits with label and groups."""
-    number = np.bincount(at, minlength=len(persons)).clip(max=most)
-    given = persons.frame[list(roles.conditions)].take(at).reset_index(drop=True)
-    return persons.frame.assign(**{NUMBER: number}), visits.frame.reset_index(drop=True).join(given)
-
-
-def _declared(schema: Schema | None, table: TypedTable, key: str, *more: ColumnSchema) -> Schema:
+def _declared(schema: Schema | None, key: str, *more: ColumnSchema) -> Schema:
     """Return what is declared of a table, with a key that is made anew, and with ``more``."""
     known = {} if schema is None else {column.name: column for column in schema.columns}
-    table.require(known, "which the schema names")
-    if known.get(key) not in (schema.made if schema is not None else ()):
-        known[key] = ColumnSchema(name=key, kind="made", pattern=MADE["id"])
+    made = ColumnSchema(name=key, kind="made", pattern=MADE["id"])
+    if known.setdefault(key, made).kind != "made":
+        known[key] = made
     return Schema(columns=(*known.values(), *more))
-
-
-def _check(name: str, table: PrivateTable, plan: BudgetPlan, delta: float) -> None:
-    with _about(name):
-        table.check(plan, delta)
-
-
-@contextmanager
-def _about(name: str) -> Iterator[None]:
-    """Say of an error which table it is about."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if not _values.may_be_told(error):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name}{error}") from _values.cause(error)
-
-
-_IDS: Final = "Leave these rows out, or say whose they are."
