@@ -113,7 +113,7 @@ def _make(
         data.report(generator, drawn, made["report"], found)
     summary = _summary_of(generator.fitted_, data.conditions(drawn), found) | {
         "method": method,
-        "drawn": data.drawn_words(drawn),
+        **data.sizes(drawn),
         **{name: str(path) for name, path in data.tables.items()},
         "report": str(files["report"]),
         "generator": None if given.save is None else str(given.save),
@@ -132,6 +132,9 @@ def _tell(generator: Synthesizer, summary: dict[str, Any], measured: list[Any], 
     if json:
         emit(summary)
         return
+    second = ""
+    if "visits" in summary:
+        second = f", {summary['n_visits']:,} visits in {summary['visits']}"
     show(
         str(generator.guarantee_),
         table(
@@ -139,7 +142,8 @@ def _tell(generator: Synthesizer, summary: dict[str, Any], measured: list[Any], 
             [(name, f"{n:,}") for name, n in summary["counts"].items()],
         ),
         *measured,
-        f"{summary['drawn']}, the report in {summary['report']}.",
+        f"{summary['n_rows']:,} rows are in {summary['out']}{second}, the report in "
+        f"{summary['report']}.",
     )
 
 

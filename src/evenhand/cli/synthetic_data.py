@@ -101,9 +101,9 @@ class SyntheticData(ABC):
     def write(self, drawn: Any, *paths: Path) -> None:
         """Write what was drawn, to a path for each of ``tables``."""
 
-    def drawn_words(self, drawn: Any) -> str:
-        """Say how much was drawn, and where it is."""
-        return f"{len(drawn):,} rows are in {self.given.out}"
+    def sizes(self, drawn: Any) -> dict[str, int]:
+        """Return how many records a further table has, by a name for a summary."""
+        return {}
 
     def report(self, generator: Any, drawn: Any, path: Path, found: Any) -> None:
         """Write the report."""

@@ -128,11 +128,6 @@ class TwoTables(Tables):
         """Write the report on the persons, with the numbers of their visits and the whole claim."""
         super().report(generator, drawn[0], path, found)
 
-    def drawn_words(self, drawn: Any) -> str:
-        """Say how many persons and visits were drawn, and where they are."""
-        persons, visits = drawn
-        files = self.tables
-        return (
-            f"{len(persons):,} persons are in {files['out']}, {len(visits):,} visits in "
-            f"{files['visits']}"
-        )
+    def sizes(self, drawn: Any) -> dict[str, int]:
+        """Return how many visits were drawn."""
+        return {"n_visits": len(drawn[1])}

@@ -374,7 +374,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a key with a typo": (
         town,
         {"key": "idd"},
-        "persons has no column 'idd', which a role names.*visits has no column 'idd'",
+        "table of persons has no column 'idd', which a role names.*of visits has no column 'idd'",
     ),
     "a label with a typo": (town, {"label": "il"}, "no column 'il', .*Did you mean 'ill'"),
     "a person without a key": (lambda: gap(0), {}, "persons' key 'id' is missing in row 5"),

@@ -167,7 +167,9 @@ def link(persons: Any, visits: Any, roles: Roles, most: int) -> tuple[pd.DataFra
         that would be there twice.
     """
     key = str(roles.unit)
-    tables = given, theirs = TypedTable.of(persons, "persons"), TypedTable.of(visits, "visits")
+    given = TypedTable.of(persons, "table of persons")
+    theirs = TypedTable.of(visits, "table of visits")
+    tables = {"persons": given, "visits": theirs}
     _checks.together(
         [
             partial(_checks.at_least, "most", most, 1),
@@ -177,11 +179,11 @@ def link(persons: Any, visits: Any, roles: Roles, most: int) -> tuple[pd.DataFra
     )
     _checks.together(
         [
-            *(partial(of[key].refuse_missing, f"{of.where}' key", _IDS) for of in tables),
-            partial(_refuse_columns, *tables, roles),
+            *(partial(of[key].refuse_missing, f"{n}' key", _IDS) for n, of in tables.items()),
+            partial(_refuse_columns, given, theirs, roles),
         ]
     )
-    known, whose = (pd.Index(of[key].texts)[of[key].codes] for of in tables)
+    known, whose = (pd.Index(of[key].texts)[of[key].codes] for of in tables.values())
     at = np.zeros(0, dtype=np.int64) if known.has_duplicates else known.get_indexer(whose)
     for rows, said in (
         (np.flatnonzero(known.duplicated()), "persons has a person again in {}. Leave one row"),
