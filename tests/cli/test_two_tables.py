@@ -69,8 +69,9 @@ def test_json_names_both_files_and_schemas_are_read_for_each(run: Run) -> None:
     ]}))  # fmt: skip
     Path("first.json").write_text(json.dumps({"columns": [
         {"name": "person", "kind": "id", "pattern": "P-#####"},
+        {"name": "race", "kind": "categorical", "categories": ["A", "B"]},
     ]}))  # fmt: skip
-    more = ("--visits-schema", "second.json", "--visits-out", "calls.parquet")
+    more = ("--carry", "race", "--visits-schema", "second.json", "--visits-out", "calls.parquet")
     frame = pd.read_csv("private.csv")
     for file, of in (("private.csv", frame), ("visits.csv", pd.read_csv("visits.csv"))):
         of.assign(person="real-" + of["person"].astype(str)).to_csv(file, index=False)
@@ -89,6 +90,7 @@ BAD = {
     "a unit": ((*TWO, "--unit", "person"), "--unit is about one table"),
     "rows of a unit": ((*TWO, "--per-unit", "2"), "--most says how many visits"),
     "a typo": ((*TWO[:-3], "persn", "--most", "3"), "Did you mean 'person'"),
+    "carried": ((*TWO, "--drop", "note", "--carry", "race"), "carry= names 'race', which the"),
     "most": ((*TWO[:-1], "0"), "most must be at least 1, got most=0"),
     "the private visits": (
         (*TWO, "--visits-out", "visits.csv", "--overwrite"),

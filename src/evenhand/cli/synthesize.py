@@ -48,8 +48,13 @@ def _data_of(given: SynthesizeOptions) -> SyntheticData:
     """Return the kind of data that the command is about."""
     if given.visits is not None:
         return TwoTables.of(given)
-    for option, value in (("--key", given.key), ("--visits-schema", given.visits_schema)):
-        if value is not None:
+    for option, value in (
+        ("--key", given.key),
+        ("--carry", given.carry),
+        ("--visits-schema", given.visits_schema),
+        ("--visits-out", given.visits_out),
+    ):
+        if value:
             raise ValueError(f"{option} is about two tables: name the second one with --visits.")
     return (Pictures if given.private.suffix == ENDING else Tables)(given)
 

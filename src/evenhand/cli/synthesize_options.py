@@ -151,6 +151,15 @@ class SynthesizeOptions(ReadsPrivate):
             rich_help_panel=_TWO,
         ),
     ] = 10
+    carry: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the persons, declared by --schema as categories, on which visits "
+            "depend beside label and groups; may be repeated.",
+            rich_help_panel=_TWO,
+        ),
+    ] = None
     visits_schema: Annotated[
         Path | None,
         typer.Option(

@@ -104,6 +104,7 @@ class TwoTables(Tables):
             label=given.label,
             sensitive=given.sensitive,
             most=given.most,
+            carry=given.carry or (),
             schema=self.schema,
             visits_schema=self.visits_schema,
             keep=given.keep or (),

@@ -323,6 +323,25 @@ def test_persons_drawn_where_no_visit_stands_out_have_none() -> None:
     assert none.dtypes.equals(visits.dtypes)
 
 
+def test_visits_depend_on_what_is_carried_and_on_no_other_column(tmp_path: Path) -> None:
+    persons, visits = town()
+    persons["smokes"] = np.random.default_rng(1).choice(["no", "yes"], len(persons))
+    smokes = persons.set_index("id")["smokes"].loc[visits["id"]].to_numpy() == "yes"
+    visits["ward"] = np.where(smokes, "A", "B")
+    (more,) = Schema.declared({"smokes": ["no", "yes"]}).columns
+    schema = Schema(columns=(*SCHEMA.columns, more))
+    shares = []
+    for carry in ([], ["smokes"]):
+        made = load(fit(persons, visits, schema=schema, carry=carry).save(tmp_path / str(carry)))
+        drawn, seen = made.sample(2000, random_state=0)
+        assert list(seen.columns) == list(visits.columns)
+        both = seen.merge(drawn)
+        shares.append(((both["ward"] == "A") == (both["smokes"] == "yes")).mean())
+        assert list(made.joined(drawn, seen)[1].columns[2:]) == ["ill", "sex", *carry]
+    assert shares[0] == pytest.approx(0.5, abs=0.05)
+    assert shares[1] > 0.98
+
+
 def test_visits_of_persons_whose_group_is_not_named_are_left_out() -> None:
     persons, visits = town()
     persons.loc[:2, "sex"] = "X"
@@ -414,6 +433,12 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"visits_schema": SCHEMA},
         "visits: The private table has no column 'age', which the schema names",
     ),
+    "carried and not declared": (
+        town,
+        {"carry": ["age"]},
+        "carry= names 'age', which the schema of the persons must declare, as categories",
+    ),
+    "carried twice": (town, {"carry": ["sex"]}, "'sex' is named by sensitive and by sensitive"),
     "too large a share": (
         town,
         {"made": TwoTableSynthesizer(visits_share=1.0)},

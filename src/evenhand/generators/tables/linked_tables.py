@@ -92,7 +92,7 @@ class LinkedTables(Payload):
     ----------
     key : str
     persons, visits : PrivateTable
-        The conditions of the visits are those of the persons, who name their categories.
+        The conditions of the visits are columns of the persons, who name their categories.
     """
 
     key: str
@@ -142,7 +142,7 @@ class LinkedTables(Payload):
         """Read the persons, and then the visits, by the categories of label and group so named."""
         persons = self.persons.encode(plan.part(PERSONS), self._aside(delta, self.persons))
         known = persons.codec
-        named = [known[name].schema for name in known.given]
+        named = [known[name].schema for name in self.visits.records.roles.conditions]
         visits = self.visits.encode(plan.part(VISITS), self._aside(delta, self.visits), named)
         found = {PERSONS: persons, VISITS: visits}
         said = {

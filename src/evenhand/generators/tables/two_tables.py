@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.columns import TypedTable, some
 from evenhand.datasets.patterns import MADE
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise, under
@@ -78,9 +78,10 @@ class TwoTableSynthesizer(Synthesizer):
     Notes
     -----
     Kept are the persons, the distribution of the number of visits given the other columns of the
-    persons, as far as their method keeps pairs, and the visits given label and group. Not kept is
-    what makes two visits of one person alike beyond that, an order of visits, and what links visits
-    to other columns of their persons. A number of visits above ``most`` counts as ``most``.
+    persons, as far as their method keeps pairs, and the visits given label, group and what is
+    carried. Not kept is what makes two visits of one person alike beyond that, an order of visits,
+    and what links visits to other columns of their persons. More visits than ``most`` count as
+    ``most``.
 
     Examples
     --------
@@ -125,6 +126,7 @@ class TwoTableSynthesizer(Synthesizer):
         sensitive: str | Sequence[str],
         budget: Budget,
         most: int = 10,
+        carry: Sequence[str] = (),
         schema: Schema | None = None,
         visits_schema: Schema | None = None,
         keep: Sequence[str] = (),
@@ -152,6 +154,9 @@ class TwoTableSynthesizer(Synthesizer):
         most : int
             Visits of one person that are read at most, chosen at random. Noise on what is learnt of
             the visits grows in proportion.
+        carry : sequence of str
+            Columns of persons on which their visits depend, beside label and groups. Declared as
+            categories, without gaps. Each makes more combinations, with fewer visits in each.
         schema, visits_schema : Schema, optional
             Of each table, as for ``TableSynthesizer``.
         keep, visits_keep : sequence of str
@@ -160,17 +165,33 @@ class TwoTableSynthesizer(Synthesizer):
             What a person is, in the claim.
         """
         self._open("a key")
-        roles = as_roles(label, sensitive, key)
+        groups = as_roles(label, sensitive, key).sensitive
+        roles = as_roles(label, (*groups, *carry), key)
         counted, linked = link(persons, visits, roles, most)
+        _refuse_undeclared(schema, carry)
         linked = linked[chosen_records(linked[key], most)]
         number = ColumnSchema(name=NUMBER, kind="numeric", bounds=(0.0, float(most)), integer=True)
-        same: dict[str, Any] = {"label": label, "sensitive": sensitive, "unit": key}
         with about(PERSONS):
             known = _declared(schema, key, number)
-            first = self.persons.read(counted, schema=known, keep=(*keep, NUMBER), **same)
+            first = self.persons.read(
+                counted,
+                label=label,
+                sensitive=groups,
+                schema=known,
+                unit=key,
+                keep=(*keep, NUMBER),
+            )
         with about(VISITS):
             known = _declared(visits_schema, key)
-            second = self.visits.read(linked, schema=known, keep=visits_keep, per_unit=most, **same)
+            second = self.visits.read(
+                linked,
+                label=label,
+                sensitive=roles.sensitive,
+                schema=known,
+                unit=key,
+                per_unit=most,
+                keep=visits_keep,
+            )
         second = replace(second, elsewhere=roles.conditions)
         return self._fit(
             LinkedTables(key=key, persons=first, visits=second),
@@ -208,7 +229,9 @@ class TwoTableSynthesizer(Synthesizer):
         persons = self.persons_.sample(n, random_state=rng, **how)
         number = persons.pop(NUMBER).to_numpy()
         table, codec = TypedTable.of(persons, "drawn persons"), self.codec_.persons
-        condition = self.conditions_.code([codec[name].cells(table[name]) for name in codec.given])
+        condition = self.visits_.conditions_.code(
+            [codec[name].cells(table[name]) for name in self.codec_.visits.given]
+        )
         # Where no visit can be told from the noise there is nothing to draw any from.
         number = np.where(np.isin(condition, self.visits_.unseen_), 0, number)
         lines = np.repeat(np.arange(len(persons)), number)
@@ -231,14 +254,14 @@ class TwoTableSynthesizer(Synthesizer):
         Persons have the number of their visits, and visits label and groups of their persons.
         """
         self._require_fitted()
-        label, *sensitive = self.conditions_.names
+        label, *sensitive = self.codec_.visits.given
         roles = as_roles(label, sensitive, self.codec_.key)
         most = self.codec_.persons[NUMBER].schema.bounds[1]
         counted, linked = link(persons, visits, roles, int(most))
         return counted.drop(columns=roles.unit), linked.drop(columns=roles.unit)
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw the states of visits, one for each of these combinations of label and group."""
+        """Draw the states of visits, one for each of these combinations, those of the visits."""
         return self.visits_.states(conditions, rng)
 
     def _tables(self) -> dict[str, TableSynthesizer]:
@@ -248,7 +271,8 @@ class TwoTableSynthesizer(Synthesizer):
         """Return new learners of both tables, which know their columns."""
         self.persons_, self.visits_ = copy(self.persons), copy(self.visits)
         self.persons_.codec_, self.visits_.codec_ = self.codec_.persons, self.codec_.visits
-        self.persons_.conditions_ = self.visits_.conditions_ = self.conditions_
+        self.persons_.conditions_ = self.conditions_
+        self.visits_.conditions_ = self.codec_.visits.conditions
         return self._tables()
 
     def _shares(self) -> Mapping[str, float]:
@@ -296,14 +320,16 @@ class TwoTableSynthesizer(Synthesizer):
         return tuple(name + one for name, of in self._tables().items() for one in of._remarks())
 
     def _thin(self) -> list[str]:
-        bare = [c for c in self.visits_.unseen_ if c not in self.unseen_]
-        if not bare:
+        known, unseen = self.visits_.conditions_, np.array(self.visits_.unseen_, dtype=np.int64)
+        of_persons = self.conditions_.code(known.parts(unseen)[: len(self.conditions_.names)])
+        bare = unseen[~np.isin(of_persons, self.unseen_)]
+        if not len(bare):
             return super()._thin()
-        named = "; ".join(self.conditions_.words(c) for c in bare[:5])
+        named = "; ".join(known.words(int(c)) for c in bare[:5])
         return [
             *super()._thin(),
-            f"visits of {len(bare)} combinations of label and group cannot be told from none "
-            f"({named}): persons of theirs are drawn without visits",
+            f"visits of {len(bare)} combinations of {', '.join(known.names)} cannot be told from "
+            f"none ({named}): persons of theirs are drawn without visits",
         ]
 
     def _arrays(self) -> dict[str, Array]:
@@ -317,7 +343,7 @@ class TwoTableSynthesizer(Synthesizer):
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         tables = self._begin()
-        if arrays["counts"].shape != self.counts_.shape:
+        if arrays["counts"].shape != (self.visits_.conditions_.n,):
             raise ValueError("the visits are not counted by label and group.")
         self.persons_.counts_, self.persons_.counts_sigma_ = self.counts_, self.counts_sigma_
         self.visits_.counts_ = arrays["counts"]
@@ -354,6 +380,18 @@ def _learner(given: Any) -> TableSynthesizer:
             f"and leave them out of {type(given).__name__}."
         )
     return given
+
+
+def _refuse_undeclared(schema: Schema | None, carry: Sequence[str]) -> None:
+    """Refuse columns to carry that the persons' schema does not declare as categories."""
+    columns = () if schema is None else schema.columns
+    whole = [c.name for c in columns if c.categories and c.prefix is None and not c.missing]
+    wrong = [name for name in carry if name not in whole]
+    if wrong:
+        raise ValueError(
+            f"carry= names {some(wrong)}, which the schema of the persons must declare, as "
+            f"categories without missing values."
+        )
 
 
 def _declared(schema: Schema | None, key: str, *more: ColumnSchema) -> Schema:
