@@ -642,6 +642,17 @@ def teacher_gan_choices(script: Any) -> Checks:
         yield noisy(row["setting"], [run[at] for run in row["repeats"]], found[at], name)
 
 
+def two_tables(script: Any) -> Checks:
+    """Epsilon 3, one fit; what is measured of the real tables, to the digit."""
+    saved = json.loads((RESULTS / "two_tables.json").read_text())
+    real = script.real_row()
+    yield from exact("real", [saved["real"][n] for n in real], list(real.values()), *real)
+    row = next(row for row in saved["rows"] if row["epsilon"] == 3.0)
+    fresh = script.measure(3.0, 0)
+    for name, values in row["values"].items():
+        yield noisy("epsilon 3", values, fresh[name], name)
+
+
 def theory(script: Any) -> Checks:
     """Every claim: all of its numbers."""
     saved = rows("theory")
@@ -720,6 +731,7 @@ CHECKS = {
         table_budgets,
         teacher_gan_choices,
         theory,
+        two_tables,
     )
 }
 

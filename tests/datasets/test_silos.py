@@ -12,7 +12,13 @@ import pytest
 from evenhand.datasets import Dataset
 from evenhand.datasets.catalogue import KNOWN
 from evenhand.datasets.pickled_frames import as_csv, read_frame_of
-from evenhand.datasets.silos import by_owner, load_chem97, load_math_achieve, load_star
+from evenhand.datasets.silos import (
+    by_owner,
+    load_chem97,
+    load_math_achieve,
+    load_rwm5yr,
+    load_star,
+)
 
 
 class _Names:
@@ -46,6 +52,7 @@ def test_what_is_no_table_or_too_large_is_refused() -> None:
         ("star", load_star, 5782, 79),
         ("math-achieve", load_math_achieve, 7185, 160),
         ("chem97", load_chem97, 31022, 131),
+        ("rwm5yr", load_rwm5yr, 19609, 6127),
     ],
 )
 def test_a_table_has_its_owners(

@@ -61,6 +61,7 @@ def test_every_method_that_promises_privacy_has_a_case() -> None:
     of_classifiers = {n for n, spec in METHODS.items() if spec.private and spec.claim_holds}
     assert of_classifiers | set(generators("tables", offered=True)) <= have
     assert {f"images:{name}" for name in generators("images", offered=True)} <= have
+    assert {*generators("two tables", offered=True)} <= have
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -160,7 +161,8 @@ def test_half_the_sensitivity_of_a_table_of_groups_is_convicted(
     [
         one
         for one in EVERY
-        if {one.values[0].split(",")[0]} & {*generators("tables", offered=True), *TORCH}
+        if {one.values[0].split(",")[0]}
+        & {*generators("tables", offered=True), *generators("two tables"), *TORCH}
     ],
 )
 def test_half_the_sensitivity_of_a_generator_is_convicted(

@@ -17,7 +17,8 @@ from evenhand.cli.output import require_free, require_place, whole_file
 from evenhand.cli.results import NOT_COVERED
 from evenhand.cli.synthesize_options import SynthesizeOptions
 from evenhand.cli.synthetic_data import ENDING, Pictures, SyntheticData, Tables
-from evenhand.generators.registry import GENERATORS, names_of
+from evenhand.cli.two_tables import TwoTables
+from evenhand.generators.registry import names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,13 +35,28 @@ def synthesize(given: SynthesizeOptions) -> None:
     noise is drawn. Drawing rows costs nothing further. Nothing is written unless everything is.
     """
     started = time.perf_counter()
-    data: SyntheticData = (Pictures if given.private.suffix == ENDING else Tables)(given)
+    data = _data_of(given)
     files = _require_room(given, data)
     with progress_bars() as bars:
         bars.begin(f"reading {given.private}")
         generator, summary, measured = _make(given, data, files, bars)
     summary["wall_s"] = time.perf_counter() - started
     _tell(generator, summary, measured, given.json)
+
+
+def _data_of(given: SynthesizeOptions) -> SyntheticData:
+    """Return the kind of data that the command is about."""
+    if given.visits is not None:
+        return TwoTables.of(given)
+    for option, value in (
+        ("--key", given.key),
+        ("--carry", given.carry),
+        ("--visits-schema", given.visits_schema),
+        ("--visits-out", given.visits_out),
+    ):
+        if value:
+            raise ValueError(f"{option} is about two tables: name the second one with --visits.")
+    return (Pictures if given.private.suffix == ENDING else Tables)(given)
 
 
 def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Path]:
@@ -51,16 +67,15 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
     one_of("--method", given.method or data.default, names_of(data.payload, offered=True))
     out = given.out
     files = {
-        "data": out,
+        **data.tables,
         "claim": out.with_suffix(".claim.json"),
         "report": out.with_suffix(".html"),
     }
     for file in files.values():
         require_place(file, overwrite=given.overwrite)
-    if given.private.exists() and any(
-        f.exists() and f.samefile(given.private) for f in files.values()
-    ):
-        raise FileExistsError(f"{out} is the private table. Choose another --out.")
+    for private in filter(None, (given.private, given.visits)):
+        if private.exists() and any(f.exists() and f.samefile(private) for f in files.values()):
+            raise FileExistsError(f"{private} is the private table. Choose another --out.")
     if given.save is not None:
         require_free(given.save)
     elif given.sign is not None:
@@ -78,7 +93,7 @@ def _make(
     budget = Budget(epsilon=given.epsilon, delta=given.delta)
     data.read()
     method = given.method or data.default
-    generator = GENERATORS[data.payload, method](**data.noise(), random_state=given.seed)
+    generator = data.generator(method)
     with as_bad_input(TypeError, MemoryError), told_once():
         data.fit(
             generator,
@@ -98,12 +113,13 @@ def _make(
             name: stack.enter_context(whole_file(path, overwrite=given.overwrite))
             for name, path in files.items()
         }
-        data.write(drawn, made["data"])
+        data.write(drawn, *(made[name] for name in data.tables))
         made["claim"].write_text(_claim_text(generator), encoding="utf-8")
         data.report(generator, drawn, made["report"], found)
     summary = _summary_of(generator.fitted_, data.conditions(drawn), found) | {
         "method": method,
-        "out": str(given.out),
+        **data.sizes(drawn),
+        **{name: str(path) for name, path in data.tables.items()},
         "report": str(files["report"]),
         "generator": None if given.save is None else str(given.save),
     }
@@ -121,6 +137,9 @@ def _tell(generator: Synthesizer, summary: dict[str, Any], measured: list[Any], 
     if json:
         emit(summary)
         return
+    second = ""
+    if "visits" in summary:
+        second = f", {summary['n_visits']:,} visits in {summary['visits']}"
     show(
         str(generator.guarantee_),
         table(
@@ -128,7 +147,8 @@ def _tell(generator: Synthesizer, summary: dict[str, Any], measured: list[Any], 
             [(name, f"{n:,}") for name, n in summary["counts"].items()],
         ),
         *measured,
-        f"{summary['n_rows']:,} rows are in {summary['out']}, the report in {summary['report']}.",
+        f"{summary['n_rows']:,} rows are in {summary['out']}{second}, the report in "
+        f"{summary['report']}.",
     )
 
 

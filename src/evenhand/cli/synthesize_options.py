@@ -18,6 +18,7 @@ MOVED: Final = ("none", "equalized-odds", "demographic-parity", "both")
 
 _TABLES, _IMAGES = (names_of(of, offered=True) for of in ("tables", "images"))
 _ROWS: Final = "Rows"
+_TWO: Final = "Two tables"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +127,54 @@ class SynthesizeOptions(ReadsPrivate):
             rich_help_panel=COLUMNS,
         ),
     ] = 1
+    visits: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Second table: visits of the persons of PRIVATE, many for one, linked by --key.",
+            rich_help_panel=_TWO,
+        ),
+    ] = None
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of both tables that says whose row it is. It is made anew.",
+            rich_help_panel=_TWO,
+        ),
+    ] = None
+    most: Annotated[
+        int,
+        typer.Option(
+            help="Visits of one person that are read, chosen at random. The noise on what is "
+            "learnt of the visits grows in proportion.",
+            rich_help_panel=_TWO,
+        ),
+    ] = 10
+    carry: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the persons, declared by --schema as categories, on which visits "
+            "depend beside label and groups; may be repeated.",
+            rich_help_panel=_TWO,
+        ),
+    ] = None
+    visits_schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="As --schema, of the second table.", rich_help_panel=_TWO
+        ),
+    ] = None
+    visits_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Second table to write.",
+            show_default="the name of --out with .visits",
+            rich_help_panel=_TWO,
+        ),
+    ] = None
     overwrite: Annotated[
         bool,
         typer.Option(

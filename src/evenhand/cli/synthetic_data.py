@@ -17,6 +17,7 @@ from evenhand.cli.failures import as_bad_input
 from evenhand.cli.output import require_table_name, write_table
 from evenhand.cli.synthesize_options import SynthesizeOptions
 from evenhand.cli.tables import read, stream_of
+from evenhand.generators.registry import GENERATORS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from evenhand.generators.images.codec import ImageSample
     from evenhand.generators.images.evaluation import ImageEvaluation
     from evenhand.generators.images.synthesizer import ImageSynthesizer
+    from evenhand.generators.synthesizer import Synthesizer
     from evenhand.generators.tables.evaluation import TableEvaluation
     from evenhand.generators.tables.synthesizer import TableSynthesizer
 
@@ -70,6 +72,15 @@ class SyntheticData(ABC):
         named = self.given.noise or self.usual_noise
         return {} if named is None else {"noise": options.noise(named)}
 
+    def generator(self, method: str) -> Synthesizer:
+        """Return what is to learn, by the name of its method."""
+        return GENERATORS[self.payload, method](**self.noise(), random_state=self.given.seed)
+
+    @property
+    def tables(self) -> dict[str, Path]:
+        """The files of what is drawn, by their names in a summary."""
+        return {"out": self.given.out}
+
     @abstractmethod
     def fit(self, generator: Any, **how: Any) -> None:
         """Learn from the private file."""
@@ -87,8 +98,12 @@ class SyntheticData(ABC):
         """Return label and groups of what was drawn, by their names."""
 
     @abstractmethod
-    def write(self, drawn: Any, path: Path) -> None:
-        """Write what was drawn."""
+    def write(self, drawn: Any, *paths: Path) -> None:
+        """Write what was drawn, to a path for each of ``tables``."""
+
+    def sizes(self, drawn: Any) -> dict[str, int]:
+        """Return how many records a further table has, by a name for a summary."""
+        return {}
 
     def report(self, generator: Any, drawn: Any, path: Path, found: Any) -> None:
         """Write the report."""
@@ -178,26 +193,29 @@ class Tables(SyntheticData):
             **how,
         )
 
-    def draw(self, generator: TableSynthesizer) -> pd.DataFrame:
+    def draw(self, generator: TableSynthesizer) -> Any:
         """Draw rows, balanced or with the shares of --fairness."""
+        drawn = generator.sample(self.given.rows, **self.how(generator))
+        if self.test is not None:
+            self.test = self.test[[name for name in drawn.columns if name in self.test]]
+        return drawn
+
+    def how(self, generator: TableSynthesizer) -> dict[str, Any]:
+        """Return how rows are drawn, as ``sample`` takes it."""
         from evenhand.generators import even_rates
 
         given = self.given
-        how: dict[str, Any] = {"balance": given.balanced}
+        how: dict[str, Any] = {"balance": given.balanced, "random_state": given.seed}
         if given.fairness != "none":
-            how = {"shares": even_rates(generator, given.fairness, random_state=given.seed)}
+            shares = even_rates(generator, given.fairness, random_state=given.seed)
+            how = {"shares": shares, "random_state": given.seed}
         asked: dict[str, Any] = {
             name: text
             if generator.codec_[name].bins is None or ".." not in text
             else tuple(text.split("..", 1))
             for name, text in self.where.items()
         }
-        drawn: pd.DataFrame = generator.sample(
-            given.rows, conditions=asked or None, random_state=given.seed, **how
-        )
-        if self.test is not None:
-            self.test = self.test[[name for name in drawn.columns if name in self.test]]
-        return drawn
+        return how | {"conditions": asked or None}
 
     def evaluate(
         self, generator: TableSynthesizer, drawn: pd.DataFrame, bars: Bars
@@ -209,13 +227,14 @@ class Tables(SyntheticData):
         with as_bad_input(KeyError, where="--test"):
             return evaluate_rows(generator, drawn, self.test, progress=bars)
 
-    def conditions(self, drawn: pd.DataFrame) -> pd.DataFrame:
+    def conditions(self, drawn: Any) -> pd.DataFrame:
         """Return label and groups of the rows."""
-        return drawn[[self.given.label, *self.given.sensitive]]
+        found: pd.DataFrame = drawn[[self.given.label, *self.given.sensitive]]
+        return found
 
-    def write(self, drawn: pd.DataFrame, path: Path) -> None:
+    def write(self, drawn: Any, *paths: Path) -> None:
         """Write the rows."""
-        write_table(drawn, path, raw=self.given.raw)
+        write_table(drawn, paths[0], raw=self.given.raw)
 
     def measured(
         self, found: TableEvaluation
@@ -325,7 +344,7 @@ class Pictures(SyntheticData):
         frame, groups = pd.DataFrame({self.given.label: drawn.y}), drawn.sensitive_features
         return frame.join(groups) if isinstance(groups, pd.DataFrame) else frame
 
-    def write(self, drawn: ImageSample, path: Path) -> None:
+    def write(self, drawn: ImageSample, *paths: Path) -> None:
         """Write the pictures and their labels and groups as arrays."""
         import numpy as np
 
@@ -333,7 +352,7 @@ class Pictures(SyntheticData):
         named = {str(name): frame[name].to_numpy() for name in frame.columns}
         # Text as fixed-width arrays: objects would make a pickle.
         named = {k: v.astype(str) if v.dtype == object else v for k, v in named.items()}
-        with path.open("wb") as file:
+        with paths[0].open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **{PICTURES: drawn.uint8}, **named)
 
     def measured(

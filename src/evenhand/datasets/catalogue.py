@@ -269,6 +269,18 @@ _CATALOGUE = (
                 "da20129711524d37f94a8e730b97b0bcdf5aceb40e4ec87746200c0e499ee63c",
             ),
             (
+                "silos",
+                "rwm5yr",
+                "rwm5yr, people asked in up to five years (Germany, 1984-1988)",
+                19_609,
+                "COUNT/rwm5yr",
+                (
+                    *("id", "year", "docvis", "hospvis", "edlevel", "age", "outwork"),
+                    *("female", "married", "kids", "hhninc"),
+                ),
+                "426f0079ea6f895d6dfea45d61fc598ce34c3014a4505ee248d2e42cdcdbc49f",
+            ),
+            (
                 "decided",
                 "hmda",
                 "HMDA, applications for mortgages (Boston, 1990)",

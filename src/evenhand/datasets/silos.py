@@ -1,6 +1,6 @@
-"""Tables whose records are held by many owners in nature: pupils by their schools or authorities.
+"""Tables whose records have owners in nature: pupils their schools or authorities, answers people.
 
-Of all three the column ``owner`` says whose record it is; it is no feature of a model that is to
+Of all four the column ``owner`` says whose record it is; it is no feature of a model that is to
 serve all owners, so leave it out: ``owner = data.X.pop("owner")``.
 """
 
@@ -95,6 +95,33 @@ def load_chem97() -> Dataset:
         drop=("lea", "score"),
         positive=1,
         name="chem97",
+    )
+
+
+def load_rwm5yr() -> Dataset:
+    """Load rwm5yr (German Socio-Economic Panel, 1984-1988): 6,127 people; sensitive: gender.
+
+    Returns
+    -------
+    Dataset
+        19,609 answers, of one person up to five. ``y`` is 1 for a year with a visit to a doctor.
+
+    Raises
+    ------
+    DataNotAvailable
+        If the file cannot be had.
+    """
+    frame = read_frame("rwm5yr", "rwm5yr.csv")
+    frame["owner"] = "person " + frame["id"].astype(str)
+    frame["gender"] = frame["female"].map({0: "Male", 1: "Female"})
+    frame["saw a doctor"] = (frame["docvis"] >= 1).astype("int64")
+    return Dataset.from_frame(
+        frame,
+        label="saw a doctor",
+        sensitive="gender",
+        drop=("id", "female", "docvis"),
+        positive=1,
+        name="rwm5yr",
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ LEAST_SNR: Final = 50.0
 
 Door: TypeAlias = Callable[[IntArray], FloatArray]
 """Takes whole totals; charges, draws noise, and gives what left, in the aggregator's scale."""
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +53,13 @@ class BudgetPlan:
         Everything is charged to it before noise is drawn.
     shares : mapping of str to float
         Purposes with their shares of mu squared; they sum to at most 1.
+    prefix : str
+        What stands before each purpose in the ledger.
     """
 
     ledger: Ledger
     shares: Mapping[str, float]
+    prefix: str = ""
 
     def __post_init__(self) -> None:
         for purpose, share in self.shares.items():
@@ -76,12 +81,16 @@ class BudgetPlan:
         with self.ledger.set_aside({p: whole * share for p, share in self.shares.items()}) as inner:
             yield replace(self, ledger=inner)
 
+    def part(self, name: str) -> BudgetPlan:
+        """Return the plan of the purposes that begin with ``name``, which it goes on to say."""
+        return replace(self, shares=under(self.shares, name), prefix=self.prefix + name)
+
     def release(
         self, aggregator: Aggregator, total: IntArray, purpose: str, *, n_steps: int = 1
     ) -> Released:
         """Release one sum; with ``n_steps`` it is one of so many of the same purpose."""
         mechanism = self.mechanism(aggregator, purpose, n_steps=n_steps)
-        noisy = self.ledger.release(mechanism, total[None, :], purpose=purpose)
+        noisy = self.ledger.release(mechanism, total[None, :], purpose=self.prefix + purpose)
         return Released(values=noisy[0] * aggregator.unit, sigma=mechanism.sigma * aggregator.unit)
 
     def release_counts(self, codes: IntArray, n: int, purpose: str, *, per_unit: int) -> Released:
@@ -94,7 +103,7 @@ class BudgetPlan:
         mechanism = self.mechanism(aggregator, purpose, n_steps=n_steps)
 
         def release(total: IntArray) -> FloatArray:
-            noisy = self.ledger.release(mechanism, total[None, :], purpose=purpose)
+            noisy = self.ledger.release(mechanism, total[None, :], purpose=self.prefix + purpose)
             values: FloatArray = noisy[0] * aggregator.unit
             return values
 
@@ -105,7 +114,8 @@ class BudgetPlan:
     ) -> Rounds:
         """Return what releases one block after the other, ``n_blocks`` of them in a round."""
         mechanism = self.mechanism(aggregator, purpose, n_steps=n_rounds)
-        return Rounds(self.ledger, mechanism, purpose, n_blocks, length, aggregator.unit)
+        said = self.prefix + purpose
+        return Rounds(self.ledger, mechanism, said, n_blocks, length, aggregator.unit)
 
     def mechanism(self, aggregator: Aggregator, purpose: str, *, n_steps: int = 1) -> NoisySum:
         """Return the release of which ``n_steps`` cost the share of this purpose, exactly."""
@@ -117,6 +127,17 @@ class BudgetPlan:
             neighbors=self.ledger.neighbors,
             noise=self.ledger.noise,
         )
+
+
+def under(named: Mapping[str, _Value], prefix: str) -> dict[str, _Value]:
+    """Return what stands under names that begin with ``prefix``, by the rest of them.
+
+    Examples
+    --------
+    >>> under({"visits: counts": 0.5, "persons: counts": 0.5}, "visits: ")
+    {'counts': 0.5}
+    """
+    return {n.removeprefix(prefix): value for n, value in named.items() if n.startswith(prefix)}
 
 
 class Rounds:

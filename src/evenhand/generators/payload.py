@@ -11,7 +11,6 @@ import numpy as np
 
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.conditions import Conditions
-from evenhand.privacy import Ledger
 from evenhand.typing import Array, IntArray
 
 Progress = Callable[[str, int, int], None]
@@ -78,7 +77,7 @@ class Encoding:
         What fell under the noise for sure, and what may have. Of released numbers alone.
     """
 
-    codec: Codec
+    codec: Any
     data: Any
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -101,7 +100,7 @@ class Payload(ABC):
         """Share of delta that ``encode`` uses beside the ledger, and for what; 0 for none."""
         return 0.0, ""
 
-    def check(self, ledger: Ledger, delta: float) -> None:  # noqa: B027  # most have nothing left
+    def check(self, plan: BudgetPlan, delta: float) -> None:  # noqa: B027  # most have nothing left
         """Refuse records that cannot be learnt; the last look before anything is charged.
 
         ``delta`` is what ``delta_aside`` sets aside.

@@ -11,7 +11,7 @@ from evenhand._checks import one_of
 if TYPE_CHECKING:
     from evenhand.generators.synthesizer import Synthesizer
 
-PAYLOADS: Final = ("tables", "images")
+PAYLOADS: Final = ("tables", "images", "two tables")
 
 Key: TypeAlias = tuple[str, str]
 """Payload and name."""
@@ -30,6 +30,7 @@ HOMES: Final[Mapping[Key, str]] = {
     ("images", "g-pate"): "generators.images.g_pate",
     ("images", "datalens"): "generators.images.datalens",
     ("images", "dp-wgan"): "generators.images.dp_wgan",
+    ("two tables", "two-table"): "generators.tables.two_tables",
 }
 """The module of each generator, the default of each payload first. One more is one more line."""
 
@@ -98,7 +99,7 @@ def names_of(payload: str, *, offered: bool = False) -> tuple[str, ...]:
 
     Parameters
     ----------
-    payload : {"tables", "images"}
+    payload : {"tables", "images", "two tables"}
     offered : bool
         Whether to leave out those that are there to be compared with.
 

@@ -342,9 +342,10 @@ class Synthesizer(ABC):
 
     def _plan(self, payload: Payload, ledger: Ledger, delta: float) -> BudgetPlan:
         """Refuse all that can be known to be wrong; nothing is drawn, and nothing charged."""
-        payload.check(ledger, delta)
+        plan = BudgetPlan(ledger=ledger, shares=payload.shares(self._shares()))
+        payload.check(plan, delta)
         self._foresee(payload.known)
-        return BudgetPlan(ledger=ledger, shares=payload.shares(self._shares()))
+        return plan
 
     def _open(self, named: str | None) -> str:
         """Return the relation between neighbors; ``named`` is what a unit is, if there are any."""
@@ -496,4 +497,6 @@ def _plain(value: Any) -> Any:
     """Return a setting as JSON knows it."""
     if isinstance(value, GroupBalancedSampler):
         return value.to_dict()
+    if isinstance(value, Synthesizer):
+        return {"method": value.method, **value.settings()}
     return list(value) if isinstance(value, tuple | list) else value

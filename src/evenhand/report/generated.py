@@ -42,8 +42,10 @@ class Words(NamedTuple):
     near: str
 
 
+_ROWS: Final = Words("rows", "Models", "columns", "fidelity")
 WORDS: Final[Mapping[str, Words]] = {
-    "tables": Words("rows", "Models", "columns", "fidelity"),
+    "tables": _ROWS,
+    "two tables": _ROWS,
     "images": Words("pictures", "Networks", "pictures", "distances"),
 }
 """By the payload of a generator."""

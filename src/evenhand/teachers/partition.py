@@ -26,6 +26,7 @@ __all__ = [
     "Partition",
     "by_position",
     "by_unit",
+    "chosen_records",
     "chosen_units",
     "in_stream",
 ]
@@ -247,6 +248,32 @@ def chosen_units(units: ArrayLike, share: float, key: bytes) -> BoolArray:
     limit = int(_checks.closed_unit("share", share) * 2**128)
     chosen = [digest(name, key, b"evenhand.chosen") < limit for name in distinct]
     return np.array(chosen, dtype=np.bool_)[codes]
+
+
+def chosen_records(units: ArrayLike, most: int, key: bytes | None = None) -> BoolArray:
+    """Choose at most ``most`` records of each unit, by a keyed hash of its id and their places.
+
+    Privacy
+    -------
+    Which records of a unit are chosen depends on the unit's own id, their order among its own, and
+    the key: adding or removing one unit changes no other's. This holds for every key; None draws
+    one from the operating system.
+
+    Examples
+    --------
+    >>> chosen_records(["ann", "bob", "ann", "ann"], 2, key=b"sixteen bytes !!").tolist()
+    [False, True, True, True]
+    """
+    _checks.at_least("most", most, 1)
+    if key is None:
+        key = secrets.token_bytes(32)
+    check_key(key)
+    ids = pd.Series(ids_of(units))
+    places = ids.groupby(ids, sort=False).cumcount()
+    names = (f"{place} of {name}" for place, name in zip(places, ids, strict=True))
+    order = pd.Series(Digests.of(names, key, b"evenhand.records").high)
+    chosen: BoolArray = (order.groupby(ids).rank(method="first") <= most).to_numpy()
+    return chosen
 
 
 def hashed(names: Iterable[str], key: bytes) -> Digests:

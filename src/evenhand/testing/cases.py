@@ -154,6 +154,7 @@ def cases() -> dict[str, Case]:
         *_drawn_rows(),
         _drift(),
         *_of_tables(),
+        _two_tables(),
         *_of_images(),
     ]
     return {case.name: case for case in found}
@@ -340,6 +341,32 @@ def _of_tables() -> Iterator[Case]:
         yield case(name, kind, "", schema)
         yield case(name, kind, ", replace one", schema, neighbors="replace one")
     yield case("marginal", kept["marginal"], ", noisy schema", None)
+
+
+def _two_tables() -> Case:
+    """Return persons with up to three visits, of which two are read; of two both are alike."""
+    kind: Any = GENERATORS["two tables", "two-table"]
+    seen = Schema.declared({"pain": {"bounds": (-3, 3)}, "drug": _DECLARED["job"]})
+    schema = Schema.declared({**_DECLARED, "y": ["no", "yes"], "g": ["a", "b"]})
+
+    def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
+        persons = rows.X.assign(y=rows.y, g=rows.groups, id=rows.ids)
+        visits = persons[["id", "x", "job"]].set_axis(["id", "pain", "drug"], axis=1)
+        visits = visits.loc[visits.index.repeat(rows.ids % 4)]
+        third = visits.groupby("id").cumcount() == 2
+        return kind(noise=noise, random_state=seed).fit(
+            persons,
+            visits.assign(pain=visits["pain"].mask(third, -visits["pain"])),
+            key="id",
+            label="y",
+            sensitive="g",
+            budget=BUDGET,
+            most=2,
+            schema=schema,
+            visits_schema=seen,
+        )
+
+    return Case(name="two-table", fit=fit, rows=table(), relation="add or remove one")
 
 
 def _of_images() -> Iterator[Case]:

@@ -31,7 +31,6 @@ from evenhand.generators.tables.released_schema import (
     undeclared,
 )
 from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
-from evenhand.privacy import Ledger
 
 BINS: Final = "counts along the numeric columns, for their bins"
 SCHEMA_SHARE: Final = 0.1
@@ -76,6 +75,8 @@ class PrivateTable(Payload):
         Let text columns pass of which no category can be named: all their values become "other".
     notes : tuple of str
         What was done with missing groups.
+    elsewhere : tuple of str
+        Conditions whose categories another release of the same fit names; see ``encode``.
     """
 
     records: Records
@@ -85,17 +86,19 @@ class PrivateTable(Payload):
     made: tuple[MadeColumn, ...] = ()
     keep_rare: bool = False
     notes: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     wanted: tuple[str, ...] = field(init=False)
     _columns: UndeclaredColumns | None = None
 
     def __post_init__(self) -> None:
-        self.wanted = undeclared(self.records, self.schema)
+        missing = undeclared(self.records, self.schema)
+        self.wanted = tuple(name for name in missing if name not in self.elsewhere)
 
     @property
     def known(self) -> KnownOfTable:
         """What a method may know before the first release."""
         sensitive = self.records.roles.sensitive
-        released = any(name in self.wanted for name in sensitive)
+        released = any(name in (*self.wanted, *self.elsewhere) for name in sensitive)
         return KnownOfTable(
             n_states=sum(
                 self.n_bins if self._kind(name) == "numeric" else max(2, self._n_declared(name))
@@ -124,11 +127,11 @@ class PrivateTable(Payload):
         """Categories are named with a probability of failure of their own."""
         return (DELTA_SHARE if self.wanted else 0.0), "naming categories"
 
-    def check(self, ledger: Ledger, delta: float) -> None:
+    def check(self, plan: BudgetPlan, delta: float) -> None:
         """Refuse columns that cannot be learnt, all at once."""
-        first = BudgetPlan(ledger=ledger, shares={SCHEMA: SCHEMA_SHARE})
-        keep_rare = list(self.records.table) if self.keep_rare else self.keep
-        self._columns = _ready(self.records, self.schema, first, delta, self.keep, keep_rare)
+        keep = (*self.keep, *self.elsewhere)
+        keep_rare = list(self.records.table) if self.keep_rare else keep
+        self._columns = _ready(self.records, self.schema, self.wanted, plan, delta, keep, keep_rare)
         _checks.at_least("n_bins", self.n_bins, 2)
 
     def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
@@ -139,12 +142,19 @@ class PrivateTable(Payload):
         left = 1.0 - sum(first.values())
         return first | {purpose: left * part for purpose, part in of_method.items()}
 
-    def encode(self, plan: BudgetPlan, delta: float) -> Encoding:
-        """Release the schema and the bins, and read the rows by them."""
+    def encode(
+        self, plan: BudgetPlan, delta: float, named: Sequence[ColumnSchema] = ()
+    ) -> Encoding:
+        """Release the schema and the bins, and read the rows by them.
+
+        ``named`` are the columns of ``elsewhere``; rows with other values of theirs are left out.
+        """
         assert self._columns is not None
-        found, records = self._columns.release_schema(plan, delta), self.records
+        known = {**self._columns.known, **{column.name: column for column in named}}
+        found = replace(self._columns, known=known).release_schema(plan, delta)
+        records = self.records
         codec = TableCodec.of(found.schema, records.table, records.roles.conditions)
-        data = records.encoded(codec, self.wanted)
+        data = records.encoded(codec, (*self.wanted, *self.elsewhere))
         codec = _with_bins(codec, data, plan, self.n_bins)
         return Encoding(
             codec=replace(codec, made=self.made),
@@ -195,6 +205,7 @@ def _with_bins(
 def _ready(
     records: Records,
     schema: Schema | None,
+    wanted: Sequence[str],
     plan: BudgetPlan,
     delta: float,
     keep: Collection[str],
@@ -207,6 +218,8 @@ def _ready(
     records : Records
     schema : Schema or None
         What is declared.
+    wanted : sequence of str
+        Columns that are to be released.
     plan : BudgetPlan
         That the columns will be released from.
     delta : float
@@ -229,7 +242,6 @@ def _ready(
     """
     table, roles = records.table, records.roles
     table.require(sorted(keep), "which keep= names")
-    wanted = undeclared(records, schema)
     found = inspect(table, label=roles.label, sensitive=roles.sensitive, schema=schema)
     # Whether a column is empty all rows say, of which ``table`` may be some.
     unseen = {c.name for c in found.grave if c.grave[0].problem is Problem.EMPTY}
@@ -254,7 +266,7 @@ def _ready(
     if any(f.problem is Problem.DATE for c in found.grave if c.name in wrong for f in c.findings):
         way_out = f"{_DATES} {way_out}"
     strange = [column.name for column in table.columns if not _comes_back(column.dtype)]
-    declared = [n for n in table if n not in wanted and n not in strange and n not in wrong]
+    declared = [n for n in table if n in known and n not in {*wanted, *strange, *wrong}]
     held = [known[name] for name in declared]
     _checks.together(
         [
