@@ -218,7 +218,7 @@ def measure(case: str, seed: int, without: Sequence[str]) -> list[dict[str, Any]
             started = time.process_time()
             try:
                 error, gap = trial.measured(method(trial, margin))
-            except ValueError as refused:  # OxonFair's fast search with one inferred group
+            except (ValueError, IndexError) as refused:  # OxonFair, a group inferred of nobody
                 print(f"{case}, {name}, {margin}: {refused}")
                 continue
             seconds = time.process_time() - started

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -36,6 +36,9 @@ class CountedRows(Protocol):
 
     def counts(self, cliques: Sequence[Clique]) -> list[IntArray]:
         """Count the rows by part and by the states of each clique's columns. Private."""
+
+    def merged(self, ranges: Mapping[int, IntArray]) -> CountedRows:
+        """Return the same rows, with states of some features merged into ranges."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,6 +105,15 @@ class EncodedTable:
         """See ``CountedRows``."""
         return [self._count(clique) for clique in cliques]
 
+    def merged(self, ranges: Mapping[int, IntArray]) -> EncodedTable:
+        """See ``CountedRows``."""
+        if not ranges:
+            return self
+        codes = self.codes.copy(order="F")
+        for i, of in ranges.items():
+            codes[:, i] = of[codes[:, i]]
+        return replace(self, codes=codes, sizes=_merged_sizes(self.sizes, ranges))
+
     def _count(self, clique: Clique) -> IntArray:
         shape = _shape(clique, self.sizes)
         at = clique.parts[self.condition]
@@ -123,17 +135,20 @@ class EncodedStream:
     released : sequence of str
         See ``EncodedTable.of``.
     per_unit : int
+    ranges : mapping of int to ndarray
+        Of features whose states are merged, see ``CountedRows.merged``.
     """
 
     total: Callable[[Callable[[TypedTable], IntArray]], IntArray] = field(repr=False)
     codec: TableCodec
     released: Sequence[str]
     per_unit: int = 1
+    ranges: Mapping[int, IntArray] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """States of each feature."""
-        return _sizes(self.codec)
+        return _merged_sizes(_sizes(self.codec), self.ranges)
 
     def joined(self, codec: TableCodec) -> EncodedStream:
         """Return the same rows with cells joined to the bins of ``codec``."""
@@ -141,21 +156,34 @@ class EncodedStream:
 
     def counts(self, cliques: Sequence[Clique]) -> list[IntArray]:
         """See ``CountedRows``."""
-        counted = self.total(partial(_counts_of, self.codec, self.released, cliques))
+        count = partial(_counts_of, self.codec, self.released, self.ranges, cliques)
+        counted = self.total(count)
         shapes = [_shape(clique, self.sizes) for clique in cliques]
         parts = np.split(counted, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
+    def merged(self, ranges: Mapping[int, IntArray]) -> EncodedStream:
+        """See ``CountedRows``."""
+        return replace(self, ranges=ranges)
+
 
 def _counts_of(
-    codec: TableCodec, released: Sequence[str], cliques: Sequence[Clique], table: TypedTable
+    codec: TableCodec,
+    released: Sequence[str],
+    ranges: Mapping[int, IntArray],
+    cliques: Sequence[Clique],
+    table: TypedTable,
 ) -> IntArray:
-    counts = EncodedTable.of(table, codec, released).counts(cliques)
+    counts = EncodedTable.of(table, codec, released).merged(ranges).counts(cliques)
     return np.concatenate([count.reshape(-1) for count in counts])
 
 
 def _sizes(codec: TableCodec) -> tuple[int, ...]:
     return tuple(codec[name].n_states for name in codec.features)
+
+
+def _merged_sizes(sizes: Sequence[int], ranges: Mapping[int, IntArray]) -> tuple[int, ...]:
+    return tuple(int(ranges[i].max()) + 1 if i in ranges else n for i, n in enumerate(sizes))
 
 
 def _shape(clique: Clique, sizes: Sequence[int]) -> tuple[int, ...]:

@@ -12,10 +12,11 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.generators.aggregators import TableCounts, TableDistances
-from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
+from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts, under
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.encoded import Clique, CountedRows
+from evenhand.generators.tables.merged_states import LEAST_RANGES, MOST_STATES, MergedStates
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
     JunctionTree,
@@ -42,6 +43,8 @@ class MarginalSynthesizer(TableSynthesizer):
     2. For every pair of columns: how far is its table from what step 1 alone explains, over all
        records and label by label? These distances are released. Of what stands above the noise a
        junction tree is built, in which a column hangs from up to ``width`` others.
+       Columns of more than 64 states stand here, and in step 3, in ranges of neighboring ones
+       (``MergedStates``), within which a state depends on label and group alone.
     3. The tables of the tree's pairs are one more release, each over all records or label by
        label, whichever explains more than its noise hides. With them a column is counted again
        that is in no pair and can be told to depend on label or group.
@@ -130,25 +133,58 @@ class MarginalSynthesizer(TableSynthesizer):
         self.snr_ = snr_of_counts(float(self.counts_.sum()), cells, own.sigma)
         weights = self._known_counts()
         progress("counts", 1, 4)
-        alone = JunctionTree.alone(n_columns)
-        each = [
-            Table(columns=clique.columns, parts=clique.parts, values=table)
-            for clique, table in zip(alike, tables, strict=True)
-        ]
-        self.distribution_ = fit_tree(alone, each, [own.sigma] * n_columns, weights)
+        alone, sigmas = JunctionTree.alone(n_columns), [own.sigma] * n_columns
+
+        def each_of(values: Sequence[FloatArray]) -> list[Table]:
+            return [
+                Table(columns=clique.columns, parts=clique.parts, values=table)
+                for clique, table in zip(alike, values, strict=True)
+            ]
+
+        each = each_of(tables)
+        self.distribution_ = fit_tree(alone, each, sigmas, weights)
+        self.merged_ = MergedStates(ranges={}, within={})
         if not self.pairs or n_columns < 2:
             return
+        if max(data.sizes) > MOST_STATES:
+            n_ranges = self._n_ranges(n_columns, data.per_unit, plan, weights)
+            self.merged_ = MergedStates.of(self.distribution_.expected(weights), n_ranges)
+            data, counted = data.merged(self.merged_.ranges), self.merged_.tables(counted)
+            each = each_of(self.merged_.tables(tables))
+            sigmas = [sigma * self.merged_.spread(i) for i, sigma in enumerate(sigmas)]
+            self.distribution_ = fit_tree(alone, each, sigmas, weights)
         tree, pairs, counts_of_pairs = self._choose(data, plan, weights)
         progress("counts", 2, 4)
-        again = self._to_count_again(each, own.sigma, weights, pairs)
+        again = self._to_count_again(each, sigmas, weights, pairs)
         # All of these were counted for what was released before: the rows are not read again.
         counts = [*counts_of_pairs, *(counted[clique.columns[0]] for clique in again)]
         fresh, sigma = _released([*pairs, *again], counts, data.per_unit, plan)
         progress("counts", 3, 4)
-        columns, sigmas = _joined(each, own.sigma, fresh[len(pairs) :], sigma)
+        columns, sigmas = _joined(each, sigmas, fresh[len(pairs) :], sigma)
         sigmas += [sigma] * len(pairs)
         self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
+
+    def _sigma_of_pairs(self, n_columns: int, per_unit: int, plan: BudgetPlan) -> float:
+        """Return the noise on a cell of the tables of a tree's pairs, if it has as many as it may.
+
+        Public.
+        """
+        n_tables = self.width * n_columns - self.width * (self.width + 1) // 2
+        expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=per_unit)
+        return plan.mechanism(expected, PAIRS).sigma
+
+    def _n_ranges(
+        self, n_columns: int, per_unit: int, plan: BudgetPlan, weights: FloatArray
+    ) -> int:
+        """Return into how many ranges to merge states.
+
+        Of two columns that decide each other, 2 n records are misplaced at most. The noise on a
+        table of their ranges is to hide a half of that, no more.
+        """
+        hides = self._sigma_of_pairs(n_columns, per_unit, plan) * _MEAN_ABS
+        stand_out = (weights.sum() / max(hides, 1e-12)) ** 0.5
+        return int(np.clip(stand_out, LEAST_RANGES, MOST_STATES))
 
     def _choose(
         self, data: CountedRows, plan: BudgetPlan, weights: FloatArray
@@ -171,9 +207,7 @@ class MarginalSynthesizer(TableSynthesizer):
         released = plan.release(score, score.total(counted, fixed), CHOICE)
         # As in AIM (McKenna et al. 2022), less what noise would add: that of the table to come,
         # that of this distance, and the draw of the records (a count varies by its root).
-        n_tables = self.width * n - self.width * (self.width + 1) // 2
-        expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=data.per_unit)
-        sigma = plan.mechanism(expected, PAIRS).sigma
+        sigma = self._sigma_of_pairs(n, data.per_unit, plan)
         hidden = [sigma * table.size + float(np.sqrt(table).sum()) for table in fixed]
         # No two distributions of n records are further apart: what is above that is noise.
         least = np.repeat([min(sizes[i], sizes[j]) for i, j in pairs], 2)
@@ -198,7 +232,11 @@ class MarginalSynthesizer(TableSynthesizer):
         return tree, chosen, counts
 
     def _to_count_again(
-        self, each: Sequence[Table], sigma: float, weights: FloatArray, pairs: Sequence[Clique]
+        self,
+        each: Sequence[Table],
+        sigmas: Sequence[float],
+        weights: FloatArray,
+        pairs: Sequence[Clique],
     ) -> list[Clique]:
         """Return the columns in no pair that can be told to depend on label or group.
 
@@ -207,16 +245,17 @@ class MarginalSynthesizer(TableSynthesizer):
         shares = weights / weights.sum()
         paired = {i for pair in pairs for i in pair.columns}
         left = [table for table in each if table.columns[0] not in paired]
-        telling = [t for t in left if _dependence(t.values, shares, sigma) > 0]
+        telling = [t for t in left if _dependence(t.values, shares, sigmas[t.columns[0]]) > 0]
         again = telling or ([] if pairs else left)
         return [Clique(columns=table.columns, parts=table.parts) for table in again]
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
-        return self.distribution_.sample(conditions, rng)
+        return self.merged_.drawn(self.distribution_.sample(conditions, rng), conditions, rng)
 
     def _given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[Draw, FloatArray]:
-        held, chances = self.distribution_.given(likelihoods)
-        return held.sample, chances
+        merged, by_range = self.merged_.given(likelihoods)
+        held, chances = self.distribution_.given(by_range)
+        return lambda c, rng: merged.drawn(held.sample(c, rng), c, rng), chances
 
     def _arrays(self) -> dict[str, Array]:
         tree, tables = self.distribution_.tree, self.distribution_.tables
@@ -228,6 +267,8 @@ class MarginalSynthesizer(TableSynthesizer):
             out[f"columns_{at}"] = np.array(table.columns, dtype=np.int64)
             out[f"parts_{at}"] = table.parts.astype(np.int64)
             out[f"values_{at}"] = table.values
+        for i, ranges in self.merged_.ranges.items():
+            out[f"ranges_{i}"], out[f"within_{i}"] = ranges, self.merged_.within[i]
         return out
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
@@ -238,6 +279,10 @@ class MarginalSynthesizer(TableSynthesizer):
             )
         parents = tuple(tuple(row[row >= 0].tolist()) for row in arrays["parents"])
         n = sum(name.startswith("values_") for name in arrays)
+        self.merged_ = MergedStates(
+            ranges={int(name): array for name, array in under(arrays, "ranges_").items()},
+            within={int(name): array for name, array in under(arrays, "within_").items()},
+        )
         self.distribution_ = TreeDistribution(
             tree=JunctionTree(parents=parents, order=tuple(arrays["order"].tolist())),
             tables=tuple(
@@ -275,17 +320,16 @@ def _released(
 
 
 def _joined(
-    each: Sequence[Table], sigma: float, again: Sequence[Table], other: float
+    each: Sequence[Table], sigmas: Sequence[float], again: Sequence[Table], other: float
 ) -> tuple[list[Table], list[float]]:
     """Return the tables of all columns, with the mean of two counts weighed by their noise."""
-    weight = other**2 / (sigma**2 + other**2)
-    fresh = {table.columns: table.values for table in again}
-    tables = [
-        replace(t, values=weight * t.values + (1.0 - weight) * fresh.get(t.columns, t.values))
-        for t in each
-    ]
-    better = sigma * math.sqrt(weight)
-    return tables, [better if t.columns in fresh else sigma for t in each]
+    tables, better = list(each), list(sigmas)
+    for table in again:
+        (i,) = table.columns
+        weight = other**2 / (sigmas[i] ** 2 + other**2)
+        values = weight * each[i].values + (1.0 - weight) * table.values
+        tables[i], better[i] = replace(each[i], values=values), sigmas[i] * math.sqrt(weight)
+    return tables, better
 
 
 def _dependence(table: FloatArray, shares: FloatArray, sigma: float) -> float:

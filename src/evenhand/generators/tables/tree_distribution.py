@@ -169,8 +169,8 @@ class TreeDistribution:
 
         Parameters
         ----------
-        likelihoods : mapping of int to ndarray, shape (states of the column,)
-            Of columns: the event's probability in each state, independent of all else.
+        likelihoods : mapping of int to ndarray, shape (states,) or (n_conditions, states)
+            Of columns: the event's probability in each state, independent of all other columns.
         """
         tables = list(self.tables)
         with np.errstate(divide="ignore"):

@@ -1,0 +1,120 @@
+"""Columns of many states: they stand in tables of pairs by ranges of these, and are drawn within.
+
+A table of two columns of 1,000 states has a million cells, and noise hides all of them. So where a
+column has more than ``MOST_STATES``, neighbors in the order of its states are merged into ranges of
+about equal records, by its own released table. Pairs are counted by ranges; within a range a state
+is drawn by label and group alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import numpy as np
+
+from evenhand.typing import FloatArray, IntArray
+
+MOST_STATES: Final = 64
+"""A column of more states is merged; and into no more ranges than this."""
+
+LEAST_RANGES: Final = 4
+
+_Numbers = TypeVar("_Numbers", FloatArray, IntArray)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MergedStates:
+    """The ranges of some columns, and the states within them.
+
+    Parameters
+    ----------
+    ranges : mapping of int to ndarray of int64, shape (states of the column,)
+        Of each merged column: in which range a state is, in order.
+    within : mapping of int to ndarray, shape (n_conditions, states of the column)
+        Chance of each state among those of its range, by condition.
+    """
+
+    ranges: Mapping[int, IntArray]
+    within: Mapping[int, FloatArray]
+
+    @classmethod
+    def of(cls, expected: Sequence[FloatArray], n_ranges: int) -> MergedStates:
+        """Merge the columns of which a table has too many states.
+
+        Parameters
+        ----------
+        expected : sequence of ndarray, shape (n_conditions, states)
+            Records of each state, of each column, without what noise took below 0.
+        n_ranges : int
+            Ranges of a column at most.
+        """
+        ranges, within = {}, {}
+        for i, table in enumerate(expected):
+            if table.shape[1] <= MOST_STATES:
+                continue
+            held = table.sum(axis=0)
+            middle = (np.cumsum(held) - held / 2) / held.sum()
+            cut = np.minimum(np.floor(middle * n_ranges).astype(np.int64), n_ranges - 1)
+            ranges[i] = np.unique(cut, return_inverse=True)[1].astype(np.int64)
+            total = summed(table, ranges[i])[:, ranges[i]]
+            even = 1.0 / np.bincount(ranges[i])[ranges[i]]
+            within[i] = np.where(total > 0, table / np.where(total > 0, total, 1.0), even)
+        return cls(ranges=ranges, within=within)
+
+    def tables(self, tables: Sequence[_Numbers]) -> list[_Numbers]:
+        """Return the tables of all columns, (n_conditions, states), by ranges where merged."""
+        return [
+            summed(table, self.ranges[i]) if i in self.ranges else table
+            for i, table in enumerate(tables)
+        ]
+
+    def spread(self, i: int) -> float:
+        """How much wider the noise on a range of column i is than on a state, on average."""
+        if i not in self.ranges:
+            return 1.0
+        spread: float = (len(self.ranges[i]) / (self.ranges[i].max() + 1)) ** 0.5
+        return spread
+
+    def given(
+        self, likelihoods: Mapping[int, FloatArray]
+    ) -> tuple[MergedStates, dict[int, FloatArray]]:
+        """Return what is within ranges given an event, and its likelihoods by range.
+
+        Parameters
+        ----------
+        likelihoods : mapping of int to ndarray, shape (states of the column,)
+            See ``TreeDistribution.given``; of a merged column they are by condition then.
+        """
+        within, found = dict(self.within), dict(likelihoods)
+        for i in self.ranges.keys() & likelihoods.keys():
+            joint = self.within[i] * likelihoods[i]
+            found[i] = summed(joint, self.ranges[i])
+            chance = found[i][:, self.ranges[i]]
+            within[i] = np.where(chance > 0, joint / np.where(chance > 0, chance, 1.0), within[i])
+        return replace(self, within=within), found
+
+    def drawn(self, codes: IntArray, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+        """Return rows of states, shape (n, n_columns), for rows in which ranges were drawn."""
+        out = codes.copy()
+        for i, ranges in self.ranges.items():
+            # Cumulated over all states, a range ends at the number of the ranges before it.
+            ends = np.cumsum(self.within[i], axis=1)
+            for c in np.unique(conditions):
+                at = np.flatnonzero(conditions == c)
+                asked = codes[at, i] + rng.random(len(at))
+                found = np.searchsorted(ends[c], asked, side="right")
+                first, last = (np.searchsorted(ranges, codes[at, i], side=s) for s in _SIDES)
+                out[at, i] = np.clip(found, first, last - 1)
+        return out
+
+
+_SIDES: Final = ("left", "right")
+
+
+def summed(table: _Numbers, ranges: IntArray) -> _Numbers:
+    """Add up the columns of a table, shape (n, states), by range."""
+    starts = np.searchsorted(ranges, np.arange(ranges.max() + 1))
+    total: _Numbers = np.add.reduceat(table, starts, axis=1)
+    return total
