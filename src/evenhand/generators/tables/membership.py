@@ -43,13 +43,13 @@ FALSE_ALARMS: Final = (0.001, 0.01, 0.1)
 """Shares of others who may be accused; of those, where at least ``LEAST_ALARMS`` rows are one."""
 
 LEAST_ALARMS: Final = 10
-N_POINTS: Final = 200
+N_POINTS: Final = 501
 _SAME: Final = 1e-6  # distances are not known better than that
 
 ATTACKS: Final = {
-    "distance": "the nearer the closest drawn row, the likelier a member",
-    "density": "the denser drawn rows lie there than other real ones, by gradient boosting that "
-    "tells the two apart, the likelier a member",
+    "distance": "The nearer the closest drawn row, the likelier a member",
+    "density": "The denser drawn rows lie there than real ones do, by gradient boosting that tells "
+    "the two apart, the likelier a member",
 }
 
 
@@ -76,11 +76,6 @@ class MembershipAttack:
     accused: FloatArray
     curve: FloatArray
 
-    @property
-    def words(self) -> str:
-        """What the attack goes by."""
-        return ATTACKS[self.name]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Membership:
@@ -101,6 +96,11 @@ class Membership:
     n_others: int
     n_reference: int
     allowed: TradeOff
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Each attack by its name, and what it goes by."""
+        return tuple((f"By {attack.name}", f"{ATTACKS[attack.name]}.") for attack in self.attacks)
 
     @property
     def above(self) -> tuple[str, ...]:
@@ -201,12 +201,7 @@ def attack_membership(
     names = list(schema.as_measured(drawn).columns)
     for where, rows in (("private table", private), ("test table", test)):
         TypedTable.of(rows, where).require(names, "which the drawn rows have")
-    _checks.at_least("the number of test rows", len(test), 2 * LEAST_ROWS)
-    if len(private) < LEAST_ROWS:
-        raise ValueError(
-            f"An attack needs at least {LEAST_ROWS} private rows to say anything, got "
-            f"{_values.count(len(private))}."
-        )
+    require_rows(private, test)
     rng = np.random.default_rng(random_state)
     drawn, private, test = (schema.as_measured(rows)[names] for rows in (drawn, private, test))
     drawn, members = _some(drawn, MOST_DRAWN, rng), _some(private, MOST_ROWS, rng)
@@ -239,6 +234,16 @@ def attack_membership(
             else NO_BOUND,
         )
     )
+
+
+def require_rows(private: pd.DataFrame, test: pd.DataFrame) -> None:
+    """Raise ValueError where an attack has too few rows to say anything."""
+    _checks.at_least("the number of test rows", len(test), 2 * LEAST_ROWS)
+    if len(private) < LEAST_ROWS:
+        raise ValueError(
+            f"An attack needs at least {LEAST_ROWS} private rows to say anything, got "
+            f"{_values.count(len(private))}."
+        )
 
 
 def _some(rows: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:

@@ -71,8 +71,7 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
         raise ValueError("The private table has no rows.")
     if roles.unit is not None:
         _checks.at_least("per_unit", per_unit, 1)
-        rank = kept.groupby(roles.unit, sort=False).cumcount()
-        kept = kept[(rank < per_unit).to_numpy()]
+        kept = first_of_units(kept, roles.unit, per_unit)
         units = kept[roles.unit].to_numpy()
         table = TypedTable(kept.drop(columns=[roles.unit]), given.where)
     if not set(table.names) - set(roles.conditions):
@@ -83,6 +82,12 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
         units=units,
         per_unit=per_unit if units is not None else 1,
     )
+
+
+def first_of_units(frame: pd.DataFrame, unit: str, per_unit: int) -> pd.DataFrame:
+    """Return the rows that a fit reads: of each unit the first ones."""
+    rank = frame.groupby(unit, sort=False).cumcount()
+    return frame[(rank < per_unit).to_numpy()]
 
 
 def _require_whole(table: TypedTable, what: str, name: str) -> None:
