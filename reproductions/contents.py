@@ -54,6 +54,7 @@ PAPERS = {
     "sf_pate_figure2": "SF-PATE, Sections 6.1 and 6.2, Figures 2(a) and 2(b) and its appendix",
     "sf_pate_choices": OWN,
     "margins_on_new_rows": OWN,
+    "membership": "van Breugel et al. 2023, DOMIAS: the attack",
     "silos": OWN,
     "small_groups": OWN,
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",

@@ -340,6 +340,16 @@ def labels_or_shares(script: Any) -> Checks:
             yield noisy_mean(words, row["gap"], row["gap_pm"], 10, gap, "gap")
 
 
+def membership(script: Any) -> Checks:
+    """Credit with 500 private rows, every way."""
+    fresh = {run["way"]: run["found"] for run in script.measure("Credit", 500, 0)}
+    for row in rows("membership"):
+        if (row["data"], row["n"]) == ("Credit", 500):
+            for at, name in enumerate(("area", "found")):
+                repeats = [run[at] for run in row["repeats"]]
+                yield noisy(f"{row['way']}, distance", repeats, fresh[row["way"]][at], name)
+
+
 def no_privacy(script: Any) -> Checks:
     """Parkinsons, the first ridge, all seeds."""
     row = next(r for r in rows("no_privacy") if r["data"] == "Parkinsons")
@@ -694,6 +704,7 @@ CHECKS = {
         jagielski_adult,
         labels_or_shares,
         margins_on_new_rows,
+        membership,
         no_privacy,
         no_public_rows,
         notions_on_adult,
