@@ -19,6 +19,7 @@ ALGORITHMS = {
     "the authors' code does not do. It is a baseline of FairPATE.",
     "dpsgd_adult": "DP-SGD as published, with our penalty on the covariance of group and score "
     "clipped together with the gradient; thresholds are set on public rows.",
+    "drawn_small_groups": "ours: `MarginalSynthesizer` with its defaults, and `even_rates`.",
     "drift": "ours; no paper's method.",
     "fairpate_color_mnist": "'printed' has the paper's gate, noise and student, charged soundly; "
     "'sound' our gate and student at the paper's noise; labels and shares are ours.",

@@ -27,6 +27,7 @@ PAPERS = {
     "beside_glued": OWN,
     "blind_rules": "Xian and Zhao 2024 (LinearPost); OxonFair 0.3",
     "dp_fermi_adult": "Lowy et al. 2023, DP-FERMI: demographic parity, published points",
+    "drawn_small_groups": OWN,
     "drift": OWN,
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
     "dpsgd_steps": OWN,

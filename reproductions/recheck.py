@@ -357,6 +357,16 @@ def no_privacy(script: Any) -> Checks:
     yield from exact("Parkinsons", row[f"{script.RIDGES[0]:g}"][:1], [found.mean()], "error")
 
 
+def drawn_small_groups(script: Any) -> Checks:
+    """COMPAS at epsilon 1, every way."""
+    fresh = {run["way"]: run for run in script.measure("COMPAS", 1.0, 0)}
+    for row in rows("drawn_small_groups"):
+        if (row["data"], row["epsilon"]) == ("COMPAS", 1.0):
+            for name in ("error", "gap"):
+                repeats, now = row["values"][name], fresh[row["way"]][name]
+                yield noisy(f"COMPAS, {row['way']}", repeats, now, name)
+
+
 def drift(script: Any) -> Checks:
     """ACS-Income, epsilon 3: errors without a margin, and how far apart a column is."""
     fresh = {run["kind"]: run for run in script.measure("ACS-Income", 3.0, 0)}
@@ -688,6 +698,7 @@ CHECKS = {
         choices,
         dp_fermi_adult,
         dpsgd_adult,
+        drawn_small_groups,
         drift,
         dpsgd_steps,
         fairpate_accounting,

@@ -9,7 +9,8 @@ generator itself, so it costs no privacy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,12 +20,15 @@ from sklearn.linear_model import LogisticRegression
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.typing import FloatArray, IntArray, RandomState
+from evenhand.typing import BoolArray, FloatArray, IntArray, RandomState
 
 NOTIONS_OR_BOTH: Final = ("equalized-odds", "demographic-parity", "both")
 N_ROWS: Final = 10_000
 FARTHEST: Final = 3.0
 """Log-odds by which a group is moved at most: a share of the label between .05 and .95."""
+
+HIDDEN: Final = 0.25
+"""Deviation of a rate by noise alone, above which it is not looked at."""
 
 STEP: Final = 0.25  # in the log-odds of the label's share, on the way down
 MIXES: Final = tuple(np.linspace(0.0, 1.0, 11).tolist())
@@ -36,6 +40,7 @@ def even_rates(
     *,
     amount: float = 1.0,
     gap: float = 0.08,
+    shrink: bool = False,
     random_state: RandomState = None,
 ) -> FloatArray:
     """Return shares of label and group for ``generator.sample(n, shares=...)``.
@@ -57,6 +62,10 @@ def even_rates(
         How much of the way to go, in [0, 1]; the log-odds are multiplied by it. Not for "both".
     gap : float
         For "both": where to stop, in [0, 1], as measured on the generator's own rows.
+    shrink : bool
+        Take the rates of a group nearer to those of all groups together, the less its counts stand
+        above their noise; a group that the noise hides is moved as all groups together are, and a
+        warning names it.
     random_state : int, Generator or None
 
     Returns
@@ -80,7 +89,7 @@ def even_rates(
             f"{known.sizes[0]}. Use balance=('label', 'sensitive')."
         )
     rng = as_generator(random_state)
-    trial = _Trial.of(generator, rng)
+    trial = _Trial.of(generator, rng, shrink)
     if fairness == "both":
         learnt = generator.shares_.to_numpy(dtype=np.float64)
         odds = _both(trial, float(learnt[known.labels() == 1].sum()), gap)
@@ -114,9 +123,11 @@ class _Trial:
     truth: IntArray
     groups: IntArray
     n_groups: int
+    shares: FloatArray
+    own: FloatArray
 
     @classmethod
-    def of(cls, generator: TableSynthesizer, rng: np.random.Generator) -> _Trial:
+    def of(cls, generator: TableSynthesizer, rng: np.random.Generator, shrink: bool) -> _Trial:
         known = generator.conditions_
         spread = np.repeat(np.arange(known.n), N_ROWS // known.n)
         even = generator.states(spread, rng)
@@ -130,29 +141,41 @@ class _Trial:
         seen = _one_hot(even, sizes, groups[spread], known.n_groups)
         model = LogisticRegression(max_iter=300).fit(seen, known.labels()[spread])
         plain_rows = _one_hot(as_it_is, sizes, groups[plain], known.n_groups)
-        return cls(
+        trial = cls(
             scores=model.decision_function(plain_rows),
             truth=known.labels()[plain],
             groups=groups[plain],
             n_groups=known.n_groups,
+            shares=np.maximum(np.bincount(groups, learnt), 1e-12),
+            own=np.ones((3, known.n_groups)),
         )
+        return replace(trial, own=_trusted(generator, trial)) if shrink else trial
 
-    def rates(self, group: int, by: float) -> tuple[float, float, float]:
+    def rates(self, group: int, by: float) -> FloatArray:
         """How often the second class is said: of all, of those it is true of, of the others."""
-        own = self.groups == group
-        said = self.scores[own] + by > 0
-        label = self.truth[own] == 1
-        every = float(said.mean())
+        own = self._rates(self.groups == group, by)
+        trust = self.own[:, group]
+        if (trust == 1.0).all():
+            return own
+        return trust * own + (1.0 - trust) * self._rates(np.ones_like(self.groups, bool), by)
+
+    def _rates(self, rows: BoolArray, by: float) -> FloatArray:
+        said = self.scores[rows] + by > 0
+        label, weights = self.truth[rows] == 1, self.shares[self.groups[rows]]
+        every = np.average(said, weights=weights)
         # Where a group has no row of a label, all its rows must do.
-        true, false = (said[at].mean() if at.any() else every for at in (label, ~label))
-        return every, float(true), float(false)
+        true, false = (
+            np.average(said[at], weights=weights[at]) if at.any() else every
+            for at in (label, ~label)
+        )
+        return np.array([every, true, false])
 
     def moved(self, base: float, mix: float) -> FloatArray:
         """Log-odds per group, so that its rate is the mean of all groups' rates at ``base``."""
 
         def rate(group: int, by: float) -> float:
             of_all, true, false = self.rates(group, by)
-            return mix * of_all + (1.0 - mix) * 0.5 * (true + false)
+            return float(mix * of_all + (1.0 - mix) * 0.5 * (true + false))
 
         aim = float(np.mean([rate(group, base) for group in range(self.n_groups)]))
         found = np.zeros(self.n_groups)
@@ -168,6 +191,38 @@ class _Trial:
         """Return the larger of the demographic and the equalized-odds gap, pairwise."""
         rates = np.array([self.rates(group, float(by)) for group, by in enumerate(odds)])
         return float((rates.max(axis=0) - rates.min(axis=0)).max())
+
+
+def _trusted(generator: TableSynthesizer, trial: _Trial) -> FloatArray:
+    """Return how much of each group's own rates to believe, shape (3, n_groups).
+
+    ``t / (t + v)``: the variance ``v`` of a rate of n noisy records, ``(sigma / n)^2`` for their
+    noise and at most ``1 / (4 n)`` for their draw, and the variance ``t`` between groups, by the
+    method of moments (DerSimonian and Laird 1986). All of it is of released numbers.
+    """
+    known = generator.conditions_
+    counts = np.zeros((2, known.n_groups))
+    np.add.at(counts, (known.labels(), known.groups()), generator.counts_)
+    sigma = generator.counts_sigma_
+    sizes = np.maximum([counts.sum(axis=0), counts[1], counts[0]], 1.0)
+    noise = np.array([2.0**0.5, 1.0, 1.0])[:, None] * sigma / sizes
+    variance = noise**2 + 0.25 / sizes
+    rates = np.array([trial.rates(group, 0.0) for group in range(known.n_groups)]).T
+    weights = 1.0 / variance
+    total = weights.sum(axis=1)
+    mean = (weights * rates).sum(axis=1) / total
+    spread = (weights * (rates - mean[:, None]) ** 2).sum(axis=1) - (known.n_groups - 1)
+    between = np.maximum(spread / (total - (weights**2).sum(axis=1) / total), 0.0)[:, None]
+    hidden = (noise > HIDDEN).any(axis=0)
+    if hidden.any():
+        names = [known.words(int(group)).partition(", ")[2] for group in np.flatnonzero(hidden)]
+        warnings.warn(
+            f"The noise hides the rates of {'; '.join(names)}: a group so small is "
+            f"moved as all groups together are.",
+            stacklevel=3,
+        )
+    trusted: FloatArray = np.where(hidden, 0.0, between / (between + variance))
+    return trusted
 
 
 def _one_hot(codes: IntArray, sizes: list[int], groups: IntArray, n_groups: int) -> FloatArray:
