@@ -4,7 +4,7 @@
 
 COMPAS by race (four; the smallest 385 of 6,172) and ACS-Income of Connecticut and Maryland by race
 (five; the smallest 130 of 52,827). Every seed is a split of its own, half private and half test.
-The schema is that of the test rows; delta is 1e-5, noise exact. 10,000 rows are drawn from
+The schema is that of the table; delta is 1e-5, noise exact. 10,000 rows are drawn from
 ``MarginalSynthesizer`` in each way, where it does not refuse: rows of a label and group that the
 noise hides are not drawn. Logistic regression and gradient boosting, which see the group, are
 trained on them, and on the real private rows. Error and gap are means of the two models: the
@@ -65,7 +65,7 @@ def measure(name: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
     frame = frame_of(name)
     order = np.random.default_rng(seed).permutation(len(frame))
     private, test = (frame.iloc[part] for part in np.array_split(order, 2))
-    schema = Schema.of_public(test)
+    schema = Schema.of_public(frame)
     made = MarginalSynthesizer(random_state=seed).fit(
         private,
         label="label",

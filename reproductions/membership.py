@@ -3,7 +3,7 @@
     python reproductions/membership.py [--seeds 5] [--data Credit ...] [--keep FILE] [--save]
 
 Every seed is a split of its own: 500 or 5,000 private rows, and 20,000 others, half to be accused
-and half for the attacker to compare with. The schema is that of the others (delta
+and half for the attacker to compare with. The schema is that of the table (delta
 1e-6, add or remove one record, exact noise). 10,000 rows are drawn as they
 come (``balance=()``) by ``MarginalSynthesizer`` with its defaults at epsilon 1, 3 and 10;
 "without privacy" is ``NonPrivateSynthesizer``, exact counts of the same kind; "copies" are the
@@ -51,7 +51,7 @@ def measure(name: str, n: int, seed: int) -> list[dict[str, Any]]:
     roles: dict[str, Any] = {
         "label": "label",
         "sensitive": "group",
-        "schema": Schema.of_public(others),
+        "schema": Schema.of_public(frame),
     }
     plain = NonPrivateSynthesizer(random_state=seed).fit(private, **roles)
     ways = {"without privacy": (plain, plain.sample(N_DRAWN, balance=(), random_state=seed))}
