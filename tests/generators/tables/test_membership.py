@@ -19,7 +19,11 @@ from sklearn.metrics import roc_curve
 
 from evenhand import show_values
 from evenhand.generators import MarginalSynthesizer, NonPrivateSynthesizer
-from evenhand.generators.tables.membership import Membership, attack_membership
+from evenhand.generators.tables.membership import (
+    Membership,
+    PrivateMembership,
+    attack_membership,
+)
 from evenhand.generators.utility import roc
 from evenhand.privacy import SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
@@ -113,6 +117,11 @@ def test_a_seeded_run_allows_everything_for_its_claim_does_not_hold() -> None:
     assert found.reveal_to_curator().allowed.found(0.01) == 1.0
 
 
+@cache
+def unseen() -> PrivateMembership:
+    return attack_membership(fitted(), fitted().sample(300, random_state=0), PRIVATE, TEST)
+
+
 SHOWS: dict[str, Callable[[object], object]] = {
     "float": float,  # type: ignore[arg-type]
     "array": np.asarray,
@@ -125,7 +134,7 @@ SHOWS: dict[str, Callable[[object], object]] = {
 
 @pytest.mark.parametrize("way", SHOWS)
 def test_what_was_found_is_private_and_has_one_door(way: str) -> None:
-    found = attack_membership(fitted(), fitted().sample(300, random_state=0), PRIVATE, TEST)
+    found = unseen()
     assert (repr(found), str(found), f"{found}", str([found])) == (
         *["<private>"] * 3,
         "[<private>]",
