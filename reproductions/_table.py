@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,30 @@ def keep(file: Path | None, *runs: Any) -> None:
     if file is not None:
         with file.open("a") as lines:
             lines.writelines(json.dumps(run) + "\n" for run in runs)
+
+
+def go_on(
+    file: Path | None, measure: Callable[..., list[Any]], **axes: Iterable[Any]
+) -> list[dict[str, Any]]:
+    """Return what ``keep`` wrote, and what ``measure`` gives for every other point of the axes."""
+    runs: list[dict[str, Any]] = kept(file)
+    for point in product(*axes.values()):
+        case = dict(zip(axes, point, strict=True))
+        if not any(all(run[name] == value for name, value in case.items()) for run in runs):
+            fresh = measure(*point)
+            keep(file, *fresh)
+            runs += fresh
+    return runs
+
+
+def asked(about: str | None, tables: Iterable[str], seeds: int) -> argparse.Namespace:
+    """Return the arguments of a script that measures tables at seeds and goes on after a stop."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--data", nargs="+", choices=tuple(tables), default=tuple(tables))
+    parser.add_argument("--keep", type=Path, help="finished runs, to go on after a stop")
+    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
+    return parser.parse_args()
 
 
 def beside_saved(

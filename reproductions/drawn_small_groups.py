@@ -22,15 +22,13 @@ no verdict. "no" rows stay.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, interval, keep, kept, rule, write
+from _table import asked, commit, go_on, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import Schema, load_acs_income
@@ -38,6 +36,7 @@ from evenhand.datasets.compas import load_compas
 from evenhand.generators import MarginalSynthesizer, even_rates
 from evenhand.generators.tables.utility import Judge
 
+TABLES = ("COMPAS", "ACS-Income")
 EPSILONS = (1.0, 3.0)
 N_DRAWN, LARGE = 10_000, 50
 MODELS = ("logistic regression", "gradient boosting")
@@ -175,28 +174,14 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
 
 def main() -> None:
     """Measure every table, epsilon and seed that is not kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    tables = ("COMPAS", "ACS-Income")
-    parser.add_argument("--data", nargs="+", choices=tables, default=tables)
-    parser.add_argument("--keep", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    asked = parser.parse_args()
+    given = asked(__doc__, TABLES, 5)
     warnings.simplefilter("ignore")  # of noise and of groups that it hides: the gaps say it
-    runs = kept(asked.keep)
-    for name in asked.data:
-        for epsilon in EPSILONS:
-            for seed in range(asked.seeds):
-                case = (name, epsilon, seed)
-                if not any((r["data"], r["epsilon"], r["seed"]) == case for r in runs):
-                    fresh = measure(*case)
-                    keep(asked.keep, *fresh)
-                    runs += fresh
-    rows = rows_of(runs)
+    seeds = range(given.seeds)
+    rows = rows_of(go_on(given.keep, measure, data=given.data, epsilon=EPSILONS, seed=seeds))
     for row in rows:
         print(row)
-    if asked.save:
-        save(rows, asked.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,11 @@ area by distance surely is. The rows without privacy show how much there is to f
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _table import asked, commit, go_on, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import Schema, load_acs_income, load_credit_default
@@ -125,26 +123,14 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
 
 def main() -> None:
     """Measure every table, size and seed that is not kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
-    parser.add_argument("--keep", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    asked = parser.parse_args()
+    given = asked(__doc__, LOADERS, 5)
     warnings.simplefilter("ignore")  # of noise and rare cells: what is found says it
-    runs = kept(asked.keep)
-    for name in asked.data:
-        for n in SIZES:
-            for seed in range(asked.seeds):
-                if not any((r["data"], r["n"], r["seed"]) == (name, n, seed) for r in runs):
-                    fresh = measure(name, n, seed)
-                    keep(asked.keep, *fresh)
-                    runs += fresh
-    rows = rows_of(runs)
+    seeds = range(given.seeds)
+    rows = rows_of(go_on(given.keep, measure, data=given.data, n=SIZES, seed=seeds))
     for row in rows:
         print(row)
-    if asked.save:
-        save(rows, asked.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 if __name__ == "__main__":

@@ -22,14 +22,12 @@ the two budgets, at 60,000 rows, is above 0 by more than its 95 % interval. "no"
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _table import asked, commit, go_on, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import load_adult, load_credit_default, load_german
@@ -130,24 +128,12 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
 
 def main() -> None:
     """Measure every table and seed that is not kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
-    parser.add_argument("--keep", type=Path, help="finished runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    asked = parser.parse_args()
-    runs = kept(asked.keep)
-    for name in asked.data:
-        for seed in range(asked.seeds):
-            if not any((run["data"], run["seed"]) == (name, seed) for run in runs):
-                fresh = measure(name, seed)
-                keep(asked.keep, *fresh)
-                runs += fresh
-    rows = rows_of(runs)
+    given = asked(__doc__, LOADERS, 3)
+    rows = rows_of(go_on(given.keep, measure, data=given.data, seed=range(given.seeds)))
     for row in rows:
         print(row)
-    if asked.save:
-        save(rows, asked.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 if __name__ == "__main__":
