@@ -9,8 +9,7 @@ generator itself, so it costs no privacy.
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,15 +19,12 @@ from sklearn.linear_model import LogisticRegression
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.typing import BoolArray, FloatArray, IntArray, RandomState
+from evenhand.typing import FloatArray, IntArray, RandomState
 
 NOTIONS_OR_BOTH: Final = ("equalized-odds", "demographic-parity", "both")
 N_ROWS: Final = 10_000
 FARTHEST: Final = 3.0
 """Log-odds by which a group is moved at most: a share of the label between .05 and .95."""
-
-HIDDEN: Final = 0.25
-"""Deviation of a rate by noise alone, above which it is not looked at."""
 
 STEP: Final = 0.25  # in the log-odds of the label's share, on the way down
 MIXES: Final = tuple(np.linspace(0.0, 1.0, 11).tolist())
@@ -40,7 +36,6 @@ def even_rates(
     *,
     amount: float = 1.0,
     gap: float = 0.08,
-    shrink: bool = False,
     random_state: RandomState = None,
 ) -> FloatArray:
     """Return shares of label and group for ``generator.sample(n, shares=...)``.
@@ -62,10 +57,6 @@ def even_rates(
         How much of the way to go, in [0, 1]; the log-odds are multiplied by it. Not for "both".
     gap : float
         For "both": where to stop, in [0, 1], as measured on the generator's own rows.
-    shrink : bool
-        Take the rates of a group nearer to those of all groups together, the less its counts stand
-        above their noise; a group that the noise hides is moved as all groups together are, and a
-        warning names it.
     random_state : int, Generator or None
 
     Returns
@@ -88,8 +79,14 @@ def even_rates(
             f"even_rates moves the odds of two classes, and {known.names[0]!r} has "
             f"{known.sizes[0]}. Use balance=('label', 'sensitive')."
         )
-    rng = as_generator(random_state)
-    trial = _Trial.of(generator, rng, shrink)
+    return evened(generator, Trial.of(generator, as_generator(random_state)), fairness, amount, gap)
+
+
+def evened(
+    generator: TableSynthesizer, trial: Trial, fairness: str, amount: float, gap: float
+) -> FloatArray:
+    """Return the shares under which the rates of a trial come together; see ``even_rates``."""
+    known = generator.conditions_
     if fairness == "both":
         learnt = generator.shares_.to_numpy(dtype=np.float64)
         odds = _both(trial, float(learnt[known.labels() == 1].sum()), gap)
@@ -100,7 +97,7 @@ def even_rates(
     return shares
 
 
-def _both(trial: _Trial, learnt: float, gap: float) -> FloatArray:
+def _both(trial: Trial, learnt: float, gap: float) -> FloatArray:
     """Log-odds of the second class per group, under which neither gap is large."""
     best, least = np.zeros(trial.n_groups), np.inf
     start = float(np.clip(logit(learnt), -FARTHEST, 0.0))
@@ -116,18 +113,25 @@ def _both(trial: _Trial, learnt: float, gap: float) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Trial:
-    """Scores of a model of evenly spread rows, on rows as they are learnt."""
+class Trial:
+    """Scores of a model of evenly spread rows, on rows as they are learnt, of all groups alike.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n,)
+    truth, groups : ndarray of int64, shape (n,)
+        The label and the group that each row was drawn for.
+    n_groups : int
+    """
 
     scores: FloatArray
     truth: IntArray
     groups: IntArray
     n_groups: int
-    shares: FloatArray
-    own: FloatArray
 
     @classmethod
-    def of(cls, generator: TableSynthesizer, rng: np.random.Generator, shrink: bool) -> _Trial:
+    def of(cls, generator: TableSynthesizer, rng: np.random.Generator) -> Trial:
+        """Train the model on evenly spread rows, and score rows as they are learnt."""
         known = generator.conditions_
         spread = np.repeat(np.arange(known.n), N_ROWS // known.n)
         even = generator.states(spread, rng)
@@ -141,41 +145,29 @@ class _Trial:
         seen = _one_hot(even, sizes, groups[spread], known.n_groups)
         model = LogisticRegression(max_iter=300).fit(seen, known.labels()[spread])
         plain_rows = _one_hot(as_it_is, sizes, groups[plain], known.n_groups)
-        trial = cls(
+        return cls(
             scores=model.decision_function(plain_rows),
             truth=known.labels()[plain],
             groups=groups[plain],
             n_groups=known.n_groups,
-            shares=np.maximum(np.bincount(groups, learnt), 1e-12),
-            own=np.ones((3, known.n_groups)),
         )
-        return replace(trial, own=_trusted(generator, trial)) if shrink else trial
 
-    def rates(self, group: int, by: float) -> FloatArray:
+    def rates(self, group: int, by: float) -> tuple[float, float, float]:
         """How often the second class is said: of all, of those it is true of, of the others."""
-        own = self._rates(self.groups == group, by)
-        trust = self.own[:, group]
-        if (trust == 1.0).all():
-            return own
-        return trust * own + (1.0 - trust) * self._rates(np.ones_like(self.groups, bool), by)
-
-    def _rates(self, rows: BoolArray, by: float) -> FloatArray:
-        said = self.scores[rows] + by > 0
-        label, weights = self.truth[rows] == 1, self.shares[self.groups[rows]]
-        every = np.average(said, weights=weights)
+        own = self.groups == group
+        said = self.scores[own] + by > 0
+        label = self.truth[own] == 1
+        every = float(said.mean())
         # Where a group has no row of a label, all its rows must do.
-        true, false = (
-            np.average(said[at], weights=weights[at]) if at.any() else every
-            for at in (label, ~label)
-        )
-        return np.array([every, true, false])
+        true, false = (said[at].mean() if at.any() else every for at in (label, ~label))
+        return every, float(true), float(false)
 
     def moved(self, base: float, mix: float) -> FloatArray:
         """Log-odds per group, so that its rate is the mean of all groups' rates at ``base``."""
 
         def rate(group: int, by: float) -> float:
             of_all, true, false = self.rates(group, by)
-            return float(mix * of_all + (1.0 - mix) * 0.5 * (true + false))
+            return mix * of_all + (1.0 - mix) * 0.5 * (true + false)
 
         aim = float(np.mean([rate(group, base) for group in range(self.n_groups)]))
         found = np.zeros(self.n_groups)
@@ -191,38 +183,6 @@ class _Trial:
         """Return the larger of the demographic and the equalized-odds gap, pairwise."""
         rates = np.array([self.rates(group, float(by)) for group, by in enumerate(odds)])
         return float((rates.max(axis=0) - rates.min(axis=0)).max())
-
-
-def _trusted(generator: TableSynthesizer, trial: _Trial) -> FloatArray:
-    """Return how much of each group's own rates to believe, shape (3, n_groups).
-
-    ``t / (t + v)``: the variance ``v`` of a rate of n noisy records, ``(sigma / n)^2`` for their
-    noise and at most ``1 / (4 n)`` for their draw, and the variance ``t`` between groups, by the
-    method of moments (DerSimonian and Laird 1986). All of it is of released numbers.
-    """
-    known = generator.conditions_
-    counts = np.zeros((2, known.n_groups))
-    np.add.at(counts, (known.labels(), known.groups()), generator.counts_)
-    sigma = generator.counts_sigma_
-    sizes = np.maximum([counts.sum(axis=0), counts[1], counts[0]], 1.0)
-    noise = np.array([2.0**0.5, 1.0, 1.0])[:, None] * sigma / sizes
-    variance = noise**2 + 0.25 / sizes
-    rates = np.array([trial.rates(group, 0.0) for group in range(known.n_groups)]).T
-    weights = 1.0 / variance
-    total = weights.sum(axis=1)
-    mean = (weights * rates).sum(axis=1) / total
-    spread = (weights * (rates - mean[:, None]) ** 2).sum(axis=1) - (known.n_groups - 1)
-    between = np.maximum(spread / (total - (weights**2).sum(axis=1) / total), 0.0)[:, None]
-    hidden = (noise > HIDDEN).any(axis=0)
-    if hidden.any():
-        names = [known.words(int(group)).partition(", ")[2] for group in np.flatnonzero(hidden)]
-        warnings.warn(
-            f"The noise hides the rates of {'; '.join(names)}: a group so small is "
-            f"moved as all groups together are.",
-            stacklevel=3,
-        )
-    trusted: FloatArray = np.where(hidden, 0.0, between / (between + variance))
-    return trusted
 
 
 def _one_hot(codes: IntArray, sizes: list[int], groups: IntArray, n_groups: int) -> FloatArray:
